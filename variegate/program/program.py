@@ -1,0 +1,116 @@
+"""A Program: what will be done to every row of a batch, as plain arrays.
+
+Axes: R rows, K instruction slots, A = 8 arguments, T tables. A *row* is one image being made; most samples have one
+row, AugMix gives a sample several rows over the same source image, joined by a blend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.ops import NUM_ARGS, Op
+
+if TYPE_CHECKING:
+    from variegate.program.custom import PointFunction
+
+
+@dataclass(frozen=True)
+class Output:
+    """What leaves the last pass. ``mean`` None: uint8 as it is. Else ``(x / 255 - mean) / std`` in ``dtype``."""
+
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    dtype: str = "float32"
+    layout: str = "NCHW"
+
+    @property
+    def is_float(self) -> bool:
+        return self.mean is not None
+
+    def scale_and_bias(self, channels: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """float32[3] each: the output is ``x * scale + bias``, both roundings in float32. One channel repeats."""
+        if self.mean is None or self.std is None:
+            raise ValueError("scale_and_bias: this output is uint8 and has no mean and std")
+        mean, std = np.resize(self.mean, 3).astype(np.float64), np.resize(self.std, 3).astype(np.float64)
+        if channels == 1 and len(self.mean) == 3:
+            mean, std = np.full(3, mean.mean()), np.full(3, std.mean())
+        return (1.0 / (255.0 * std)).astype(np.float32), (-mean / std).astype(np.float32)
+
+
+@dataclass
+class Tables:
+    """Side tables that instructions point into by index."""
+
+    luts: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))
+    matrices: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
+    kernels: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    rectangles: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
+    points: list[PointFunction] = field(default_factory=list)
+
+
+@dataclass
+class Blend:
+    """Rows joined into outputs: output n is ``trunc(sum of weight[r] * row r)`` over rows with ``target[r] == n``."""
+
+    target: npt.NDArray[np.int32]  # [R]
+    weight: npt.NDArray[np.float32]  # [R]
+
+
+@dataclass
+class Program:
+    opcode: npt.NDArray[np.int16]  # [R, K], Op codes, NOP after the last
+    args: npt.NDArray[np.float64]  # [R, K, 8]
+    flags: npt.NDArray[np.int16]  # [R, K]: interpolation of a geometry, mode of a pad
+    fill: npt.NDArray[np.uint8]  # [R, K, 3]: colour of pixels that fall outside, or of an erased rectangle
+    out_size: npt.NDArray[np.int32]  # [R, K, 2]: height and width after each instruction
+    label: npt.NDArray[np.int16]  # [R, K]: index into names, -1 where the instruction's own name serves
+    length: npt.NDArray[np.int32]  # [R]: instructions in use
+    source: npt.NDArray[np.int32]  # [R]: which image of the batch the row reads
+    in_shape: npt.NDArray[np.int32]  # [R, 3]: height, width, channels of that image
+    ids: npt.NDArray[np.uint64]  # [R]: sample id, the counter of per-pixel noise
+    key: npt.NDArray[np.uint32]  # [2]: stream key
+    output: Output
+    tables: Tables
+    blend: Blend | None = None
+    names: tuple[str, ...] = ()
+    stage: str = "sampled"
+    # Set by lowering: which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; and passes per row.
+    pass_of: npt.NDArray[np.int16] | None = None
+    num_passes: npt.NDArray[np.int32] | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.opcode.shape[0])
+
+    @property
+    def num_outputs(self) -> int:
+        return int(self.blend.target.max()) + 1 if self.blend is not None else self.num_rows
+
+    def final_size(self, row: int) -> tuple[int, int]:
+        """Height and width of the row's result."""
+        n = int(self.length[row])
+        size = self.out_size[row, n - 1] if n else self.in_shape[row, :2]
+        return int(size[0]), int(size[1])
+
+    def operations(self, row: int) -> list[tuple[Op, npt.NDArray[np.float64]]]:
+        """The row's instructions in order, for tests and explain."""
+        return [(Op(int(self.opcode[row, k])), self.args[row, k]) for k in range(int(self.length[row]))]
+
+    def replace(self, **changes: object) -> Program:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+def empty_instructions(rows: int, slots: int) -> dict[str, npt.NDArray[np.generic]]:
+    """The per-instruction arrays of a Program, cleared."""
+    return {
+        "opcode": np.zeros((rows, slots), np.int16),
+        "args": np.zeros((rows, slots, NUM_ARGS), np.float64),
+        "flags": np.zeros((rows, slots), np.int16),
+        "fill": np.zeros((rows, slots, 3), np.uint8),
+        "out_size": np.zeros((rows, slots, 2), np.int32),
+        "label": np.full((rows, slots), -1, np.int16),
+    }

@@ -1,0 +1,122 @@
+"""Counter-based randomness: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405).
+
+Every random number is a pure function of (seed, epoch, sample id, copy, slot); nothing is stored or advanced.
+The seed, epoch and copy are hashed into a 64-bit *stream key*; under that key the counter is
+``(index, slot, id_low, id_high)``. ``index`` is 0 for parameters and the pixel's index for per-pixel noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+_M0, _M1 = 0xD2511F53, 0xCD9E8D57
+_W0, _W1 = 0x9E3779B9, 0xBB67AE85
+_ROUNDS = 10
+_MASK32 = 0xFFFFFFFF
+
+# First counter word of the blocks that make stream keys, so that they never meet a sample's blocks.
+SAMPLE_DOMAIN, SHUFFLE_DOMAIN = 0x53414D50, 0x53485546
+
+
+def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uint32]:
+    """Philox4x32-10 of ``counter[..., 4]`` under ``key[..., 2]`` (broadcast) -> uint32[..., 4]. The plain twin."""
+    c = np.asarray(counter, dtype=np.uint64)
+    k = np.asarray(key, dtype=np.uint64)
+    c0, c1, c2, c3 = (c[..., i] for i in range(4))
+    k0, k1 = k[..., 0], k[..., 1]
+    mask, shift = np.uint64(_MASK32), np.uint64(32)
+    for _ in range(_ROUNDS):
+        product0, product1 = c0 * np.uint64(_M0), c2 * np.uint64(_M1)
+        c0, c1, c2, c3 = (
+            (product1 >> shift) ^ c1 ^ k0,
+            product1 & mask,
+            (product0 >> shift) ^ c3 ^ k1,
+            product0 & mask,
+        )
+        k0, k1 = (k0 + np.uint64(_W0)) & mask, (k1 + np.uint64(_W1)) & mask
+    return np.stack(np.broadcast_arrays(c0, c1, c2, c3), axis=-1).astype(np.uint32)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    """The same function for one block of uint32 scalars inside a kernel -> four uint32."""
+    for _ in range(_ROUNDS):
+        product0 = np.uint64(c0) * np.uint64(_M0)
+        product1 = np.uint64(c2) * np.uint64(_M1)
+        c0 = np.uint32(product1 >> np.uint64(32)) ^ c1 ^ k0
+        c1 = np.uint32(product1 & np.uint64(_MASK32))
+        c2 = np.uint32(product0 >> np.uint64(32)) ^ c3 ^ k1
+        c3 = np.uint32(product0 & np.uint64(_MASK32))
+        k0 = np.uint32(np.uint64(k0) + np.uint64(_W0) & np.uint64(_MASK32))
+        k1 = np.uint32(np.uint64(k1) + np.uint64(_W1) & np.uint64(_MASK32))
+    return c0, c1, c2, c3
+
+
+@nb.njit(nogil=True, cache=True)
+def _fill_words(ids: Any, k0: Any, k1: Any, out: Any) -> None:
+    for n in range(out.shape[0]):
+        low = np.uint32(ids[n] & np.uint64(_MASK32))
+        high = np.uint32(ids[n] >> np.uint64(32))
+        for slot in range(out.shape[1]):
+            w0, w1, w2, w3 = philox_block(np.uint32(0), np.uint32(slot), low, high, k0, k1)
+            out[n, slot, 0] = w0
+            out[n, slot, 1] = w1
+            out[n, slot, 2] = w2
+            out[n, slot, 3] = w3
+
+
+def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
+    """uint32[2]: the key under which everything of this (seed, epoch, copy) is drawn."""
+    seed_words = [seed & _MASK32, (seed >> 32) & _MASK32]
+    return philox4x32([domain, epoch & _MASK32, (epoch >> 32) & _MASK32, copy & _MASK32], seed_words)[:2]
+
+
+def sample_words(
+    ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int
+) -> npt.NDArray[np.uint32]:
+    """All parameter words of a batch -> uint32[N, num_slots, 4]."""
+    out = np.empty((len(ids), num_slots, 4), dtype=np.uint32)
+    _fill_words(ids, key[0], key[1], out)
+    return out
+
+
+def to_unit(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    """uint32 -> float64 uniform in [0, 1), exact multiples of 2**-32."""
+    return words * 2.0**-32
+
+
+def to_normal(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    """uint32[..., 4] -> standard normal float64[..., 2], by Box-Muller on words (0, 1) and (2, 3)."""
+    unit = to_unit(words)
+    radius = np.sqrt(-2.0 * np.log(unit[..., 0::2] + 2.0**-32))
+    return np.asarray(radius * np.cos(2.0 * np.pi * unit[..., 1::2]))
+
+
+GAMMA_SLOTS = 12
+
+
+def to_gamma(words: npt.NDArray[np.uint32], alpha: float) -> npt.NDArray[np.float64]:
+    """uint32[..., GAMMA_SLOTS, 4] -> Gamma(alpha, 1) float64[...].
+
+    Marsaglia and Tsang (2000, doi:10.1145/358407.358414). Each block is one try that is accepted with probability
+    over 0.95, so that all twelve fail once in 10**15; the last try then counts as accepted. ``alpha < 1`` is boosted
+    by the power of a uniform number, as in the paper. Needed for Beta and Dirichlet weights.
+    """
+    shape = alpha if alpha >= 1.0 else alpha + 1.0
+    d = shape - 1.0 / 3.0
+    normal = to_normal(words)[..., 0]
+    unit = to_unit(words[..., 2]) + 2.0**-33
+    v = (1.0 + normal / np.sqrt(9.0 * d)) ** 3
+    positive = v > 0.0
+    log_v = np.log(np.where(positive, v, 1.0))
+    accepted = positive & (np.log(unit) < 0.5 * normal**2 + d - d * v + d * log_v)
+    accepted[..., -1] = True
+    first = np.argmax(accepted, axis=-1)[..., None]
+    drawn = d * np.abs(np.take_along_axis(v, first, axis=-1)[..., 0])
+    if alpha < 1.0:
+        drawn = drawn * (to_unit(words[..., 0, 3]) + 2.0**-33) ** (1.0 / alpha)
+    return np.asarray(drawn)

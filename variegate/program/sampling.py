@@ -1,0 +1,196 @@
+"""Sampling: one batch while its chances are drawn. Transforms read sizes, draw numbers and emit instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program import rng
+from variegate.program.custom import PointFunction
+from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.program import Blend, Output, Program, Tables, empty_instructions
+
+Rows = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float64]
+
+# After a blend of rows only operations that commute with a weighted sum may follow; they run on every row.
+_COMMUTES_WITH_BLEND = {Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.ERASE}
+
+
+class Sampling:
+    """Collects instructions row by row. Public state transforms may read: ``size``, ``channels``, ``epoch``, ``given``."""
+
+    def __init__(
+        self,
+        shapes: npt.NDArray[np.int32],
+        ids: npt.NDArray[np.uint64],
+        key: npt.NDArray[np.uint32],
+        num_slots: int,
+        epoch: int = 0,
+        given: Mapping[str, npt.NDArray[np.generic]] | None = None,
+    ) -> None:
+        count = len(ids)
+        self.epoch = epoch
+        self.given = dict(given or {})
+        self.key = key
+        self.source = np.arange(count, dtype=np.int32)
+        self.shape = np.asarray(shapes, dtype=np.int32).reshape(count, 3)
+        self.size = self.shape[:, :2].copy()
+        self.length = np.zeros(count, dtype=np.int32)
+        self.output = Output()
+        self._ids = ids
+        self._words = rng.sample_words(ids, key, num_slots)
+        self._grids = empty_instructions(count, 8)
+        self._luts: list[npt.NDArray[np.uint8]] = []
+        self._matrices: list[npt.NDArray[np.float32]] = []
+        self._rectangles: list[npt.NDArray[np.int32]] = []
+        self._num_rectangles = 0
+        self._points: list[PointFunction] = []
+        self._names: list[str] = []
+        self._blend_weight: npt.NDArray[np.float32] | None = None
+
+    @property
+    def channels(self) -> npt.NDArray[np.int32]:
+        return self.shape[:, 2]
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
+        """uint32[R, count, 4]; rows over the same sample see the same words."""
+        return self._words[self.source[rows], slot : slot + count]
+
+    def uniform(self, rows: Rows, slot: int) -> Floats:
+        """float64[R, 4] in [0, 1) from one slot."""
+        return rng.to_unit(self._words[self.source[rows], slot])
+
+    # -- emitting ----------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        rows: Rows,
+        op: Op | npt.NDArray[np.int16],
+        *args: npt.ArrayLike,
+        flags: npt.ArrayLike = 0,
+        fill: Sequence[int] | npt.NDArray[np.uint8] | None = None,
+        size: npt.NDArray[np.int32] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
+        if len(rows) == 0:
+            return
+        if self._blend_weight is not None and (not isinstance(op, Op) or op not in _COMMUTES_WITH_BLEND):
+            shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
+            raise ValueError(
+                f"{shown} after AugMix: images are already mixed there; only flips, quarter turns, crops, constant "
+                "pads, erasing with a constant and Normalize may follow. Put it before AugMix."
+            )
+        at = self.length[rows]
+        if int(at.max()) >= self._grids["opcode"].shape[1]:
+            self._widen()
+        grids = self._grids
+        grids["opcode"][rows, at] = op
+        for i, value in enumerate(args):
+            grids["args"][rows, at, i] = value
+        grids["flags"][rows, at] = flags
+        if fill is not None:
+            grids["fill"][rows, at] = fill
+        if size is not None:
+            self.size[rows] = size
+        grids["out_size"][rows, at] = self.size[rows]
+        if name is not None:
+            grids["label"][rows, at] = self._name_index(name)
+        self.length[rows] = at + 1
+
+    def add_lut(self, lut: npt.NDArray[np.uint8]) -> int:
+        """uint8[256] or [3, 256] -> its index, for Op.LUT."""
+        self._luts.append(np.broadcast_to(np.asarray(lut, np.uint8), (3, 256)))
+        return len(self._luts) - 1
+
+    def add_matrix(self, matrix: npt.NDArray[np.float32]) -> int:
+        """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
+        self._matrices.append(np.asarray(matrix, np.float32).reshape(3, 4))
+        return len(self._matrices) - 1
+
+    def add_rectangles(self, rectangles: npt.NDArray[np.int32]) -> int:
+        """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
+        first = self._num_rectangles
+        self._rectangles.append(np.asarray(rectangles, np.int32).reshape(-1, 4))
+        self._num_rectangles += len(self._rectangles[-1])
+        return first
+
+    def add_point(self, function: PointFunction) -> int:
+        """A compiled point function -> its index, for Op.POINT."""
+        for index, known in enumerate(self._points):
+            if known is function:
+                return index
+        self._points.append(function)
+        return len(self._points) - 1
+
+    # -- blending ----------------------------------------------------------------------------------------------
+
+    def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
+        """Copy ``rows`` (with what they hold so far) ``copies`` times -> the new rows int[copies, R]."""
+        start = len(self.length)
+        again = np.tile(rows, copies)
+        for name, grid in self._grids.items():
+            self._grids[name] = np.concatenate([grid, grid[again]])
+        self.source = np.concatenate([self.source, self.source[again]])
+        self.shape = np.concatenate([self.shape, self.shape[again]])
+        self.size = np.concatenate([self.size, self.size[again]])
+        self.length = np.concatenate([self.length, self.length[again]])
+        return np.arange(start, start + len(again)).reshape(copies, len(rows))
+
+    def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
+        """Give ``rows`` their weights; every other row of the batch keeps weight 1. One blend per program."""
+        if self._blend_weight is None:
+            self._blend_weight = np.ones(len(self.length), np.float32)
+        missing = len(self.length) - len(self._blend_weight)
+        self._blend_weight = np.concatenate([self._blend_weight, np.ones(missing, np.float32)])
+        self._blend_weight[rows] = weight
+
+    @property
+    def is_blended(self) -> bool:
+        return self._blend_weight is not None
+
+    def with_forks(self, rows: Rows) -> Rows:
+        """``rows`` and every row forked from their samples."""
+        if self._blend_weight is None:
+            return rows
+        return np.flatnonzero(np.isin(self.source, self.source[rows]))
+
+    # -- the result --------------------------------------------------------------------------------------------
+
+    def finish(self, output: Output) -> Program:
+        longest = max(1, int(self.length.max(initial=0)))
+        blend = None
+        if self._blend_weight is not None:
+            blend = Blend(target=self.source.copy(), weight=self._blend_weight)
+        tables = Tables(
+            luts=np.stack(self._luts) if self._luts else np.empty((0, 3, 256), np.uint8),
+            matrices=np.stack(self._matrices) if self._matrices else np.empty((0, 3, 4), np.float32),
+            rectangles=np.concatenate(self._rectangles) if self._rectangles else np.empty((0, 4), np.int32),
+            points=self._points,
+        )
+        return Program(
+            **{name: np.ascontiguousarray(grid[:, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
+            length=self.length,
+            source=self.source,
+            in_shape=self.shape,
+            ids=self._ids[self.source],
+            key=self.key,
+            output=output,
+            tables=tables,
+            blend=blend,
+            names=tuple(self._names),
+        )
+
+    def _name_index(self, name: str) -> int:
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
+
+    def _widen(self) -> None:
+        for name, cleared in empty_instructions(*self._grids["opcode"].shape).items():
+            self._grids[name] = np.concatenate([self._grids[name], cleared], axis=1)

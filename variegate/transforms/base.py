@@ -1,0 +1,195 @@
+"""What a transform is: a frozen record of arguments that, for a batch, draws its chances and emits instructions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from variegate.errors import PolicyError
+from variegate.program.sampling import Rows, Sampling
+
+T = TypeVar("T", bound="Transform")
+
+
+class Transform:
+    """Base of every transform. Subclasses are frozen dataclasses; their fields are the public arguments.
+
+    ``num_slots`` is how many random blocks (of four 32-bit words) the transform and its children own; ``sample`` gets
+    the index of its first. Slots are fixed by the shape of the transform tree alone, so that a draw never depends on
+    what other samples of the batch do.
+    """
+
+    registry: ClassVar[dict[str, type[Transform]]] = {}
+    num_slots: int = 0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            Transform.registry[cls.__name__] = cls
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define sample()")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able description: ``{"type": name, argument: value, ...}``; defaults are left out."""
+        described: dict[str, Any] = {"type": type(self).__name__}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if not field.init or _is_default(field, value):
+                continue
+            described[field.name] = _plain(value)
+        return described
+
+
+def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
+    return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Transform):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def from_dict(described: Any, where: str = "transform") -> Transform:
+    """The inverse of ``Transform.to_dict``. Raises PolicyError with the path to the first bad key."""
+    if not isinstance(described, Mapping):
+        raise PolicyError(where, described, 'an object with a "type", such as {"type": "RandomHorizontalFlip"}')
+    name = described.get("type")
+    cls = Transform.registry.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise PolicyError(f"{where}.type", name, "one of " + ", ".join(sorted(Transform.registry)))
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    arguments: dict[str, Any] = {}
+    for key, value in described.items():
+        if key == "type":
+            continue
+        if key not in fields:
+            raise PolicyError(f"{where}.{key}", value, f"arguments of {name}: {', '.join(fields) or 'none'}")
+        arguments[key] = _revive(value, f"{where}.{key}")
+    try:
+        return cls(**arguments)
+    except PolicyError:
+        raise
+    except ArgumentError as error:
+        raise PolicyError(f"{where}.{error.argument}", error.got, error.accepted) from error
+    except TypeError as error:
+        missing = [
+            f.name
+            for f in fields.values()
+            if f.default is dataclasses.MISSING
+            and f.default_factory is dataclasses.MISSING
+            and f.name not in arguments
+        ]
+        if missing:
+            raise PolicyError(f"{where}.{missing[0]}", None, f"a value: {name} requires it") from error
+        raise PolicyError(where, dict(described), str(error)) from error
+
+
+def _revive(value: Any, where: str) -> Any:
+    if isinstance(value, Mapping) and "type" in value:
+        return from_dict(value, where)
+    if isinstance(value, list):
+        return tuple(_revive(item, f"{where}[{i}]") for i, item in enumerate(value))
+    if isinstance(value, Mapping):
+        return {k: _revive(v, f"{where}.{k}") for k, v in value.items()}
+    return value
+
+
+class ArgumentError(ValueError):
+    """A transform argument out of range; ``from_dict`` turns it into a PolicyError with the path."""
+
+    def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
+        self.argument, self.got, self.accepted = argument, got, accepted
+        super().__init__(f"{type(owner).__name__}: {argument}={got!r}; accepted: {accepted}")
+
+
+# -- argument checks shared by all transforms --------------------------------------------------------------------
+
+
+def set_field(owner: object, name: str, value: Any) -> None:
+    """Store a normalised argument on a frozen dataclass, from its ``__post_init__``."""
+    object.__setattr__(owner, name, value)
+
+
+def check_number(owner: object, argument: str, low: float, high: float) -> None:
+    """The argument is a number within [low, high], else ArgumentError."""
+    value = getattr(owner, argument)
+    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+    if not ok:
+        raise ArgumentError(owner, argument, value, f"a number from {low:g} to {high:g}")
+
+
+def check_probability(owner: object, argument: str = "p") -> None:
+    check_number(owner, argument, 0.0, 1.0)
+
+
+def check_choice(owner: object, argument: str, accepted: Sequence[object]) -> None:
+    value = getattr(owner, argument)
+    if value not in accepted:
+        raise ArgumentError(owner, argument, value, "one of " + ", ".join(map(repr, accepted)))
+
+
+def as_range(owner: object, argument: str, low: float, high: float) -> None:
+    """Normalise ``x`` to ``(x, x)`` and check that a pair is ordered and within [low, high]."""
+    value = getattr(owner, argument)
+    pair = (value, value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    ok = (
+        isinstance(pair, (list, tuple))
+        and len(pair) == 2
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in pair)
+        and low <= pair[0] <= pair[1] <= high
+    )
+    if not ok:
+        raise ArgumentError(owner, argument, value, f"a number, or a pair low <= high, from {low:g} to {high:g}")
+    set_field(owner, argument, (pair[0], pair[1]))
+
+
+def as_size(owner: object, argument: str) -> None:
+    """Normalise an int or a (height, width) pair to a pair of positive ints."""
+    value = getattr(owner, argument)
+    pair = (value, value) if isinstance(value, int) and not isinstance(value, bool) else value
+    ok = (
+        isinstance(pair, (list, tuple))
+        and len(pair) in (1, 2)
+        and all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in pair)
+    )
+    if not ok:
+        raise ArgumentError(owner, argument, value, "a positive integer or a (height, width) pair of them")
+    set_field(owner, argument, (pair[0], pair[-1]))
+
+
+def as_fill(owner: object, argument: str = "fill") -> None:
+    """Normalise a grey level, an RGB triple or None (0) to an RGB triple of ints 0..255."""
+    value = getattr(owner, argument)
+    if value is None:
+        value = 0
+    triple = (value,) * 3 if isinstance(value, (int, float)) else value
+    if isinstance(triple, (list, tuple)) and len(triple) == 1:
+        triple = tuple(triple) * 3
+    ok = (
+        isinstance(triple, (list, tuple))
+        and len(triple) == 3
+        and all(isinstance(v, (int, float)) and 0 <= v <= 255 for v in triple)
+    )
+    if not ok:
+        raise ArgumentError(owner, argument, value, "a level 0..255 or three of them (red, green, blue)")
+    set_field(owner, argument, tuple(int(v) for v in triple))
+
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
+
+
+def as_interpolation(owner: object, argument: str = "interpolation") -> None:
+    """Accept a name, or torchvision's InterpolationMode (by its ``value``), and store the name."""
+    value = getattr(owner, argument)
+    name = getattr(value, "value", value)
+    if name not in INTERPOLATIONS:
+        raise ArgumentError(owner, argument, value, "one of " + ", ".join(map(repr, INTERPOLATIONS)))
+    set_field(owner, argument, name)
