@@ -1,0 +1,53 @@
+# Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench install clean
+
+# The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' \
+	2>/dev/null && command -v $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+BENCH_WORKS ?= w1 w2
+BENCH_ARGS ?=
+DEMO_ARGS ?=
+
+help:
+	@echo "make demo    lay down real photos, expand them with RandAugment, write a contact sheet"
+	@echo "make test    run the tests            (PYTEST_ARGS='-k rotate')"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
+	@echo "make clean   remove the environments and caches"
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/variegate demo $(DEMO_ARGS)
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-demo
+	$(BIN)/python -m benchmarks.run $(BENCH_WORKS) $(BENCH_ARGS)
+
+install: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Variegate needs Python 3.10 to 3.13 (3.10+) and found none on PATH;" \
+		"say where it is: make PYTHON=/path/to/python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python -m venv failed: is python3-venv installed?" >&2; exit 2; }
+
+# One stamp per set of extras: nothing is installed again until the requirements change.
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	@touch $@
+
+.PRECIOUS: $(VENV)/.installed-%
+
+clean:
+	rm -rf $(VENV) .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
