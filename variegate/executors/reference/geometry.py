@@ -1,0 +1,115 @@
+"""Operations that move pixels. Each takes and returns a uint8 HWC image; meaning: docs/operations.md, Geometry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from variegate.executors.reference.coordinates import double_affine, double_perspective, nearest_affine
+from variegate.executors.reference.gather import gather, gather_nearest
+from variegate.executors.reference.instruction import Image, Instruction
+from variegate.program.ops import Interpolation, PadMode
+
+
+def hflip(img_HWC: Image, _: Instruction) -> Image:
+    return img_HWC[:, ::-1]
+
+
+def vflip(img_HWC: Image, _: Instruction) -> Image:
+    return img_HWC[::-1]
+
+
+def rot90(img_HWC: Image, ins: Instruction) -> Image:
+    return np.rot90(img_HWC, int(ins.args[0]))
+
+
+def crop(img_HWC: Image, ins: Instruction) -> Image:
+    top, left, height, width = ins.integers(4)
+    x, y = np.meshgrid(np.arange(left, left + width), np.arange(top, top + height))
+    return gather_nearest(img_HWC, x, y, ins.colour(img_HWC.shape[2]))
+
+
+def pad(img_HWC: Image, ins: Instruction) -> Image:
+    left, top, right, bottom = ins.integers(4)
+    mode = PadMode(ins.flags)
+    if mode is not PadMode.CONSTANT:
+        return np.pad(img_HWC, ((top, bottom), (left, right), (0, 0)), mode=mode.name.lower())  # type: ignore[call-overload, no-any-return]
+    height, width, channels = img_HWC.shape
+    out = np.empty((top + height + bottom, left + width + right, channels), np.uint8)
+    out[...] = ins.colour(channels)
+    out[top : top + height, left : left + width] = img_HWC
+    return out
+
+
+def shear_x(img_HWC: Image, ins: Instruction) -> Image:
+    return _affine(img_HWC, (1.0, ins.args[0], 0.0, 0.0, 1.0, 0.0), ins)
+
+
+def shear_y(img_HWC: Image, ins: Instruction) -> Image:
+    return _affine(img_HWC, (1.0, 0.0, 0.0, ins.args[0], 1.0, 0.0), ins)
+
+
+def translate_x(img_HWC: Image, ins: Instruction) -> Image:
+    return _affine(img_HWC, (1.0, 0.0, -ins.args[0], 0.0, 1.0, 0.0), ins)
+
+
+def translate_y(img_HWC: Image, ins: Instruction) -> Image:
+    return _affine(img_HWC, (1.0, 0.0, 0.0, 0.0, 1.0, -ins.args[0]), ins)
+
+
+def affine(img_HWC: Image, ins: Instruction) -> Image:
+    return _affine(img_HWC, ins.args[:6].tolist(), ins)
+
+
+def perspective(img_HWC: Image, ins: Instruction) -> Image:
+    x, y = double_perspective(ins.args.tolist(), *img_HWC.shape[:2])
+    return gather(img_HWC, x, y, ins.colour(img_HWC.shape[2]), ins.flags)
+
+
+def rotate(img_HWC: Image, ins: Instruction) -> Image:
+    """Pillow's ``Image.rotate``: exact transpositions where it takes them, else an affine map."""
+    height, width, _ = img_HWC.shape
+    angle, expand = float(ins.args[0]) % 360.0, bool(ins.args[3])
+    center = None if math.isnan(ins.args[1]) else (float(ins.args[1]), float(ins.args[2]))
+    turns_exactly = angle in (0.0, 180.0) or (angle in (90.0, 270.0) and (expand or width == height))
+    if center is None and turns_exactly:
+        return np.rot90(img_HWC, int(angle) // 90)
+    matrix, size = rotation(angle, height, width, center, expand)
+    return _affine(img_HWC, matrix, ins, size)
+
+
+def rotation(
+    angle: float, height: int, width: int, center: tuple[float, float] | None, expand: bool
+) -> tuple[list[float], tuple[int, int]]:
+    """Output -> input matrix (a..f) of a counter-clockwise rotation in degrees, and the output's height and width.
+
+    Pillow 13 ``Image.rotate``: entries rounded to 15 decimals, ``center`` (x, y) in pixels from the top-left corner,
+    None for the middle; ``expand`` grows the canvas to hold every corner and assumes that nothing was moved.
+    """
+    radians = -math.radians(angle)
+    cos, sin = round(math.cos(radians), 15), round(math.sin(radians), 15)
+    center_x, center_y = center if center is not None else (width / 2, height / 2)
+
+    def turn(x: float, y: float, c: float, f: float) -> tuple[float, float]:
+        return cos * x + sin * y + c, -sin * x + cos * y + f
+
+    c, f = turn(-center_x, -center_y, 0.0, 0.0)
+    c, f = c + center_x, f + center_y
+    if expand:
+        corners = [turn(x, y, c, f) for x, y in ((0, 0), (width, 0), (width, height), (0, height))]
+        new_width = math.ceil(max(x for x, _ in corners)) - math.floor(min(x for x, _ in corners))
+        new_height = math.ceil(max(y for _, y in corners)) - math.floor(min(y for _, y in corners))
+        c, f = turn(-(new_width - width) / 2.0, -(new_height - height) / 2.0, c, f)
+        height, width = new_height, new_width
+    return [cos, sin, c, -sin, cos, f], (height, width)
+
+
+def _affine(img_HWC: Image, matrix: Sequence[float], ins: Instruction, size: tuple[int, int] | None = None) -> Image:
+    height, width = size or img_HWC.shape[:2]
+    matrix = [float(v) for v in matrix]
+    colour = ins.colour(img_HWC.shape[2])
+    if ins.flags == Interpolation.NEAREST:
+        return gather_nearest(img_HWC, *nearest_affine(matrix, height, width), colour)
+    return gather(img_HWC, *double_affine(matrix, height, width), colour, ins.flags)

@@ -1,0 +1,47 @@
+"""What an operation of the reference executor is given besides the image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.program import Tables
+
+Image = npt.NDArray[np.uint8]  # HWC, C = 1 (gray, Pillow mode "L") or 3 (RGB)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One slot of a program: arguments, and what they point into."""
+
+    args: npt.NDArray[np.float64]  # [8], meaning per operation: docs/operations.md
+    flags: int = 0  # interpolation of a geometry, mode of a pad
+    fill: npt.NDArray[np.uint8] | tuple[int, ...] = (0, 0, 0)
+    out_size: tuple[int, int] = (0, 0)  # height, width after the instruction
+    tables: Tables | None = None
+    sample_id: int = 0
+    key: npt.NDArray[np.uint32] | None = None  # [2], the stream key of per-pixel noise
+
+    def colour(self, channels: int) -> npt.NDArray[np.uint8]:
+        """The fill colour for an image of so many channels; gray images use the first value."""
+        return np.asarray(self.fill, np.uint8)[:channels]
+
+    def integers(self, count: int) -> list[int]:
+        """The first ``count`` arguments as ints."""
+        return [int(value) for value in self.args[:count]]
+
+    def side_tables(self) -> Tables:
+        if self.tables is None:
+            raise ValueError("this instruction points into side tables, but tables=None was given")
+        return self.tables
+
+
+Operation = Callable[[Image, Instruction], Image]
+
+
+def to_uint8(values: npt.NDArray[np.floating]) -> Image:
+    """Truncate toward zero and clip to 0..255: how Pillow turns a computed value into a pixel."""
+    return np.clip(values, 0, 255).astype(np.uint8)

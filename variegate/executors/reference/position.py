@@ -1,0 +1,101 @@
+"""Operations that depend on where a pixel is: noise and erased rectangles.
+
+Noise of a pixel is the Philox block ``(y * width + x, slot, id_low, id_high)`` under the stream key, so it depends on
+the sample's id and the place alone. Arithmetic in float32 (docs/operations.md, Position).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.reference.instruction import Image, Instruction
+from variegate.program.rng import philox4x32
+
+Floats = npt.NDArray[np.float32]
+
+
+def noise_words(height: int, width: int, slot: int, ins: Instruction) -> npt.NDArray[np.uint32]:
+    """uint32[H, W, 4]: the random words of every pixel."""
+    if ins.key is None:
+        raise ValueError("per-pixel noise needs the program's stream key, but key=None was given")
+    counter = np.empty((height, width, 4), np.uint64)
+    counter[..., 0] = np.arange(height * width).reshape(height, width)
+    counter[..., 1] = slot
+    counter[..., 2] = ins.sample_id & 0xFFFFFFFF
+    counter[..., 3] = ins.sample_id >> 32
+    return philox4x32(counter, ins.key)
+
+
+def uniform(words: npt.NDArray[np.uint32]) -> Floats:
+    """uint32 -> float32 in [0, 1), exact multiples of 2**-24."""
+    return (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def normal(words_HW4: npt.NDArray[np.uint32]) -> Floats:
+    """uint32[H, W, 4] -> three standard normal numbers float32[H, W, 3] (Box-Muller)."""
+    u = uniform(words_HW4)
+    tiny, two_pi = np.float32(2.0**-24), np.float32(2 * np.pi)
+    r01 = np.sqrt(np.float32(-2) * np.log(u[..., 0] + tiny))
+    r23 = np.sqrt(np.float32(-2) * np.log(u[..., 2] + tiny))
+    return np.stack(
+        [r01 * np.cos(two_pi * u[..., 1]), r01 * np.sin(two_pi * u[..., 1]), r23 * np.cos(two_pi * u[..., 3])],
+        axis=-1,
+    )
+
+
+def gaussian_noise(img_HWC: Image, ins: Instruction) -> Image:
+    mean, sigma = np.float32(ins.args[0]), np.float32(ins.args[1])
+    return _rounded(img_HWC + np.float32(255) * (mean + sigma * _normal_like(img_HWC, int(ins.args[2]), ins)))
+
+
+def shot_noise(img_HWC: Image, ins: Instruction) -> Image:
+    x = img_HWC.astype(np.float32)
+    spread = np.sqrt(x * np.float32(ins.args[0]))
+    return _rounded(x + spread * _normal_like(img_HWC, int(ins.args[1]), ins))
+
+
+def salt_and_pepper(img_HWC: Image, ins: Instruction) -> Image:
+    amount, salt = np.float32(ins.args[0]), np.float32(ins.args[1])
+    u = uniform(noise_words(*img_HWC.shape[:2], int(ins.args[2]), ins))
+    hit, white = u[..., 0] < amount, u[..., 1] < salt
+    return np.where(hit[..., None], np.where(white, 255, 0)[..., None], img_HWC).astype(np.uint8)
+
+
+def erase(img_HWC: Image, ins: Instruction) -> Image:
+    """Rectangles of the fill colour or of uniform noise. Those of a float output are left to ``erase_normalized``."""
+    if ins.args[7]:
+        return img_HWC
+    height, width, channels = img_HWC.shape
+    paint: npt.NDArray[np.uint8] = np.broadcast_to(ins.colour(channels), img_HWC.shape)
+    if ins.args[2]:
+        words = noise_words(height, width, int(ins.args[3]), ins)
+        paint = (words[..., :channels] >> np.uint32(24)).astype(np.uint8)
+    return _paste(img_HWC, paint, ins)
+
+
+def erase_normalized(out_HWC: Floats, ins: Instruction) -> Floats:
+    """Rectangles of given values or of standard normal noise, in a float32 output that is normalised already."""
+    height, width, channels = out_HWC.shape
+    paint: Floats = np.broadcast_to(ins.args[4:7].astype(np.float32)[:channels], out_HWC.shape)
+    if ins.args[2]:
+        paint = normal(noise_words(height, width, int(ins.args[3]), ins))[..., :channels]
+    return _paste(out_HWC, paint, ins)
+
+
+def _paste(img_HWC: npt.NDArray, paint_HWC: npt.NDArray, ins: Instruction) -> npt.NDArray:  # type: ignore[type-arg]
+    first, count = ins.integers(2)
+    out = img_HWC.copy()
+    for top, left, height, width in ins.side_tables().rectangles[first : first + count].tolist():
+        rows, columns = slice(max(top, 0), max(top + height, 0)), slice(max(left, 0), max(left + width, 0))
+        out[rows, columns] = paint_HWC[rows, columns]
+    return out
+
+
+def _normal_like(img_HWC: Image, slot: int, ins: Instruction) -> Floats:
+    height, width, channels = img_HWC.shape
+    return normal(noise_words(height, width, slot, ins))[..., :channels]
+
+
+def _rounded(values: Floats) -> Image:
+    return np.clip(np.floor(values + np.float32(0.5)), 0, 255).astype(np.uint8)

@@ -1,0 +1,108 @@
+"""Operations on a pixel's own value. Meaning: docs/operations.md, Values; formulas of Pillow 13."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.reference.hsv import hsv_to_rgb, rgb_to_hsv
+from variegate.executors.reference.instruction import Image, Instruction, to_uint8
+
+
+def luma(img_HWC: Image) -> Image:
+    """Pillow's mode "L": uint8[H, W, 1]. Gray images are their own luma."""
+    if img_HWC.shape[2] == 1:
+        return img_HWC
+    r, g, b = (img_HWC[..., i : i + 1].astype(np.int64) for i in range(3))
+    return ((19595 * r + 38470 * g + 7471 * b + 32768) >> 16).astype(np.uint8)
+
+
+def blend(degenerate: npt.ArrayLike, img_HWC: Image, factor: float) -> Image:
+    """Pillow's ``Image.blend``: from ``degenerate`` (factor 0) to the image (factor 1) and beyond, in float32."""
+    d, x, f = np.asarray(degenerate, np.float32), img_HWC.astype(np.float32), np.float32(factor)
+    return to_uint8(d + f * (x - d))
+
+
+def brightness(img_HWC: Image, ins: Instruction) -> Image:
+    return blend(0, img_HWC, ins.args[0])
+
+
+def saturation(img_HWC: Image, ins: Instruction) -> Image:
+    return blend(luma(img_HWC), img_HWC, ins.args[0])
+
+
+def hue(img_HWC: Image, ins: Instruction) -> Image:
+    """A turn of the hue byte, wrapping; ``factor`` 1 is a full turn."""
+    if img_HWC.shape[2] == 1:
+        return img_HWC
+    hsv_HWC = rgb_to_hsv(img_HWC)
+    # Adding modulo 256 although hue has 255 steps is what torchvision does.
+    hsv_HWC[..., 0] += np.uint8(int(ins.args[0] * 255) % 256)
+    return hsv_to_rgb(hsv_HWC)
+
+
+def gamma(img_HWC: Image, ins: Instruction) -> Image:
+    power, gain = float(ins.args[0]), float(ins.args[1])
+    # Python's scalar power, as torchvision has it: NumPy's vectorised one may differ in the last bit.
+    table = [(255 + 1 - 1e-3) * gain * (i / 255.0) ** power for i in range(256)]
+    return to_uint8(np.array(table))[img_HWC]
+
+
+def posterize(img_HWC: Image, ins: Instruction) -> Image:
+    dropped = 8 - int(ins.args[0])
+    return img_HWC & np.uint8(0xFF & ~((1 << dropped) - 1))
+
+
+def solarize(img_HWC: Image, ins: Instruction) -> Image:
+    return np.where(img_HWC < float(ins.args[0]), img_HWC, 255 - img_HWC)
+
+
+def solarize_add(img_HWC: Image, ins: Instruction) -> Image:
+    addition, threshold = float(ins.args[0]), float(ins.args[1])
+    return np.where(img_HWC < threshold, to_uint8(img_HWC + addition), img_HWC)
+
+
+def invert(img_HWC: Image, _: Instruction) -> Image:
+    return 255 - img_HWC
+
+
+def grayscale(img_HWC: Image, _: Instruction) -> Image:
+    return np.repeat(luma(img_HWC), img_HWC.shape[2], axis=2)
+
+
+def permute(img_HWC: Image, ins: Instruction) -> Image:
+    return img_HWC if img_HWC.shape[2] == 1 else img_HWC[..., ins.integers(3)]
+
+
+def rgb_shift(img_HWC: Image, ins: Instruction) -> Image:
+    shift = np.array(ins.integers(3)[: img_HWC.shape[2]], np.int64)
+    return np.clip(img_HWC + shift, 0, 255).astype(np.uint8)
+
+
+def lut(img_HWC: Image, ins: Instruction) -> Image:
+    table = ins.side_tables().luts[int(ins.args[0])]
+    return np.stack([table[c][img_HWC[..., c]] for c in range(img_HWC.shape[2])], axis=-1)
+
+
+def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
+    """A 3x4 matrix on (r, g, b, 1), summed left to right in float32, rounded half up."""
+    matrix = ins.side_tables().matrices[int(ins.args[0])].astype(np.float32)
+    r, g, b = _three_channels(img_HWC)
+    rows = [np.floor(m[0] * r + m[1] * g + m[2] * b + m[3] + np.float32(0.5)) for m in matrix]
+    return np.stack(rows[: img_HWC.shape[2]], axis=-1).clip(0, 255).astype(np.uint8)
+
+
+def point(img_HWC: Image, ins: Instruction) -> Image:
+    """A user's scalar function of a pixel, called from Python once per colour of the image."""
+    known = ins.side_tables().points[int(ins.args[0])].function
+    function = getattr(known, "py_func", known)
+    magnitude = np.float32(ins.args[1])
+    colours, where = np.unique(np.stack(_three_channels(img_HWC), axis=-1).reshape(-1, 3), axis=0, return_inverse=True)
+    results = np.array([function(r, g, b, magnitude) for r, g, b in colours], np.float32).reshape(-1, 3)
+    out = to_uint8(results + np.float32(0.5))[where.reshape(-1)]
+    return out.reshape(*img_HWC.shape[:2], 3)[..., : img_HWC.shape[2]]
+
+
+def _three_channels(img_HWC: Image) -> list[npt.NDArray[np.float32]]:
+    """Red, green and blue float32[H, W]; a gray image stands for all three."""
+    return [img_HWC[..., min(i, img_HWC.shape[2] - 1)].astype(np.float32) for i in range(3)]
