@@ -86,6 +86,10 @@ class Sampling:
                 f"{shown} after AugMix: images are already mixed there; only flips, quarter turns, crops, constant "
                 "pads, erasing with a constant and Normalize may follow. Put it before AugMix."
             )
+        # Only an erasing whose argument "normalized" is set can write into the float output.
+        if self.output.is_float and not (isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])):
+            shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
+            raise ValueError(f"{shown} after Normalize: only RandomErasing may follow it. Put Normalize last.")
         at = self.length[rows]
         if int(at.max()) >= self._grids["opcode"].shape[1]:
             self._widen()

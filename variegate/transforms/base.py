@@ -23,9 +23,9 @@ class Transform:
     registry: ClassVar[dict[str, type[Transform]]] = {}
     num_slots: int = 0
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):
+        if not abstract and not cls.__name__.startswith("_"):
             Transform.registry[cls.__name__] = cls
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -1,0 +1,170 @@
+"""Colours: one class per operation, with exactly the value given or one drawn from a range (meaning: Pillow)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from variegate.program.ops import Op
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, check_number, set_field
+from variegate.transforms.magnitude import MagnitudeOp, Number, PlainOp, check_range, integers_between, is_number
+
+
+class _Factor(MagnitudeOp):
+    """An operation whose only argument is the number itself."""
+
+    _op: Op
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, self._op, values)
+
+
+@dataclass(frozen=True)
+class Brightness(_Factor):
+    """Blend with black: ``factor`` 0 is black, 1 the image, 2 twice as bright (``PIL.ImageEnhance.Brightness``)."""
+
+    factor: Number
+    _op, _number, _bounds = Op.BRIGHTNESS, "factor", (0.0, math.inf)
+
+
+@dataclass(frozen=True)
+class Contrast(_Factor):
+    """Blend with the mean grey level: ``factor`` 0 is flat grey, 1 the image (``PIL.ImageEnhance.Contrast``)."""
+
+    factor: Number
+    _op, _number, _bounds = Op.CONTRAST, "factor", (0.0, math.inf)
+
+
+@dataclass(frozen=True)
+class Color(_Factor):
+    """Saturation, a blend with the grey image: ``factor`` 0 is grey, 1 the image (``PIL.ImageEnhance.Color``)."""
+
+    factor: Number
+    _op, _number, _bounds = Op.SATURATION, "factor", (0.0, math.inf)
+
+
+@dataclass(frozen=True)
+class Hue(_Factor):
+    """Turn the hue by ``factor`` of a full circle, -0.5 to 0.5, through Pillow's 8-bit HSV."""
+
+    factor: Number
+    _op, _number, _bounds = Op.HUE, "factor", (-0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Gamma(MagnitudeOp):
+    """``255 * gain * (x / 255) ** gamma``: above 1 darkens, below 1 brightens (torchvision ``adjust_gamma``)."""
+
+    gamma: Number
+    gain: float = 1.0
+    _number, _bounds = "gamma", (0.0, math.inf)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self, "gain", 0.0, math.inf)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.GAMMA, values, self.gain)
+
+
+@dataclass(frozen=True)
+class Posterize(_Factor):
+    """Keep the highest ``bits`` bits of every value, 0 to 8 whole bits; 0 gives an all-zero image."""
+
+    bits: int | tuple[int, int]
+    _op, _number, _bounds, _integral = Op.POSTERIZE, "bits", (0, 8), True
+
+
+@dataclass(frozen=True)
+class Solarize(_Factor):
+    """Invert the values at and above ``threshold``, 0 to 256."""
+
+    threshold: Number
+    _op, _number, _bounds = Op.SOLARIZE, "threshold", (0.0, 256.0)
+
+
+@dataclass(frozen=True)
+class SolarizeAdd(MagnitudeOp):
+    """Add ``addition`` (whole levels, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
+
+    addition: int | tuple[int, int]
+    threshold: float = 128
+    _number, _bounds, _integral = "addition", (-255, 255), True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self, "threshold", 0.0, 256.0)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.SOLARIZE_ADD, values, self.threshold)
+
+
+@dataclass(frozen=True)
+class Invert(PlainOp):
+    """``255 - x``."""
+
+    _op = Op.INVERT
+
+
+@dataclass(frozen=True)
+class AutoContrast(PlainOp):
+    """Stretch every channel so that its darkest value is 0 and its lightest 255 (``PIL.ImageOps.autocontrast``)."""
+
+    _op = Op.AUTOCONTRAST
+
+
+@dataclass(frozen=True)
+class Equalize(PlainOp):
+    """Make every channel's histogram flat (``PIL.ImageOps.equalize``)."""
+
+    _op = Op.EQUALIZE
+
+
+@dataclass(frozen=True)
+class Grayscale(PlainOp):
+    """Grey levels (Pillow's mode "L") in all channels. Images keep their channels: one stays one, three stay three."""
+
+    num_output_channels: int = 3
+    _op = Op.GRAYSCALE
+
+    def __post_init__(self) -> None:
+        if self.num_output_channels != 3 or isinstance(self.num_output_channels, bool):
+            raise ArgumentError(
+                self, "num_output_channels", self.num_output_channels, "3 (grey levels are repeated in all channels)"
+            )
+
+
+@dataclass(frozen=True)
+class ChannelPermutation(Transform):
+    """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
+
+    order: tuple[int, int, int] = (2, 1, 0)
+
+    def __post_init__(self) -> None:
+        order = self.order
+        if not isinstance(order, (list, tuple)) or not all(is_number(c, True) for c in order) or sorted(order) != [0, 1, 2]:
+            raise ArgumentError(self, "order", order, "the channels 0, 1 and 2 in some order")
+        set_field(self, "order", tuple(order))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sampling.emit(rows, Op.PERMUTE, *self.order)
+
+
+@dataclass(frozen=True)
+class RGBShift(Transform):
+    """Add whole levels to each channel, clipped: each a number or a range, -255 to 255, drawn independently."""
+
+    red: int | tuple[int, int] = (-20, 20)
+    green: int | tuple[int, int] = (-20, 20)
+    blue: int | tuple[int, int] = (-20, 20)
+    num_slots = 1
+
+    def __post_init__(self) -> None:
+        for channel in ("red", "green", "blue"):
+            check_range(self, channel, -255, 255, integral=True)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        shifts = [integers_between(r, unit[:, i]) for i, r in enumerate((self.red, self.green, self.blue))]
+        sampling.emit(rows, Op.RGB_SHIFT, *shifts)

@@ -1,0 +1,201 @@
+"""Transforms made of transforms: in a row, one or some by chance, or in random order.
+
+Every child owns a fixed range of slots, whether or not it is chosen, so that a choice made for one image moves no
+number drawn for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, check_probability, set_field
+from variegate.transforms.magnitude import is_number
+
+
+class _Container(Transform):
+    """Holds ``transforms`` and the first slot of each, after ``own`` slots for the container itself."""
+
+    transforms: Sequence[Transform]
+    _first_slots: tuple[int, ...]
+
+    def _adopt(self, own: int) -> None:
+        children = self.transforms
+        if isinstance(children, Transform):
+            children = (children,)
+        if not isinstance(children, (list, tuple)) or not children:
+            raise ArgumentError(self, "transforms", children, "a list of at least one transform")
+        for i, child in enumerate(children):
+            if not isinstance(child, Transform):
+                raise ArgumentError(self, f"transforms[{i}]", child, "a transform such as RandomHorizontalFlip()")
+        firsts, total = slot_ranges(children, own)
+        set_field(self, "transforms", tuple(children))
+        set_field(self, "_first_slots", firsts)
+        set_field(self, "num_slots", total)
+
+    def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows):
+            self.transforms[i].sample(sampling, rows, slot + self._first_slots[i])
+
+    def _run_all(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        for i in range(len(self.transforms)):
+            self._run_child(i, sampling, rows, slot)
+            rows = sampling.with_forks(rows)
+
+
+def slot_ranges(children: Sequence[Transform], own: int) -> tuple[tuple[int, ...], int]:
+    """The first slot of every child after ``own`` slots, and how many there are in all."""
+    ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
+    return tuple(ends[:-1]), ends[-1]
+
+
+@dataclass(frozen=True)
+class Compose(_Container):
+    """One transform after another."""
+
+    transforms: Sequence[Transform]
+
+    def __post_init__(self) -> None:
+        self._adopt(own=0)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        self._run_all(sampling, rows, slot)
+
+
+@dataclass(frozen=True)
+class RandomApply(_Container):
+    """All ``transforms`` in a row with probability ``p``, else none of them."""
+
+    transforms: Sequence[Transform]
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_probability(self)
+        self._adopt(own=1)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        chosen = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
+        self._run_all(sampling, chosen, slot)
+
+
+@dataclass(frozen=True)
+class RandomChoice(_Container):
+    """Exactly one of ``transforms``, with probabilities proportional to ``p`` (None: all alike)."""
+
+    transforms: Sequence[Transform]
+    p: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        self._adopt(own=1)
+        set_field(self, "_cumulative", _cumulative(self, "p"))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        choice = _choose(self._cumulative, sampling.uniform(rows, slot)[:, 0])  # type: ignore[attr-defined]
+        for i in range(len(self.transforms)):
+            self._run_child(i, sampling, rows[choice == i], slot)
+
+
+@dataclass(frozen=True)
+class OneOf(_Container):
+    """With probability ``p``, one of ``transforms``, chosen with probabilities proportional to ``weights``."""
+
+    transforms: Sequence[Transform]
+    p: float = 1.0
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        check_probability(self)
+        self._adopt(own=1)
+        set_field(self, "_cumulative", _cumulative(self, "weights"))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        choice = _choose(self._cumulative, unit[:, 0])  # type: ignore[attr-defined]
+        choice[unit[:, 1] >= self.p] = -1
+        for i in range(len(self.transforms)):
+            self._run_child(i, sampling, rows[choice == i], slot)
+
+
+@dataclass(frozen=True)
+class SomeOf(_Container):
+    """``n`` different ones of ``transforms`` (a number, or a range with both ends included), in the order listed."""
+
+    transforms: Sequence[Transform]
+    n: int | tuple[int, int]
+
+    def __post_init__(self) -> None:
+        self._adopt(own=1 + _key_slots(self.transforms))
+        most = len(self.transforms)
+        pair = tuple(self.n) if isinstance(self.n, (list, tuple)) else (self.n, self.n)
+        if not (len(pair) == 2 and all(is_number(v, True) for v in pair) and 0 <= pair[0] <= pair[1] <= most):
+            raise ArgumentError(self, "n", self.n, f"an integer, or a pair (low, high) of them, from 0 to {most}")
+        if isinstance(self.n, list):
+            set_field(self, "n", pair)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        low, high = self.n if isinstance(self.n, tuple) else (self.n, self.n)
+        count = low + np.floor((high - low + 1) * sampling.uniform(rows, slot)[:, 0])
+        order = _random_order(sampling, rows, slot + 1, len(self.transforms))
+        rank = np.argsort(order, axis=1)
+        sources = sampling.source[rows]
+        for i in range(len(self.transforms)):
+            chosen = rows[rank[:, i] < count]
+            if sampling.is_blended:
+                is_chosen = np.isin(sampling.source, sources[rank[:, i] < count])
+                chosen = np.flatnonzero(is_chosen)
+            self._run_child(i, sampling, chosen, slot)
+
+
+@dataclass(frozen=True)
+class RandomOrder(_Container):
+    """All ``transforms``, in an order drawn for every image."""
+
+    transforms: Sequence[Transform]
+
+    def __post_init__(self) -> None:
+        self._adopt(own=_key_slots(self.transforms))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        count = len(self.transforms)
+        for position in range(count):
+            order = _random_order(sampling, rows, slot, count)[:, position]
+            for i in range(count):
+                self._run_child(i, sampling, rows[order == i], slot)
+            rows = sampling.with_forks(rows)
+
+
+# -- drawing a choice --------------------------------------------------------------------------------------------
+
+
+def _cumulative(owner: _Container, argument: str) -> Floats:
+    """The checked weights of the children as cumulated probabilities."""
+    count = len(owner.transforms)
+    given = getattr(owner, argument)
+    weights = [1.0] * count if given is None else given
+    ok = isinstance(weights, (list, tuple)) and all(is_number(w) and w >= 0 for w in weights)
+    if not ok or len(weights) != count or sum(weights) <= 0:
+        raise ArgumentError(owner, argument, given, f"{count} numbers >= 0, one for each transform, not all 0")
+    if given is not None:
+        set_field(owner, argument, tuple(given))
+    return np.cumsum(weights) / sum(weights)
+
+
+def _choose(cumulative: Floats, unit: Floats) -> npt.NDArray[np.intp]:
+    # The last sum may fall short of 1 by rounding, and trailing weights of 0 must never be hit.
+    last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1])
+    return np.minimum(np.searchsorted(cumulative, unit, side="right"), last)
+
+
+def _key_slots(children: object) -> int:
+    """Slots for one sorting key per child, four to a slot."""
+    return (len(children) + 3) // 4 if isinstance(children, (list, tuple)) else 1
+
+
+def _random_order(sampling: Sampling, rows: Rows, slot: int, count: int) -> npt.NDArray[np.intp]:
+    """intp[R, count]: for every row a permutation of 0 .. count - 1, all equally likely."""
+    keys = sampling.words(rows, slot, (count + 3) // 4).reshape(len(rows), -1)[:, :count]
+    return np.argsort(keys, axis=1, kind="stable")
