@@ -1,0 +1,19 @@
+"""From bytes to pixels: ``read_image`` for any file, and ways to decode no more of a JPEG than will be used."""
+
+from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
+from variegate.data.decode.image import read_bytes, read_image
+from variegate.data.decode.jpeg import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled
+from variegate.data.decode.limits import MAX_PIXELS
+
+__all__ = [
+    "MAX_PIXELS",
+    "JpegHeader",
+    "decode_jpeg",
+    "decode_jpeg_box",
+    "decode_jpeg_scaled",
+    "is_jpeg",
+    "jpeg_size",
+    "read_bytes",
+    "read_header",
+    "read_image",
+]

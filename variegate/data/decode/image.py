@@ -1,0 +1,74 @@
+"""Any image file to a uint8 RGB array: simplejpeg for JPEG, Pillow for the rest."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from os import PathLike, fsdecode
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+from variegate.data.decode.header import is_jpeg
+from variegate.data.decode.jpeg import decode_jpeg
+from variegate.data.decode.limits import check_pixels
+from variegate.data.decode.reasons import reason_for
+from variegate.errors import DecodeError
+
+Image_HWC = npt.NDArray[np.uint8]
+Source = str | PathLike[str] | bytes | bytearray | memoryview
+
+
+def read_image(source: Source, name: str | None = None, max_pixels: int | None = None) -> Image_HWC:
+    """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous.
+
+    The pixels are those of Pillow's ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied,
+    palettes are looked up, alpha is dropped (not blended), gray is repeated, the first frame of an animation is taken.
+    16-bit RGB keeps its upper eight bits; **16-bit and float gray are clipped to 0..255** as Pillow does, which turns
+    most of such a picture white, so a UserWarning names the file. ``name`` stands for the file in errors.
+
+    Raises DecodeError(path, reason) whatever the file holds, and for more than ``max_pixels`` (default
+    ``limits.MAX_PIXELS``) pixels before any of them is decoded.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        path, data = name or "<bytes>", bytes(source)
+    else:
+        path = name or fsdecode(source)
+        data = read_bytes(source, path)
+    if not data:
+        raise DecodeError(path, reason_for(ValueError(), data))
+    if is_jpeg(data):
+        return decode_jpeg(data, path, max_pixels)
+    return _decode_by_pillow(data, path, max_pixels)
+
+
+def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
+    """The bytes of a file; whatever the system refuses becomes a DecodeError."""
+    try:
+        return Path(source).read_bytes()
+    except FileNotFoundError:
+        reason = "no such file"
+    except IsADirectoryError:
+        reason = "a folder, not a file"
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+    raise DecodeError(name or fsdecode(source), reason)
+
+
+def _decode_by_pillow(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            check_pixels(path, image.height, image.width, max_pixels)
+            if image.mode.startswith("I") or image.mode == "F":
+                warnings.warn(
+                    f"{path}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+                    'convert("RGB") does. Scale such files to 8 bits first.',
+                    stacklevel=3,
+                )
+            return np.array(ImageOps.exif_transpose(image).convert("RGB"))
+    except (DecodeError, MemoryError):
+        raise
+    except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
+        raise DecodeError(path, reason_for(error, data)) from error
