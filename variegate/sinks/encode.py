@@ -1,0 +1,49 @@
+"""Pixels to the bytes of an image file."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import numpy.typing as npt
+import simplejpeg
+from PIL import Image
+
+FORMATS = ("jpg", "png", "webp")
+_LONGEST_SIDE = {"jpg": 65_535, "webp": 16_383}
+# Level 6, Pillow's default, takes twice as long for files 2 to 3 % smaller.
+_PNG_LEVEL = 3
+
+
+def check_format(name: str, quality: int) -> None:
+    """Raise ValueError for an unknown format or a quality outside 1..100."""
+    if name not in FORMATS:
+        raise ValueError(f"format: got {name!r}; accepted: {', '.join(FORMATS)}")
+    if not 1 <= quality <= 100:
+        raise ValueError(f"quality: got {quality}; accepted: 1 to 100")
+
+
+def encode_image(img_HWC: npt.NDArray[np.uint8], name: str, quality: int = 95) -> bytes:
+    """uint8[H, W, 3] RGB, or [H, W] or [H, W, 1] gray -> the bytes of a jpg, png or webp.
+
+    The same pixels give the same bytes. JPEG stores colour at half resolution (4:2:0) as Pillow does; ``quality``
+    does nothing for png, which is lossless. Raises ValueError for a picture larger than the format can hold.
+    """
+    check_format(name, quality)
+    longest = max(img_HWC.shape[:2])
+    if longest > _LONGEST_SIDE.get(name, longest):
+        raise ValueError(f"{name} holds at most {_LONGEST_SIDE[name]:,} pixels a side; this picture has {longest:,}")
+    if img_HWC.ndim == 2:
+        img_HWC = img_HWC[:, :, None]
+    is_gray = img_HWC.shape[2] == 1
+    img_HWC = np.ascontiguousarray(img_HWC)
+    if name == "jpg":
+        colours, sampling = ("GRAY", "Gray") if is_gray else ("RGB", "420")
+        return bytes(simplejpeg.encode_jpeg(img_HWC, quality, colours, sampling))
+    buffer = io.BytesIO()
+    image = Image.fromarray(img_HWC[:, :, 0] if is_gray else img_HWC)
+    if name == "png":
+        image.save(buffer, "PNG", compress_level=_PNG_LEVEL)
+    else:
+        image.save(buffer, "WEBP", quality=quality)
+    return buffer.getvalue()
