@@ -1,0 +1,141 @@
+"""AutoAugment (Cubuk et al. 2019, arXiv 1805.09501): published policies, or one's own."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from variegate.policies.augmentation import Augmentation, Fill, check_policy_arguments, entries_of, fill_of
+from variegate.policies.spaces import DATA, Space, space
+from variegate.policies.table import Entry, Index, OperationTable
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, check_choice, set_field
+
+Step = tuple[str | Augmentation, float, int | None]
+SubPolicy = tuple[Step, ...]
+
+PUBLISHED = ("imagenet", "cifar10", "svhn", "v0")
+# The short name of torchvision's spaces; the others are called by their own names.
+AUTOAUGMENT_SPACES = {
+    "torchvision": "torchvision-autoaugment",
+    "tf": "tf",
+    "timm": "timm",
+    "timm-increasing": "timm-increasing",
+    "timm-original": "timm-original",
+    "pba": "pba",
+    "pba-relative": "pba-relative",
+}
+
+
+@functools.cache
+def published_policy(name: str) -> tuple[SubPolicy, ...]:
+    """The sub-policies of a published policy, repeated ones included: ((operation, probability, bin or None), ...)."""
+    described = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    return tuple(tuple((op, p, level) for op, p, level in sub_policy) for sub_policy in described["policy"])
+
+
+@dataclass(frozen=True)
+class AutoAugment(Transform):
+    """One sub-policy, drawn uniformly; its operations in order, each with its own probability.
+
+    ``policy``: "imagenet", "cifar10" or "svhn" (the 25 rows as torchvision prints them, repeated rows kept), "v0" (the
+    TPU-EfficientNet policy, not in any paper), or a list of sub-policies ``[[operation, probability, magnitude], ...]``
+    with a name of the space (or an Augmentation), a probability 0..1 and a bin (None where there is none).
+    ``space`` says what a bin means, for the same printed policy is a different one in each library: "torchvision" (10
+    bins; the default but for v0), "tf" (11 bins, level / 10; v0's default), "timm", "timm-increasing",
+    "timm-original", "pba". ``fill``: None is the space's own (torchvision 0, tf and timm 128).
+
+    Raises ArgumentError for arguments out of range, with the place in the policy. Paper: arXiv 1805.09501.
+    """
+
+    policy: str | Sequence[Sequence[Sequence[Any]]] = "imagenet"
+    interpolation: str = "nearest"
+    fill: Fill = None
+    space: str | None = None
+
+    def __post_init__(self) -> None:
+        # torchvision's AutoAugmentPolicy has its name as ``value``.
+        policy = getattr(self.policy, "value", self.policy)
+        if isinstance(policy, str):
+            if policy not in PUBLISHED:
+                names = "one of " + ", ".join(map(repr, PUBLISHED))
+                raise ArgumentError(self, "policy", policy, f"{names}, or a list of sub-policies")
+        elif isinstance(policy, (list, tuple)) and policy:
+            policy = tuple(tuple(sub) if isinstance(sub, (list, tuple)) else sub for sub in policy)
+            policy = tuple(self._checked(i, sub) for i, sub in enumerate(policy))
+        else:
+            raise ArgumentError(self, "policy", policy, "a name, or a list of at least one sub-policy")
+        set_field(self, "policy", policy)
+        if self.space is None:
+            set_field(self, "space", "tf" if policy == "v0" else "torchvision")
+        check_choice(self, "space", tuple(AUTOAUGMENT_SPACES))
+        check_policy_arguments(self)
+        set_field(self, "num_slots", 1 + self._index.shape[1] * (1 + self._table.num_slots))
+
+    def _checked(self, i: int, sub_policy: Any) -> SubPolicy:
+        """A user's sub-policy with its steps' shapes and probabilities checked."""
+        accepted = "[operation, probability 0..1, bin or None]"
+        if not isinstance(sub_policy, tuple) or not sub_policy:
+            raise ArgumentError(self, f"policy[{i}]", sub_policy, f"a list of at least one {accepted}")
+        for k, step in enumerate(sub_policy):
+            if not isinstance(step, (list, tuple)) or len(step) != 3:
+                raise ArgumentError(self, f"policy[{i}][{k}]", step, accepted)
+            p = step[1]
+            if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+                raise ArgumentError(self, f"policy[{i}][{k}][1]", p, "a probability from 0 to 1")
+        return tuple(tuple(step) for step in sub_policy)
+
+    @cached_property
+    def _space(self) -> Space:
+        return space(AUTOAUGMENT_SPACES[str(self.space)])
+
+    @cached_property
+    def _sub_policies(self) -> tuple[SubPolicy, ...]:
+        return published_policy(self.policy) if isinstance(self.policy, str) else self.policy  # type: ignore[return-value]
+
+    @cached_property
+    def _built(self) -> tuple[OperationTable, Index, Floats, Floats]:
+        """The table with one entry per step of the policy, and per [sub-policy, step]: its entry, probability, and
+        [..., 2] arguments with either sign. Shorter sub-policies end in steps of probability 0.
+        """
+        shape = (len(self._sub_policies), max(map(len, self._sub_policies)))
+        index, probability, parameter = np.zeros(shape, np.intp), np.zeros(shape), np.zeros((*shape, 2))
+        entries: list[Entry] = []
+        for i, sub_policy in enumerate(self._sub_policies):
+            for k, (operation, p, level) in enumerate(sub_policy):
+                where = f"policy[{i}][{k}]"
+                entry = entries_of(self, f"{where}[0]", [operation], self._space)[0]
+                if level is not None and not (isinstance(level, int) and 0 <= level < self._space.bins):
+                    accepted = f"a bin from 0 to {self._space.bins - 1} of the space {self.space!r}, or None"
+                    raise ArgumentError(self, f"{where}[2]", level, accepted)
+                index[i, k], probability[i, k] = len(entries), p
+                parameter[i, k] = [
+                    float(entry.parameters.parameters(np.array(level or 0), negative)) for negative in (False, True)
+                ]
+                entries.append(entry)
+        table = OperationTable(entries, self.interpolation, fill_of(self.fill, self._space.fill))
+        return table, index, probability, parameter
+
+    @property
+    def _table(self) -> OperationTable:
+        return self._built[0]
+
+    @property
+    def _index(self) -> Index:
+        return self._built[1]
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        table, index, probability, parameter = self._built
+        chosen = (sampling.uniform(rows, slot)[:, 0] * len(index)).astype(np.intp)
+        for k in range(index.shape[1]):
+            step = slot + 1 + k * (1 + table.num_slots)
+            draw = sampling.uniform(rows, step)
+            fires = np.flatnonzero(draw[:, 0] < probability[chosen, k])
+            fired, negative = chosen[fires], (draw[fires, 1] * 2).astype(np.intp)
+            table.emit(sampling, rows[fires], index[fired, k], parameter[fired, k, negative], step + 1)

@@ -1,0 +1,94 @@
+"""The operations that policies draw from, by name: what is emitted for a name and a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import Transform
+
+Colour = tuple[int, int, int]
+Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
+
+
+@dataclass(frozen=True)
+class Emission:
+    """How a name is emitted: ``opcode`` with the parameter and then ``tail`` as arguments, all rows at once; or, for
+    what does not fit that form, ``emitter`` for the operation's own rows, drawing from ``num_slots`` slots.
+    """
+
+    opcode: Op
+    tail: tuple[float, ...] = ()
+    emitter: Emitter | None = None
+    num_slots: int = 0
+
+    @property
+    def is_geometry(self) -> bool:
+        return self.opcode in SPECS and SPECS[self.opcode].kind is Kind.GEOMETRY
+
+
+def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
+    """A square of ``sides`` pixels about a centre that is uniform over the pixels, clipped at the borders (PBA, TF)."""
+    half = sides.astype(np.int32) // 2
+    rows, half = rows[half > 0], half[half > 0]
+    if len(rows) == 0:
+        return
+    size = sampling.size[rows]
+    centre = (sampling.uniform(rows, slot)[:, :2] * size).astype(np.int32)
+    start = np.maximum(centre - half[:, None], 0)
+    end = np.minimum(centre + half[:, None], size)
+    first = sampling.add_rectangles(np.concatenate([start, end - start], axis=1))
+    sampling.emit(rows, Op.ERASE, first + np.arange(len(rows)), 1, fill=fill)
+
+
+def emit_blur(sampling: Sampling, rows: Rows, sigmas: npt.ArrayLike) -> None:
+    """A Gaussian blur of ``sigmas`` pixels with a kernel that reaches three of them to each side."""
+    sigma = np.asarray(sigmas, dtype=np.float64)
+    kernel = 2 * np.ceil(3 * sigma) + 1
+    sampling.emit(rows, Op.GAUSSIAN_BLUR, kernel, kernel, sigma, sigma)
+
+
+def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colour) -> None:
+    emit_blur(sampling, rows, sigmas)
+
+
+# SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published; Rotate turns about the image's centre.
+EMISSIONS: dict[str, Emission] = {
+    "Identity": Emission(Op.NOP),
+    "Rotate": Emission(Op.ROTATE, (np.nan, np.nan, 0.0)),
+    "SolarizeAdd": Emission(Op.SOLARIZE_ADD, (128.0,)),
+    "Gamma": Emission(Op.GAMMA, (1.0,)),
+    "Cutout": Emission(Op.NOP, emitter=_cutout, num_slots=1),
+    "GaussianBlur": Emission(Op.NOP, emitter=_blur),
+    **{
+        SPECS[op].name: Emission(op)
+        for op in (
+            *(Op.HFLIP, Op.VFLIP, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y),
+            *(Op.BRIGHTNESS, Op.SATURATION, Op.HUE, Op.POSTERIZE, Op.SOLARIZE, Op.INVERT, Op.GRAYSCALE),
+            *(Op.CONTRAST, Op.AUTOCONTRAST, Op.EQUALIZE, Op.SHARPNESS),
+        )
+    },
+}
+
+
+def takes_magnitude(transform: object) -> bool:
+    """Can a policy drive this transform: does it have ``emit_magnitude(sampling, rows, values, slot)``?"""
+    return isinstance(transform, Transform) and callable(getattr(transform, "emit_magnitude", None))
+
+
+def emission_of(op: str | Transform) -> Emission:
+    """The emission of a catalogue name or of a transform with ``emit_magnitude``."""
+    if isinstance(op, str):
+        return EMISSIONS[op]
+    driven: Any = op
+
+    def emitter(sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
+        driven.emit_magnitude(sampling, rows, values, slot)
+
+    return Emission(Op.NOP, emitter=emitter, num_slots=op.num_slots)

@@ -1,0 +1,112 @@
+"""Operations as lookup tables, so that a step of a policy is drawn and emitted for a whole batch in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.policies.catalogue import Colour, Emission
+from variegate.policies.spaces import Rule
+from variegate.program.ops import Interpolation, Op
+from variegate.program.sampling import Floats, Rows, Sampling
+
+Index = npt.NDArray[np.intp]
+
+
+class Parameters(Protocol):
+    """Levels to arguments: a rule of a space, or what a user declared."""
+
+    def parameters(self, level: npt.ArrayLike, negative: npt.ArrayLike = False) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operation of a policy: its name, how it is emitted, and what its levels mean."""
+
+    name: str
+    emission: Emission
+    parameters: Parameters
+
+
+class OperationTable:
+    """M operations. ``num_slots`` is what their own chances need besides those of the policy (places of cutouts)."""
+
+    def __init__(self, entries: Sequence[Entry], interpolation: str, fill: Colour) -> None:
+        emissions = [entry.emission for entry in entries]
+        rules = [entry.parameters if isinstance(entry.parameters, Rule) else Rule() for entry in entries]
+        geometric = np.array([emission.is_geometry for emission in emissions])
+        longest = max(len(emission.tail) for emission in emissions)
+        self.entries = tuple(entries)
+        self.fill = fill
+        self.num_slots = max(emission.num_slots for emission in emissions)
+        self._opcode = np.array([int(emission.opcode) for emission in emissions], np.int16)
+        self._has_nop = bool((self._opcode == Op.NOP).any())
+        self._tails = [
+            np.array([emission.tail[i] if i < len(emission.tail) else 0.0 for emission in emissions])
+            for i in range(longest)
+        ]
+        self._geometric = geometric
+        # Where all rows would get the same zeros, the scalar saves a lookup per step.
+        flag = int(Interpolation[interpolation.upper()])
+        self._flag = np.where(geometric, flag, 0).astype(np.int16) if flag else None
+        self._fill = np.where(geometric[:, None], fill, 0).astype(np.uint8) if any(fill) else None
+        self._emitters = [(i, e.emitter) for i, e in enumerate(emissions) if e.emitter is not None]
+        self._size = np.array([rule.size for rule in rules])
+        self._is_sized = self._size >= 0
+        self._truncated = np.array([rule.rounding == 1 for rule in rules])
+        self._single = any(rule.single for rule in rules)
+
+    def grid(self, levels: Sequence[int] | npt.NDArray[np.int64]) -> Floats:
+        """float64[2M, levels]: the arguments of the operations at ``levels``; odd rows hold the negative sign."""
+        rows = [entry.parameters.parameters(levels, negative) for entry in self.entries for negative in (False, True)]
+        return np.array([np.broadcast_to(row, len(levels)) for row in rows], np.float64)
+
+    def emit(
+        self,
+        sampling: Sampling,
+        rows: Rows,
+        index: Index,
+        parameter: Floats,
+        slot: int,
+        interpolation: npt.NDArray[np.int16] | None = None,
+    ) -> None:
+        """Append operation ``index[R]`` with argument ``parameter[R]`` to ``rows``.
+
+        ``interpolation[R]`` overrides the table's; the operations' own chances come from ``slot`` on.
+        """
+        sized = np.flatnonzero(self._is_sized[index])
+        if len(sized):
+            parameter = parameter.copy()
+            parameter[sized] = self._pixels(sampling, rows[sized], index[sized], parameter[sized])
+        for i, emitter in self._emitters:
+            chosen = np.flatnonzero(index == i)
+            if len(chosen):
+                emitter(sampling, rows[chosen], parameter[chosen], slot, self.fill)
+        if self._has_nop:
+            kept = np.flatnonzero(self._opcode[index])
+            rows, index, parameter = rows[kept], index[kept], parameter[kept]
+            interpolation = None if interpolation is None else interpolation[kept]
+        if interpolation is not None:
+            flags: npt.ArrayLike = np.where(self._geometric[index], interpolation, 0)
+        else:
+            flags = 0 if self._flag is None else self._flag[index]
+        sampling.emit(
+            rows,
+            self._opcode[index],
+            parameter,
+            *(tail[index] for tail in self._tails),
+            flags=flags,
+            fill=None if self._fill is None else self._fill[index],
+        )
+
+    def _pixels(self, sampling: Sampling, rows: Rows, index: Index, fraction: Floats) -> Floats:
+        """Fractions of the image's size as pixels."""
+        height, width = sampling.size[rows].T
+        pixels = fraction * np.choose(self._size[index], (height, width, np.minimum(height, width)))
+        if self._single:
+            pixels = pixels.astype(np.float32).astype(np.float64)
+        return np.asarray(np.where(self._truncated[index], np.trunc(pixels), pixels))
