@@ -1,0 +1,113 @@
+"""What can be done to an image: one class per operation, with torchvision.transforms.v2 names and arguments."""
+
+from variegate.transforms.affine import RandomAffine, RandomPerspective, RandomRotation
+from variegate.transforms.base import ArgumentError, Transform, from_dict
+from variegate.transforms.blur import GaussianBlur, MotionBlur, Sharpness
+from variegate.transforms.color import (
+    AutoContrast,
+    Brightness,
+    ChannelPermutation,
+    Color,
+    Contrast,
+    Equalize,
+    Gamma,
+    Grayscale,
+    Hue,
+    Invert,
+    Posterize,
+    RGBShift,
+    Solarize,
+    SolarizeAdd,
+)
+from variegate.transforms.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
+from variegate.transforms.cond import Cond
+from variegate.transforms.custom import CustomOp, Magnitude
+from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
+from variegate.transforms.flips import RandomHorizontalFlip, RandomRotate90, RandomVerticalFlip
+from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
+from variegate.transforms.jitter import (
+    ColorJitter,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+)
+from variegate.transforms.noise import GaussianNoise, SaltAndPepper, ShotNoise
+from variegate.transforms.output import ConvertImageDtype, Identity, Normalize, ToDtype, ToImage
+from variegate.transforms.resize import CenterCrop, Pad, RandomCrop, RandomResizedCrop, Resize
+
+__all__ = [
+    "ArgumentError",
+    "AutoContrast",
+    "Brightness",
+    "CenterCrop",
+    "ChannelPermutation",
+    "CoarseDropout",
+    "Color",
+    "ColorJitter",
+    "Compose",
+    "Cond",
+    "Contrast",
+    "ConvertImageDtype",
+    "CustomOp",
+    "Cutout",
+    "Equalize",
+    "Gamma",
+    "GaussianBlur",
+    "GaussianNoise",
+    "Grayscale",
+    "GridMask",
+    "Hue",
+    "Identity",
+    "Invert",
+    "Magnitude",
+    "MotionBlur",
+    "Normalize",
+    "OneOf",
+    "Pad",
+    "Posterize",
+    "RGBShift",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotate90",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "Rotate",
+    "SaltAndPepper",
+    "Sharpness",
+    "ShearX",
+    "ShearY",
+    "ShotNoise",
+    "Solarize",
+    "SolarizeAdd",
+    "SomeOf",
+    "Stretch",
+    "ToDtype",
+    "ToImage",
+    "Transform",
+    "TranslateX",
+    "TranslateY",
+    "from_dict",
+]

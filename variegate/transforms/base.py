@@ -83,9 +83,7 @@ def from_dict(described: Any, where: str = "transform") -> Transform:
         missing = [
             f.name
             for f in fields.values()
-            if f.default is dataclasses.MISSING
-            and f.default_factory is dataclasses.MISSING
-            and f.name not in arguments
+            if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and f.name not in arguments
         ]
         if missing:
             raise PolicyError(f"{where}.{missing[0]}", None, f"a value: {name} requires it") from error

@@ -67,7 +67,7 @@ def _try(
         w, h = h, w
         fits = (h < height) & (w < width)
     else:
-        fits = (0 < w) & (w <= width) & (0 < h) & (h <= height)
+        fits = (w > 0) & (w <= width) & (h > 0) & (h <= height)
     top = np.floor(unit[..., 2] * (height - h + 1))
     left = np.floor(unit[..., 3] * (width - w + 1))
     return np.stack([top, left, h, w], axis=-1).astype(np.int64), fits

@@ -143,7 +143,8 @@ class ChannelPermutation(Transform):
 
     def __post_init__(self) -> None:
         order = self.order
-        if not isinstance(order, (list, tuple)) or not all(is_number(c, True) for c in order) or sorted(order) != [0, 1, 2]:
+        channels = order if isinstance(order, (list, tuple)) and all(is_number(c, True) for c in order) else ()
+        if sorted(channels) != [0, 1, 2]:
             raise ArgumentError(self, "order", order, "the channels 0, 1 and 2 in some order")
         set_field(self, "order", tuple(order))
 

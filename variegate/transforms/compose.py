@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -133,8 +134,7 @@ class SomeOf(_Container):
         pair = tuple(self.n) if isinstance(self.n, (list, tuple)) else (self.n, self.n)
         if not (len(pair) == 2 and all(is_number(v, True) for v in pair) and 0 <= pair[0] <= pair[1] <= most):
             raise ArgumentError(self, "n", self.n, f"an integer, or a pair (low, high) of them, from 0 to {most}")
-        if isinstance(self.n, list):
-            set_field(self, "n", pair)
+        set_field(self, "n", self.n if isinstance(self.n, int) else pair)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         low, high = self.n if isinstance(self.n, tuple) else (self.n, self.n)
@@ -190,7 +190,7 @@ def _choose(cumulative: Floats, unit: Floats) -> npt.NDArray[np.intp]:
     return np.minimum(np.searchsorted(cumulative, unit, side="right"), last)
 
 
-def _key_slots(children: object) -> int:
+def _key_slots(children: Any) -> int:
     """Slots for one sorting key per child, four to a slot."""
     return (len(children) + 3) // 4 if isinstance(children, (list, tuple)) else 1
 

@@ -31,7 +31,9 @@ class Normalize(Transform):
             numbers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
             if len(numbers) not in (1, 3) or not all(is_number(v) and v > smallest for v in numbers):
                 positive = "" if argument == "mean" else "positive "
-                raise ArgumentError(self, argument, value, f"three {positive}numbers (red, green, blue), or one for all")
+                raise ArgumentError(
+                    self, argument, value, f"three {positive}numbers (red, green, blue), or one for all"
+                )
             set_field(self, argument, numbers)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -82,8 +84,8 @@ def _normalize(
 ) -> None:
     if len(rows) < len(sampling.length) and len(np.unique(sampling.source[rows])) <= sampling.source.max():
         raise ValueError(
-            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in one "
-            "format; put it last, outside of the choice."
+            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
+            "one format; put it last, outside of the choice."
         )
     before = sampling.output
     if before.mean is not None and before.std is not None:

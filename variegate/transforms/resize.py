@@ -44,7 +44,7 @@ def resized_size(size: Sizes, short: int | None, max_size: int | None) -> Sizes:
             new_long = np.where(over, max_size, new_long)
     wide = size[:, 0] <= size[:, 1]
     resized = np.stack([np.where(wide, new_short, new_long), np.where(wide, new_long, new_short)], axis=1)
-    return np.maximum(resized, 1).astype(np.int32)
+    return np.asarray(np.maximum(resized, 1), np.int32)
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,9 @@ class Pad(Transform):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         left, top, right, bottom = padding_sides(self.padding)
-        ends = (np.broadcast_to(np.array(end, np.int32), (len(rows), 2)) for end in ((top, left), (bottom, right)))
-        _emit_pad(sampling, rows, *ends, self.fill, self.padding_mode)
+        before = np.broadcast_to(np.array([top, left], np.int32), (len(rows), 2))
+        after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
+        _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
 
 
 # -- shared ------------------------------------------------------------------------------------------------------
@@ -240,9 +241,9 @@ def _flag(interpolation: str) -> int:
     return int(Interpolation[interpolation.upper()])
 
 
-def _check_antialias(owner: Transform) -> None:
-    antialias = getattr(owner, "antialias")
-    if antialias not in (True, None) and getattr(owner, "interpolation") != "nearest":
+def _check_antialias(owner: Resize | RandomResizedCrop) -> None:
+    antialias = owner.antialias
+    if antialias not in (True, None) and owner.interpolation != "nearest":
         raise ArgumentError(owner, "antialias", antialias, "True or None (bilinear and bicubic are always antialiased)")
 
 

@@ -1,0 +1,146 @@
+"""A choice by a value of each sample: given with the batch, known from the image's shape, or drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.sampling import Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, set_field
+from variegate.transforms.compose import Compose, slot_ranges
+from variegate.transforms.magnitude import is_number
+
+Range = tuple[float | None, float | None, Transform]
+
+KNOWN = ("uniform", "epoch", "height", "width", "channels", "area", "aspect")
+
+
+@dataclass(frozen=True)
+class Cond(Transform):
+    """Choose a transform for every image by a value, never by its pixels.
+
+    ``by`` names the value. Known ones: "uniform" (a number drawn from [0, 1)), "epoch", "height", "width", "channels",
+    "area" (height times width, at this stage) and "aspect" (width / height). Any other name, such as "label", is looked
+    up among the values given with the batch, one per sample.
+
+    ``cases`` is either a dict from value to transform (values may be written as strings, as JSON does), or a list of
+    (low, high, transform) for low <= value < high, where None is an open end; of several ranges that hold the value
+    the first is taken. ``default`` is done where no case fits; None does nothing. A list of transforms in the place of
+    one is done in order.
+    """
+
+    by: str
+    cases: Mapping[Any, Transform] | Sequence[Range]
+    default: Transform | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.by, str) or not self.by:
+            raise ArgumentError(self, "by", self.by, "a name: " + ", ".join(KNOWN) + ', or a given one such as "label"')
+        if isinstance(self.cases, Mapping) and self.cases:
+            cases = {_key(k): _transform(self, f"cases[{k!r}]", v) for k, v in self.cases.items()}
+            set_field(self, "cases", cases)
+            branches = list(cases.values())
+        elif isinstance(self.cases, (list, tuple)) and self.cases:
+            ranges = tuple(_range(self, f"cases[{i}]", case) for i, case in enumerate(self.cases))
+            set_field(self, "cases", ranges)
+            branches = [case[2] for case in ranges]
+        else:
+            accepted = "a dict {value: transform}, or a list of (low, high, transform), with at least one case"
+            raise ArgumentError(self, "cases", self.cases, accepted)
+        if self.default is not None:
+            set_field(self, "default", _transform(self, "default", self.default))
+            branches.append(self.default)
+        firsts, total = slot_ranges(branches, own=1 if self.by == "uniform" else 0)
+        set_field(self, "_branches", tuple(branches))
+        set_field(self, "_first_slots", firsts)
+        set_field(self, "num_slots", total)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        values = self._values(sampling, rows, slot)
+        is_open = np.ones(len(rows), np.bool_)
+        matches = []
+        for case in self.cases.items() if isinstance(self.cases, Mapping) else self.cases:
+            fits = is_open & (_equals(values, case[0]) if len(case) == 2 else _is_within(values, case[0], case[1]))
+            matches.append(fits)
+            is_open &= ~fits
+        matches.append(is_open)
+        for branch, first, fits in zip(self._branches, self._first_slots, matches, strict=False):  # type: ignore[attr-defined]
+            if fits.any():
+                branch.sample(sampling, rows[fits], slot + first)
+
+    def _values(self, sampling: Sampling, rows: Rows, slot: int) -> npt.NDArray[Any]:
+        height, width = sampling.size[rows].T
+        if self.by == "uniform":
+            return np.asarray(sampling.uniform(rows, slot)[:, 0])
+        if self.by == "epoch":
+            return np.full(len(rows), sampling.epoch)
+        if self.by == "height":
+            return np.asarray(height)
+        if self.by == "width":
+            return np.asarray(width)
+        if self.by == "channels":
+            return np.asarray(sampling.channels[rows])
+        if self.by == "area":
+            return np.asarray(height.astype(np.int64) * width)
+        if self.by == "aspect":
+            return np.asarray(width / np.maximum(height, 1))
+        if self.by not in sampling.given:
+            accepted = ", ".join([*KNOWN, *map(repr, sampling.given)])
+            raise ArgumentError(self, "by", self.by, f"{accepted}; no value {self.by!r} was given with this batch")
+        given = np.asarray(sampling.given[self.by])
+        count = int(sampling.source.max(initial=-1)) + 1
+        if given.ndim != 1 or len(given) < count:
+            raise ArgumentError(self, "by", self.by, f"one value per sample ({count}), but its shape is {given.shape}")
+        return np.asarray(given[sampling.source[rows]])
+
+
+# -- cases -------------------------------------------------------------------------------------------------------
+
+
+def _key(value: object) -> str:
+    return str(value)
+
+
+def _transform(owner: Transform, argument: str, value: object) -> Transform:
+    if isinstance(value, (list, tuple)) and value:
+        return Compose(value)
+    if not isinstance(value, Transform):
+        raise ArgumentError(owner, argument, value, "a transform, or a list of transforms")
+    return value
+
+
+def _range(owner: Transform, argument: str, case: object) -> Range:
+    if not isinstance(case, (list, tuple)) or len(case) != 3:
+        raise ArgumentError(owner, argument, case, "(low, high, transform)")
+    low, high, transform = case
+    if not all(v is None or is_number(v) for v in (low, high)) or not _or(low, -math.inf) < _or(high, math.inf):
+        raise ArgumentError(owner, argument, (low, high), "numbers low < high, or None for an open end")
+    return low, high, _transform(owner, f"{argument}[2]", transform)
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+def _equals(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
+    """Which values a case means, read as the values' own type, since keys become strings on their way through JSON."""
+    kind = values.dtype.kind
+    if kind == "b":
+        return (
+            values == (key.lower() == "true") if key.lower() in ("true", "false") else np.zeros(len(values), np.bool_)
+        )
+    if kind in "iuf":
+        try:
+            return np.asarray(values == float(key))
+        except ValueError:
+            return np.zeros(len(values), np.bool_)
+    return np.asarray(values.astype(str) == key)
+
+
+def _is_within(values: npt.NDArray[Any], low: float | None, high: float | None) -> npt.NDArray[np.bool_]:
+    return np.asarray((values >= _or(low, -math.inf)) & (values < _or(high, math.inf)))

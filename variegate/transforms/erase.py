@@ -1,0 +1,205 @@
+"""Erasing rectangles: Cutout, RandomErasing, CoarseDropout and GridMask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.ops import Op
+from variegate.program.rng import to_unit
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, as_fill, check_probability, set_field
+from variegate.transforms.boxes import TRIES, sample_boxes
+from variegate.transforms.magnitude import (
+    BLACK,
+    Fill,
+    MagnitudeOp,
+    between,
+    check_range,
+    integers_between,
+    is_number,
+    limits,
+)
+from variegate.transforms.resize import check_positive_pair
+
+Ints = npt.NDArray[np.int64]
+
+
+def emit_rectangles(
+    sampling: Sampling,
+    rows: Rows,
+    rectangles: Ints,
+    owner: Ints,
+    fill: Fill | str,
+    noise_slot: int = 0,
+) -> None:
+    """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
+
+    ``owner`` is in ascending order. Rectangles are cut to the image, and empty ones are dropped, with the instruction
+    where none is left. ``fill``: a colour, or "random" for noise in every pixel, drawn from ``noise_slot``.
+    """
+    size = sampling.size[rows[owner]]
+    start = np.clip(rectangles[:, :2], 0, size)
+    end = np.clip(rectangles[:, :2] + rectangles[:, 2:], 0, size)
+    visible = (end > start).all(axis=1)
+    clipped = np.concatenate([start, end - start], axis=1)[visible].astype(np.int32)
+    count = np.bincount(owner[visible], minlength=len(rows))
+    first = sampling.add_rectangles(clipped) + np.cumsum(count) - count
+    hit = count > 0
+    is_random = isinstance(fill, str)
+    color = BLACK if isinstance(fill, str) else fill
+    args = (first[hit], count[hit], float(is_random), noise_slot if is_random else 0)
+    sampling.emit(rows[hit], Op.ERASE, *args, fill=color)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Cutout(MagnitudeOp):
+    """Erase ``num_holes`` squares of ``size`` pixels a side (a number, or a range) about points drawn uniformly from
+    the image; they may hang over its edge (DeVries and Taylor 2017, arXiv:1708.04552).
+    """
+
+    size: int | tuple[int, int]
+    num_holes: int = 1
+    fill: Fill = BLACK
+    _number, _bounds, _integral = "size", (0, 2**20), True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_count(self, "num_holes")
+        as_fill(self)
+        set_field(self, "num_slots", 1 + self.num_holes)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        side = np.asarray(values, np.int64)
+        unit = to_unit(sampling.words(rows, slot + 1, self.num_holes)[..., :2])
+        middle = np.floor(unit * sampling.size[rows, None, :]).astype(np.int64)
+        sides = np.broadcast_to(side[:, None, None], middle.shape)
+        holes = np.concatenate([middle - sides // 2, sides], axis=-1).reshape(-1, 4)
+        emit_rectangles(sampling, rows, holes, np.repeat(np.arange(len(rows)), self.num_holes), self.fill)
+
+
+@dataclass(frozen=True)
+class RandomErasing(Transform):
+    """With probability ``p``, erase one rectangle (Zhong et al. 2017, arXiv:1708.04896).
+
+    Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``; after ten that do
+    not fit, the image stays as it is. ``value``: a number, three of them, or "random" for noise in every pixel. Before
+    ``Normalize`` values are levels 0..255 and noise is uniform; after it values are as given and noise is normal.
+    """
+
+    p: float = 0.5
+    scale: tuple[float, float] = (0.02, 0.33)
+    ratio: tuple[float, float] = (0.3, 3.3)
+    value: float | str | Sequence[float] = 0
+    inplace: bool = False
+    num_slots = 1 + TRIES + 1
+
+    def __post_init__(self) -> None:
+        check_probability(self)
+        check_range(self, "scale", 0.0, 1.0)
+        set_field(self, "scale", limits(self.scale))
+        check_positive_pair(self, "ratio")
+        if isinstance(self.value, (list, tuple)):
+            set_field(self, "value", tuple(self.value))
+        numbers = self.value if isinstance(self.value, tuple) else (self.value,)
+        if self.value != "random" and (len(numbers) not in (1, 3) or not all(is_number(v) for v in numbers)):
+            raise ArgumentError(self, "value", self.value, 'a number, three of them (red, green, blue), or "random"')
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
+        boxes, found = sample_boxes(sampling, rows, slot + 1, self.scale, self.ratio, upright=True)
+        found &= (boxes[:, 2:] > 0).all(axis=1)
+        rows, boxes = rows[found], boxes[found]
+        if len(rows) == 0:
+            return
+        is_random = self.value == "random"
+        values = (0.0,) * 3 if is_random else np.resize(np.asarray(self.value, np.float64), 3)
+        is_float = sampling.output.is_float
+        if not is_float and not all(0 <= v <= 255 for v in values):
+            raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
+        first = sampling.add_rectangles(boxes.astype(np.int32)) + np.arange(len(rows))
+        noise_slot = slot + 1 + TRIES if is_random else 0
+        args = (first, 1, float(is_random), noise_slot, *values, float(is_float))
+        fill = None if is_float else tuple(int(v) for v in values)
+        sampling.emit(rows, Op.ERASE, *args, fill=fill)
+
+
+@dataclass(frozen=True)
+class CoarseDropout(Transform):
+    """Erase several rectangles that lie within the image.
+
+    ``num_holes``: a number or a range. ``size``: of every height and width, a number or a range; whole numbers are
+    pixels, fractions below 1 are shares of the side. ``fill``: a colour, or "random" for noise in every pixel.
+    """
+
+    num_holes: int | tuple[int, int] = (1, 8)
+    size: int | float | tuple[float, float] = (8, 32)
+    fill: Fill | str = BLACK
+
+    def __post_init__(self) -> None:
+        check_range(self, "num_holes", 0, 4096, integral=True)
+        check_range(self, "size", 0.0, 2**20)
+        in_pixels = all(isinstance(v, int) for v in limits(self.size))
+        if not in_pixels and limits(self.size)[1] > 1.0:
+            raise ArgumentError(self, "size", self.size, "whole pixels, or shares of the side from 0.0 to 1.0")
+        if self.fill != "random":
+            as_fill(self)
+        set_field(self, "num_slots", 2 + limits(self.num_holes)[1])
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        count = integers_between(self.num_holes, sampling.uniform(rows, slot)[:, 0]).astype(np.int64)
+        most = int(limits(self.num_holes)[1])
+        unit = to_unit(sampling.words(rows, slot + 2, most))
+        image = sampling.size[rows, None, :].astype(np.float64)
+        if all(isinstance(v, int) for v in limits(self.size)):
+            sides = np.minimum(integers_between(self.size, unit[..., :2]), image)
+        else:
+            sides = np.floor(between(self.size, unit[..., :2]) * image)
+        start = np.floor(unit[..., 2:] * (image - sides + 1))
+        holes = np.concatenate([start, sides], axis=-1).astype(np.int64)
+        used = np.arange(most) < count[:, None]
+        owner = np.repeat(np.arange(len(rows)), count)
+        emit_rectangles(sampling, rows, holes[used], owner, self.fill, noise_slot=slot + 1)
+
+
+@dataclass(frozen=True)
+class GridMask(Transform):
+    """Erase a regular grid of squares (Chen et al. 2020, arXiv:2001.04086).
+
+    ``unit``: distance between squares in pixels, a number or a range, at least 2. ``ratio``: the squares' side as a
+    share of it, 0 to 1, a number or a range. The grid's place is drawn uniformly; it is not rotated.
+    """
+
+    unit: int | tuple[int, int] = (96, 224)
+    ratio: float | tuple[float, float] = 0.5
+    fill: Fill = BLACK
+    num_slots = 1
+
+    def __post_init__(self) -> None:
+        check_range(self, "unit", 2, 2**20, integral=True)
+        check_range(self, "ratio", 0.0, 1.0)
+        as_fill(self)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        drawn = sampling.uniform(rows, slot)
+        unit = integers_between(self.unit, drawn[:, 0]).astype(np.int64)
+        side = np.rint(unit * between(self.ratio, drawn[:, 1])).astype(np.int64)
+        offset = np.floor(drawn[:, 2:4] * unit[:, None]).astype(np.int64) - unit[:, None]
+        cells = -((offset - sampling.size[rows]) // unit[:, None])
+        total = cells.prod(axis=1)
+        owner = np.repeat(np.arange(len(rows)), total)
+        number = np.arange(int(total.sum())) - np.repeat(np.cumsum(total) - total, total)
+        across = cells[owner, 1]
+        index = np.stack([number // across, number % across], axis=1)
+        start = offset[owner] + index * unit[owner, None]
+        sides = np.broadcast_to(side[owner, None], start.shape)
+        emit_rectangles(sampling, rows, np.concatenate([start, sides], axis=1), owner, self.fill)
+
+
+def _check_count(owner: Transform, argument: str) -> None:
+    value = getattr(owner, argument)
+    if not is_number(value, True) or not 1 <= value <= 4096:
+        raise ArgumentError(owner, argument, value, "an integer from 1 to 4096")

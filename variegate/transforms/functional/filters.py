@@ -1,0 +1,89 @@
+"""Blurs, noise, erasing and normalising; names and arguments of torchvision.transforms.v2.functional where it has them.
+
+Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W] (or a torch tensor of such a shape), and
+``device`` ("cpu" or "reference"). A ValueError names an argument out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from variegate.program.ops import Op
+from variegate.program.program import Output
+from variegate.transforms.functional.arguments import Fill, colour, integer, number, refused
+from variegate.transforms.functional.single import Img, Single, run_one
+
+
+def gaussian_blur(
+    img: Img, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None, device: str = "cpu"
+) -> Img:
+    """Blur with a Gaussian of ``kernel_size`` (odd) and ``sigma`` (pixels), each a number or an (x, y) pair.
+
+    ``sigma`` None is ``0.15 * kernel_size + 0.35``. Edges are reflected. torchvision's ``gaussian_blur``.
+    """
+    sizes = _pair("kernel_size", kernel_size)
+    for value in sizes:
+        if integer("kernel_size", value, 1) % 2 == 0:
+            raise refused("kernel_size", kernel_size, "an odd positive integer or an (x, y) pair of them")
+    sigmas = tuple(size * 0.15 + 0.35 for size in sizes) if sigma is None else _pair("sigma", sigma)
+    if not all(number("sigma", value) > 0 for value in sigmas):
+        raise refused("sigma", sigma, "a number greater than 0 or an (x, y) pair of them")
+    return run_one(img, device, Op.GAUSSIAN_BLUR, *(int(s) for s in sizes), *(float(s) for s in sigmas))
+
+
+def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0, device: str = "cpu") -> Img:
+    """Blur along a line of ``kernel_size`` (odd) pixels at ``angle`` degrees, counter-clockwise from rightwards.
+
+    ``direction`` -1..1 shifts the weight from even (0) to one end of the line. Edges are repeated.
+    """
+    if integer("kernel_size", kernel_size, 1) % 2 == 0:
+        raise refused("kernel_size", kernel_size, "an odd positive integer")
+    return run_one(
+        img, device, Op.MOTION_BLUR, kernel_size, number("angle", angle), number("direction", direction, -1, 1)
+    )
+
+
+def gaussian_noise(img: Img, mean: float = 0.0, sigma: float = 0.1, seed: int = 0, device: str = "cpu") -> Img:
+    """Add ``255 * (mean + sigma * n)`` to every value, n standard normal, clipped; ``sigma`` 0 or more.
+
+    The noise is a function of ``seed`` and the place alone: the same call gives the same pixels.
+    """
+    single = Single(img, integer("seed", seed))
+    return single.emit(Op.GAUSSIAN_NOISE, number("mean", mean), number("sigma", sigma, 0), 0.0).run(device)
+
+
+def erase(img: Img, i: int, j: int, h: int, w: int, v: Fill = 0, device: str = "cpu") -> Img:
+    """Paint the ``h`` x ``w`` pixels from row ``i`` and column ``j`` on with the level(s) ``v``."""
+    single = Single(img)
+    rectangle = [integer("i", i, 0), integer("j", j, 0), integer("h", h, 1), integer("w", w, 1)]
+    first = single.sampling.add_rectangles(np.array([rectangle], np.int32))
+    return single.emit(Op.ERASE, first, 1, fill=colour("v", v)).run(device)
+
+
+def normalize(img: Any, mean: float | Sequence[float], std: float | Sequence[float], device: str = "cpu") -> Any:
+    """``(img / 255 - mean) / std`` as float32 of the image's shape; one number, or one per channel, each.
+
+    The division is folded into a multiplication: results differ from the quotient by a few float32 roundings.
+    """
+    single = Single(img)
+    means, stds = _per_channel("mean", mean, single.channels), _per_channel("std", std, single.channels)
+    if not all(value > 0 for value in stds):
+        raise refused("std", std, "numbers greater than 0")
+    return single.run(device, Output(mean=means, std=stds, dtype="float32", layout="NHWC"))
+
+
+def _pair(argument: str, value: Any) -> tuple[Any, Any]:
+    both = tuple(value) if hasattr(value, "__len__") else (value,)
+    if len(both) not in (1, 2):
+        raise refused(argument, value, "a number or an (x, y) pair")
+    return both[0], both[-1]
+
+
+def _per_channel(argument: str, value: Any, channels: int) -> tuple[float, ...]:
+    values = tuple(value) if hasattr(value, "__len__") else (value,)
+    if len(values) not in (1, channels):
+        raise refused(argument, value, f"one number or {channels}, one per channel")
+    return tuple(number(argument, v) for v in values) * (1 if len(values) == channels else channels)
