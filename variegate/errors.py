@@ -7,7 +7,7 @@ class PolicyError(ValueError):
     """A transform description (dict, JSON or YAML) that cannot be understood; ``where`` is the path to the bad key."""
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
-        self.where = where
+        self.where, self.got, self.accepted = where, got, accepted
         super().__init__(f"{where}: got {got!r}; accepted: {accepted}")
 
 

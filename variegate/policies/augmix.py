@@ -1,0 +1,116 @@
+"""AugMix (Hendrycks et al. 2020, arXiv 1912.02781), as torchvision defines it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.policies.augmentation import Fill, check_count, check_policy_arguments, entries_of, fill_of
+from variegate.policies.spaces import space
+from variegate.policies.table import OperationTable
+from variegate.program import rng
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, check_number, set_field
+
+DEEPEST = 3
+# The enhancements overlap with ImageNet-C's corruptions; the paper leaves them out.
+_ONLY_WITH_ALL = ("Brightness", "Color", "Contrast", "Sharpness")
+
+
+@dataclass(frozen=True)
+class AugMix(Transform):
+    """The image mixed with ``mixture_width`` chains of operations, all over the same image.
+
+    Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly, at a bin drawn
+    uniformly below ``severity`` (1 to 10 of 10 bins). The image's and the mixture's weight are Dirichlet(``alpha``, ``alpha``),
+    the chains share the mixture's by Dirichlet(``alpha``, ...). ``all_ops``: brightness, color, contrast and sharpness
+    as well. The sum is truncated to uint8; afterwards only flips, crops, pads, erasing and Normalize may follow. Bins 8
+    and 9 of Posterize keep 0 bits: an all-zero image.
+
+    The weights of an image and its chains add up to 1. Raises ArgumentError for arguments out of range. Paper: arXiv
+    1912.02781.
+    """
+
+    severity: int = 3
+    mixture_width: int = 3
+    chain_depth: int = -1
+    alpha: float = 1.0
+    all_ops: bool = True
+    interpolation: str = "bilinear"
+    fill: Fill = None
+
+    def __post_init__(self) -> None:
+        check_count(self, "severity", 1, space("torchvision-augmix").bins)
+        check_count(self, "mixture_width", 1)
+        check_count(self, "chain_depth", -1)
+        if self.chain_depth == 0:
+            raise ArgumentError(self, "chain_depth", 0, "a positive integer, or -1 for one to three")
+        check_number(self, "alpha", 1e-3, 1e6)
+        check_policy_arguments(self)
+        set_field(self, "num_slots", self._weight_slots + self.mixture_width * self._chain_slots)
+
+    @property
+    def _weight_slots(self) -> int:
+        numbers = 2 + self.mixture_width
+        return -(-numbers // 4) if self.alpha == 1.0 else numbers * rng.GAMMA_SLOTS
+
+    @property
+    def _deepest(self) -> int:
+        return DEEPEST if self.chain_depth < 0 else self.chain_depth
+
+    @property
+    def _chain_slots(self) -> int:
+        return 1 + self._deepest
+
+    @cached_property
+    def _table(self) -> OperationTable:
+        source = space("torchvision-augmix")
+        names = [name for name in source.default if self.all_ops or name not in _ONLY_WITH_ALL]
+        return OperationTable(
+            entries_of(self, "all_ops", names, source), self.interpolation, fill_of(self.fill, source.fill)
+        )
+
+    @cached_property
+    def _grid(self) -> Floats:
+        return self._table.grid(range(self.severity))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows) == 0:
+            return
+        original, chains = self._weights(sampling, rows, slot)
+        forks = sampling.fork(rows, self.mixture_width)
+        self._run_chains(sampling, forks, slot + self._weight_slots)
+        sampling.blend(rows, original)
+        sampling.blend(forks.ravel(), chains.T.ravel())
+
+    def _weights(self, sampling: Sampling, rows: Rows, slot: int) -> tuple[Floats, Floats]:
+        """float64[R] of the images and [R, width] of their chains: Dirichlet weights are normalised gamma numbers."""
+        words = sampling.words(rows, slot, self._weight_slots)
+        if self.alpha == 1.0:
+            # Gamma(1) is the exponential distribution: one number each, and no rejections.
+            gamma = -np.log(rng.to_unit(words.reshape(len(rows), -1)[:, : 2 + self.mixture_width]) + 2.0**-33)
+        else:
+            gamma = rng.to_gamma(words.reshape(len(rows), -1, rng.GAMMA_SLOTS, 4), self.alpha)
+        mixed = gamma[:, 1] / gamma[:, :2].sum(axis=1)
+        shares = gamma[:, 2:] / gamma[:, 2:].sum(axis=1, keepdims=True)
+        return 1.0 - mixed, shares * mixed[:, None]
+
+    def _run_chains(self, sampling: Sampling, forks: npt.NDArray[np.intp], slot: int) -> None:
+        """All chains of all images side by side, step by step; a chain's own slots make it differ from the others."""
+        first = [slot + chain * self._chain_slots for chain in range(self.mixture_width)]
+        depth = np.full(forks.shape, self._deepest)
+        if self.chain_depth < 0:
+            drawn = [sampling.uniform(row, begin)[:, 0] for row, begin in zip(forks, first, strict=True)]
+            depth = 1 + (np.stack(drawn) * DEEPEST).astype(np.intp)
+        for step in range(self._deepest):
+            draw = np.concatenate(
+                [sampling.uniform(row, begin + 1 + step) for row, begin in zip(forks, first, strict=True)]
+            )
+            alive = np.flatnonzero(depth.ravel() > step)
+            draw, rows = draw[alive], forks.ravel()[alive]
+            variant = (draw[:, 0] * len(self._grid)).astype(np.intp)
+            level = (draw[:, 1] * self.severity).astype(np.intp)
+            self._table.emit(sampling, rows, variant >> 1, self._grid[variant, level], slot)

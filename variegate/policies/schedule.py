@@ -1,0 +1,173 @@
+"""Schedules of Population Based Augmentation: which policy in which epochs (Ho et al. 2019, arXiv 1905.05393)."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from variegate.errors import PolicyError
+from variegate.policies.spaces import DATA, SPACES, space
+
+FORMAT = "variegate-schedule/1"
+PUBLISHED_SCHEDULES = ("pba-cifar10", "pba-svhn")
+COPIES = 2
+
+Tuple3 = tuple[str, float, int]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """``epochs`` epochs of one policy: tuples of (operation, probability 0..1, magnitude 0..9)."""
+
+    epochs: int
+    policy: tuple[Tuple3, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Segments one after another. ``space`` says what a magnitude means, ``source`` where the schedule comes from."""
+
+    segments: tuple[Segment, ...]
+    space: str = "pba"
+    source: str = ""
+
+    @property
+    def epochs(self) -> int:
+        return sum(segment.epochs for segment in self.segments)
+
+    def segment_at(self, epoch: int) -> int:
+        """The index of the segment of ``epoch`` (from 0); past the end, the last."""
+        end = 0
+        for i, segment in enumerate(self.segments):
+            end += segment.epochs
+            if epoch < end:
+                return i
+        return len(self.segments) - 1
+
+    def scaled(self, epochs: int) -> Schedule:
+        """The schedule for a training of another length: every segment int(n * factor) epochs, the last fills up.
+
+        Segments that would vanish are left out. Raises ValueError for less than one epoch.
+        """
+        if epochs < 1:
+            raise ValueError(f"Schedule.scaled: epochs={epochs}; accepted: at least 1")
+        lengths = [segment.epochs * epochs // self.epochs for segment in self.segments]
+        lengths[-1] += epochs - sum(lengths)
+        kept = [replace(s, epochs=n) for s, n in zip(self.segments, lengths, strict=True) if n > 0]
+        return replace(self, segments=tuple(kept))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON format "variegate-schedule/1"."""
+        return {
+            "format": FORMAT,
+            "source": self.source,
+            "space": self.space,
+            "operations": list(dict.fromkeys(op for segment in self.segments for op, _, _ in segment.policy)),
+            "epochs": self.epochs,
+            "segments": [{"epochs": s.epochs, "policy": [list(t) for t in s.policy]} for s in self.segments],
+        }
+
+
+def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") -> Schedule:
+    """The inverse of ``Schedule.to_dict``. Raises PolicyError with the path to the first bad key."""
+    if described.get("format") != FORMAT:
+        raise PolicyError(f"{where}.format", described.get("format"), repr(FORMAT))
+    unknown = set(described) - {"format", "source", "space", "operations", "epochs", "segments"}
+    if unknown:
+        key = min(unknown)
+        raise PolicyError(f"{where}.{key}", described[key], "format, source, space, operations, epochs, segments")
+    name = described.get("space", "pba")
+    if name not in SPACES:
+        raise PolicyError(f"{where}.space", name, "one of " + ", ".join(SPACES))
+    segments = described.get("segments")
+    if not isinstance(segments, (list, tuple)) or not segments:
+        raise PolicyError(f"{where}.segments", segments, 'a list of at least one {"epochs": n, "policy": [...]}')
+    schedule = Schedule(
+        segments=tuple(_segment(s, f"{where}.segments[{i}]", name) for i, s in enumerate(segments)),
+        space=name,
+        source=str(described.get("source", "")),
+    )
+    if described.get("epochs", schedule.epochs) != schedule.epochs:
+        raise PolicyError(f"{where}.epochs", described["epochs"], f"{schedule.epochs}, the sum over the segments")
+    return schedule
+
+
+def _segment(described: Any, where: str, space_name: str) -> Segment:
+    if not isinstance(described, Mapping):
+        raise PolicyError(where, described, 'an object {"epochs": n, "policy": [...]}')
+    epochs, policy = described.get("epochs"), described.get("policy")
+    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+        raise PolicyError(f"{where}.epochs", epochs, "a positive integer")
+    if not isinstance(policy, (list, tuple)):
+        raise PolicyError(f"{where}.policy", policy, "a list of [operation, probability, magnitude]")
+    return Segment(epochs, tuple(_tuple(t, f"{where}.policy[{i}]", space_name) for i, t in enumerate(policy)))
+
+
+def _tuple(described: Any, where: str, space_name: str) -> Tuple3:
+    known = space(space_name)
+    if not isinstance(described, (list, tuple)) or len(described) != 3:
+        raise PolicyError(where, described, "[operation, probability, magnitude]")
+    op, p, magnitude = described
+    if op not in known.rules:
+        raise PolicyError(f"{where}[0]", op, f"an operation of the space {known.name}: {', '.join(known.rules)}")
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+        raise PolicyError(f"{where}[1]", p, "a probability from 0 to 1")
+    if isinstance(magnitude, bool) or not isinstance(magnitude, int) or not 0 <= magnitude < known.bins:
+        raise PolicyError(f"{where}[2]", magnitude, f"an integer from 0 to {known.bins - 1}")
+    return op, float(p), magnitude
+
+
+@functools.cache
+def published_schedule(name: str) -> Schedule:
+    """One of ``PUBLISHED_SCHEDULES``: what the paper's searches found on CIFAR-10 (200 epochs) and SVHN (160)."""
+    return schedule_from_dict(json.loads((DATA / f"{name}.json").read_text(encoding="utf-8")), name)
+
+
+def policy_from_numbers(numbers: Sequence[int]) -> tuple[Tuple3, ...]:
+    """The reference's 60 integers (15 operations twice, each a probability 0..10 and a magnitude) -> a policy."""
+    operations = list(space("pba").default) * COPIES
+    if len(numbers) != 2 * len(operations):
+        raise ValueError(f"policy_from_numbers: {len(numbers)} numbers; accepted: {2 * len(operations)}")
+    pairs = zip(operations, numbers[0::2], numbers[1::2], strict=True)
+    return tuple((op, probability / 10, magnitude) for op, probability, magnitude in pairs)
+
+
+def parse_pba_log(text: str, epochs: int, source: str = "") -> Schedule:
+    """The log that Ray's PBT writes for a trial (``pbt_policy_<trial>.txt``; arcelien/pba ``schedules/``) -> Schedule.
+
+    Every line is [target trial, clone trial, target epoch, clone epoch, old policy, new policy], a policy being 60
+    integers or an object with them under "hp_policy". Where the chain of trials is broken, all lines up to the last
+    break are dropped. ``epochs`` is the length of the training. Raises PolicyError with the line's number.
+    """
+    lines = [_log_line(line, i + 1) for i, line in enumerate(text.splitlines()) if line.strip()]
+    for i in range(len(lines) - 1, 0, -1):
+        if lines[i - 1][0] != lines[i][1]:
+            lines = lines[i:]
+            break
+    if not lines:
+        raise PolicyError("line 1", text, "at least one line of a PBT policy log")
+    policies = [lines[0][4], *(line[5] for line in lines)]
+    starts = [0, *(line[3] for line in lines), epochs]
+    spans = [end - start for start, end in itertools.pairwise(starts)]
+    if min(spans) < 0:
+        raise PolicyError("epochs", epochs, f"at least {max(starts[:-1])}, with epochs of the log in rising order")
+    segments = [Segment(n, policy_from_numbers(p)) for n, p in zip(spans, policies, strict=True) if n > 0]
+    return Schedule(tuple(segments), source=source)
+
+
+def _log_line(line: str, number: int) -> list[Any]:
+    try:
+        fields = ast.literal_eval(line.strip())
+        target, clone, target_epoch, clone_epoch, old, new = fields
+        policies = [p["hp_policy"] if isinstance(p, Mapping) else p for p in (old, new)]
+        for policy in policies:
+            policy_from_numbers(policy)
+        return [str(target), str(clone), int(target_epoch), int(clone_epoch), *policies]
+    except (ValueError, SyntaxError, TypeError, KeyError) as error:
+        accepted = "[target, clone, target epoch, clone epoch, old policy, new policy] with 60 integers per policy"
+        raise PolicyError(f"line {number}", line[:80], accepted) from error
