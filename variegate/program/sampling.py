@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from variegate.program import rng
 from variegate.program.custom import PointFunction
-from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import Blend, Output, Program, Tables, empty_instructions
 
 Rows = npt.NDArray[np.intp]
@@ -93,18 +93,23 @@ class Sampling:
         at = self.length[rows]
         if int(at.max()) >= self._grids["opcode"].shape[1]:
             self._widen()
+        # Writing through one flat index is several times faster than through a pair; unused slots are clear.
         grids = self._grids
-        grids["opcode"][rows, at] = op
-        for i, value in enumerate(args):
-            grids["args"][rows, at, i] = value
-        grids["flags"][rows, at] = flags
+        flat = rows * grids["opcode"].shape[1] + at
+        grids["opcode"].reshape(-1)[flat] = op
+        if args:
+            args_grid = grids["args"].reshape(-1, NUM_ARGS)
+            for i, value in enumerate(args):
+                args_grid[flat, i] = value
+        if not isinstance(flags, int) or flags != 0:
+            grids["flags"].reshape(-1)[flat] = flags
         if fill is not None:
-            grids["fill"][rows, at] = fill
+            grids["fill"].reshape(-1, 3)[flat] = fill
         if size is not None:
             self.size[rows] = size
-        grids["out_size"][rows, at] = self.size[rows]
+        grids["out_size"].reshape(-1, 2)[flat] = self.size[rows]
         if name is not None:
-            grids["label"][rows, at] = self._name_index(name)
+            grids["label"].reshape(-1)[flat] = self._name_index(name)
         self.length[rows] = at + 1
 
     def add_lut(self, lut: npt.NDArray[np.uint8]) -> int:
