@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.policies.catalogue import EMISSIONS, Colour, emission_of, takes_magnitude
+from variegate.policies.catalogue import EMISSIONS, Colour, Emission, emission_of, takes_magnitude
 from variegate.policies.spaces import Space
 from variegate.policies.table import Entry, OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -39,15 +39,18 @@ DEFAULT_BINS = 31
 class Augmentation(Transform):
     """An operation with its own magnitude domain, for the ``operations`` of RandAugment and TrivialAugmentWide.
 
-    ``op`` is a name of the catalogue (``"Rotate"``), or a transform or its class that takes a magnitude (any one-number
-    transform, any ``T.CustomOp``). A policy with B bins asks for bin b: the magnitude is ``low + (high - low) * b / (B
-    - 1)`` for ``magnitude=(low, high)`` in the unit of the operation, snapped to ``bins`` steps where given, negated
-    with probability 0.5 if ``signed``. ``mag_to_param`` turns it into the argument: ``"identity"``, ``"one_plus"``
-    (enhancement factors), ``"truncate"``, ``"round"``, or a function (which a file cannot hold). ``magnitude=None`` is
-    for operations without one. Used alone it applies the operation at a uniformly drawn bin (of 31, or ``bins``).
+    ``op`` is a name ("Rotate", "GaussianNoise", ...), or a transform or its class that takes a magnitude (any
+    one-number transform, any ``T.CustomOp``). A policy with B bins asks for bin b: the magnitude is ``low + (high -
+    low) * b / (B - 1)`` for ``magnitude=(low, high)`` in the unit of the operation (None: the range that the transform
+    holds, if any), snapped to ``bins`` steps where given, negated with probability 0.5 if ``signed``. ``mag_to_param``
+    turns it into the argument: "identity", "one_plus" (enhancement factors), "truncate", "round", or a function (which
+    a file cannot hold). Used alone it applies the operation at a uniformly drawn bin (of 31, or ``bins``).
+    ``interpolation`` and ``fill`` are for that; inside a policy the policy's hold.
 
-    >>> Augmentation("gentle turn", "Rotate", magnitude=(0, 10), signed=True)  # doctest: +ELLIPSIS
-    Augmentation(name='gentle turn', op='Rotate', magnitude=(0, 10), ...
+    Raises ArgumentError for arguments out of range, the operation's own range included.
+
+    >>> Augmentation("gentle turn", "Rotate", magnitude=(0, 10), signed=True).magnitude
+    (0, 10)
     """
 
     name: str
@@ -62,16 +65,17 @@ class Augmentation(Transform):
     def __post_init__(self) -> None:
         if isinstance(self.op, type):
             set_field(self, "op", _instance(self, self.op))
-        if not (takes_magnitude(self.op) or self.op in EMISSIONS):
-            raise ArgumentError(
-                self, "op", self.op, "a transform with emit_magnitude(), or one of " + ", ".join(sorted(EMISSIONS))
-            )
+        if not (takes_magnitude(self.op) or self.op in EMISSIONS or self.op in _driven_names()):
+            names = ", ".join(sorted({*EMISSIONS, *_driven_names()}))
+            raise ArgumentError(self, "op", self.op, f"a transform with emit_magnitude(), or one of {names}")
+        if self.magnitude is None and not isinstance(self.op, str):
+            self._take_domain(self.op)
         if self.magnitude is not None:
             pair = self.magnitude
             if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(_is_number(end) for end in pair):
                 raise ArgumentError(self, "magnitude", pair, "a pair (low, high) of numbers, in either order, or None")
             set_field(self, "magnitude", tuple(pair))
-        if self.bins is not None and (not _is_number(self.bins) or int(self.bins) != self.bins or self.bins < 2):
+        if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 2):
             raise ArgumentError(self, "bins", self.bins, "an integer of at least 2, or None for the policy's")
         if not callable(self.mag_to_param) and self.mag_to_param not in MAPPINGS:
             raise ArgumentError(self, "mag_to_param", self.mag_to_param, f"a function, or one of {', '.join(MAPPINGS)}")
@@ -79,6 +83,34 @@ class Augmentation(Transform):
         if self.fill is not None:
             as_fill(self)
         set_field(self, "num_slots", 1 + self._table.num_slots)
+
+    def _take_domain(self, op: Transform) -> None:
+        """The range that a transform was given is the domain, where nothing else is said."""
+        held = getattr(op, getattr(op, "_number", "magnitude"), None)
+        if held is not None:
+            set_field(self, "magnitude", held if isinstance(held, tuple) else (held, held))
+            if getattr(getattr(op, "_domain", None), "signed", False):
+                set_field(self, "signed", True)
+
+    @cached_property
+    def emission(self) -> Emission:
+        """How the operation is emitted; its arguments are within its class's bounds."""
+        cls = Transform.registry.get(self.op) if isinstance(self.op, str) and self.op != "Cutout" else None
+        number = getattr(cls, "_number", None)
+        driven = None
+        if cls is not None and number is not None and self.magnitude is not None:
+            ends = [float(_Declared(self, 1).parameters(i, negative)) for i in (0, 1) for negative in (False, True)]
+            if getattr(cls, "_integral", False):
+                ends = [int(end) for end in ends]
+            try:
+                driven = cls(**{number: (min(ends), max(ends))})
+            except ArgumentError as error:
+                raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
+        if isinstance(self.op, str) and self.op not in EMISSIONS:
+            if driven is None:
+                raise ArgumentError(self, "magnitude", self.magnitude, f"a pair (low, high): {self.op} needs it")
+            return emission_of(driven)
+        return emission_of(self.op)
 
     @cached_property
     def _table(self) -> OperationTable:
@@ -130,27 +162,29 @@ class _Declared:
 
 def declared_entry(augmentation: Augmentation, full: float) -> Entry:
     """An Augmentation as a table's entry, in a policy whose highest level is ``full``."""
-    return Entry(augmentation.name, emission_of(augmentation.op), _Declared(augmentation, full))
+    return Entry(augmentation.name, augmentation.emission, _Declared(augmentation, full))
+
+
+def entry_of(owner: object, where: str, operation: Any, space: Space, full: float | None = None) -> Entry:
+    """The entry of a name of ``space`` or of an Augmentation; ``full``: the highest level, if not the space's own.
+
+    Raises ArgumentError with ``where``, the place in the owner's arguments.
+    """
+    top = float(space.full if full is None else max(full, 1.0))
+    if isinstance(operation, Augmentation):
+        return declared_entry(operation, top)
+    if not isinstance(operation, str) or operation not in space.rules:
+        raise ArgumentError(owner, where, operation, "an Augmentation, or one of " + ", ".join(space.rules))
+    # Where a policy has its own number of bins, its last bin is the end of the space's range.
+    rule = replace(space.rules[operation], full=top)
+    return Entry(operation, emission_of(space.ops[operation]), rule)
 
 
 def entries_of(
-    owner: object, argument: str, operations: Sequence[str | Augmentation], space: Space, full: float | None = None
+    owner: object, argument: str, operations: Sequence[Any], space: Space, full: float | None = None
 ) -> list[Entry]:
-    """The entries of ``operations``: names of ``space``, or Augmentations. ``full``: the policy's highest level."""
-    top = float(space.full if full is None else full)
-    entries: list[Entry] = []
-    for i, operation in enumerate(operations):
-        if isinstance(operation, Augmentation):
-            entries.append(declared_entry(operation, top))
-        elif operation in space.rules:
-            rule = space.rules[operation]
-            # A space is stretched to the policy's number of bins: the last bin is the end of the range.
-            stretched = rule if full is None else type(rule)(**{**vars(rule), "full": max(top, 1.0)})
-            entries.append(Entry(operation, emission_of(space.ops[operation]), stretched))
-        else:
-            accepted = "an Augmentation, or one of " + ", ".join(space.rules)
-            raise ArgumentError(owner, f"{argument}[{i}]" if len(operations) > 1 else argument, operation, accepted)
-    return entries
+    """``entry_of`` every one of a list."""
+    return [entry_of(owner, f"{argument}[{i}]", op, space, full) for i, op in enumerate(operations)]
 
 
 def fill_of(fill: Fill, default: Colour) -> Colour:
@@ -166,13 +200,22 @@ def check_policy_arguments(owner: Any) -> None:
 
 
 def check_operations(owner: Any) -> None:
-    """``operations`` is None or a list of names and Augmentations, stored as a tuple."""
+    """``operations`` is None or a list, stored as a tuple of names and Augmentations; bare transforms become such."""
     operations = owner.operations
     if operations is None:
         return
     if not isinstance(operations, (list, tuple)) or not operations:
         raise ArgumentError(owner, "operations", operations, "None, or a list of operation names and Augmentations")
-    set_field(owner, "operations", tuple(operations))
+    wrapped = [op if isinstance(op, (str, Augmentation)) else _wrapped(owner, i, op) for i, op in enumerate(operations)]
+    set_field(owner, "operations", tuple(wrapped))
+
+
+def _wrapped(owner: Any, i: int, op: Any) -> Augmentation:
+    name = op.__name__ if isinstance(op, type) else type(op).__name__
+    try:
+        return Augmentation(name, op)
+    except ArgumentError as error:
+        raise ArgumentError(owner, f"operations[{i}]", op, error.accepted) from error
 
 
 def check_count(owner: Any, argument: str, low: int, high: float = np.inf) -> None:
@@ -184,11 +227,20 @@ def check_count(owner: Any, argument: str, low: int, high: float = np.inf) -> No
     check_number(owner, argument, low, high)
 
 
+def _driven_names() -> list[str]:
+    """Registered transforms with one number, which a magnitude can set."""
+    return [name for name, cls in Transform.registry.items() if hasattr(cls, "_number")]
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _instance(owner: object, cls: type) -> Any:
+    if not hasattr(cls, "emit_magnitude"):
+        raise ArgumentError(
+            owner, "op", cls.__name__, "a transform that takes a magnitude: a class with emit_magnitude()"
+        )
     try:
         return cls()
     except TypeError as error:

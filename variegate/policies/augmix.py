@@ -25,10 +25,10 @@ class AugMix(Transform):
     """The image mixed with ``mixture_width`` chains of operations, all over the same image.
 
     Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly, at a bin drawn
-    uniformly below ``severity`` (1 to 10 of 10 bins). The image's and the mixture's weight are Dirichlet(``alpha``, ``alpha``),
-    the chains share the mixture's by Dirichlet(``alpha``, ...). ``all_ops``: brightness, color, contrast and sharpness
-    as well. The sum is truncated to uint8; afterwards only flips, crops, pads, erasing and Normalize may follow. Bins 8
-    and 9 of Posterize keep 0 bits: an all-zero image.
+    uniformly below ``severity`` (1 to 10 of 10 bins). The image's and the mixture's weight are Dirichlet(``alpha``,
+    ``alpha``), the chains share the mixture's by Dirichlet(``alpha``, ...). ``all_ops``: brightness, color, contrast
+    and sharpness as well. The sum is truncated to uint8; afterwards only flips, crops, pads, erasing and Normalize may
+    follow. Bins 8 and 9 of Posterize keep 0 bits: an all-zero image.
 
     The weights of an image and its chains add up to 1. Raises ArgumentError for arguments out of range. Paper: arXiv
     1912.02781.

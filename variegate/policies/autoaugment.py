@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.policies.augmentation import Augmentation, Fill, check_policy_arguments, entries_of, fill_of
+from variegate.policies.augmentation import Augmentation, Fill, check_policy_arguments, entry_of, fill_of
 from variegate.policies.spaces import DATA, Space, space
 from variegate.policies.table import Entry, Index, OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -110,7 +110,7 @@ class AutoAugment(Transform):
         for i, sub_policy in enumerate(self._sub_policies):
             for k, (operation, p, level) in enumerate(sub_policy):
                 where = f"policy[{i}][{k}]"
-                entry = entries_of(self, f"{where}[0]", [operation], self._space)[0]
+                entry = entry_of(self, f"{where}[0]", operation, self._space)
                 if level is not None and not (isinstance(level, int) and 0 <= level < self._space.bins):
                     accepted = f"a bin from 0 to {self._space.bins - 1} of the space {self.space!r}, or None"
                     raise ArgumentError(self, f"{where}[2]", level, accepted)

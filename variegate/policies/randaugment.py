@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from variegate.policies.augmentation import (
-    Augmentation,
     Fill,
     check_count,
     check_operations,
@@ -29,7 +28,8 @@ class RandAugment(Transform):
 
     ``magnitude`` is a bin, 0 to ``num_magnitude_bins`` - 1; the last bin is the end of every operation's range (rotate
     30 degrees, shear 0.3, enhance 1 +- 0.9), so 9 of 31 is three tenths of it; the sign is drawn where an operation has
-    one. ``operations``: names (such as "Rotate", "Invert") and Augmentations in place of torchvision's fourteen.
+    one. ``operations``: names (such as "Rotate", "Invert"), Augmentations and custom operations
+    in place of torchvision's fourteen.
     ``fill``: None (black), a level or (red, green, blue). For timm's magnitudes use ``TimmRandAugment``.
 
     Raises ArgumentError for arguments out of range. Paper: arXiv 1909.13719.
@@ -40,7 +40,7 @@ class RandAugment(Transform):
     num_magnitude_bins: int = 31
     interpolation: str = "nearest"
     fill: Fill = None
-    operations: Sequence[str | Augmentation] | None = None
+    operations: Sequence[str | Transform | type[Transform]] | None = None
 
     def __post_init__(self) -> None:
         check_count(self, "num_ops", 0)

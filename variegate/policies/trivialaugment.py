@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from variegate.policies.augmentation import (
-    Augmentation,
     Fill,
     check_count,
     check_operations,
@@ -28,8 +27,8 @@ class TrivialAugmentWide(Transform):
     """Exactly one operation, drawn uniformly, at a uniformly drawn magnitude (Müller and Hutter 2021).
 
     The wide ranges of torchvision: rotate to 135 degrees, shear to 0.99, translate to 32 pixels, enhance 1 +- 0.99,
-    posterize to 2 bits, in ``num_magnitude_bins`` steps. ``operations``: names and Augmentations in place of
-    torchvision's fourteen. ``fill``: None (black), a level or (red, green, blue).
+    posterize to 2 bits, in ``num_magnitude_bins`` steps. ``operations``: names, Augmentations and custom operations in
+    place of torchvision's fourteen. ``fill``: None (black), a level or (red, green, blue).
 
     Raises ArgumentError for arguments out of range. Paper: arXiv 2103.10158.
     """
@@ -37,7 +36,7 @@ class TrivialAugmentWide(Transform):
     num_magnitude_bins: int = 31
     interpolation: str = "nearest"
     fill: Fill = None
-    operations: Sequence[str | Augmentation] | None = None
+    operations: Sequence[str | Transform | type[Transform]] | None = None
 
     def __post_init__(self) -> None:
         check_count(self, "num_magnitude_bins", 2)
