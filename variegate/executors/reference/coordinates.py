@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Indices = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 FIXED_LIMIT = 32768.0  # 16.16 fixed point holds coordinates of less than this magnitude
 _OUTSIDE = -1

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from variegate.executors.reference.instruction import Image, to_uint8
 from variegate.program.ops import Interpolation
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 
 def gather_nearest(
@@ -58,8 +58,8 @@ def _bilinear(img_HWC: Image, x_HW: Floats, y_HW: Floats) -> Floats:
 def _bicubic(img_HWC: Image, x_HW: Floats, y_HW: Floats) -> Floats:
     x, dx = _split(x_HW)
     y, dy = _split(y_HW)
-    rows = [_cubic(*(_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)), dx) for j in (-1, 0, 1, 2)]
-    return _cubic(*rows, dy)
+    rows = [_cubic([_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)], dx) for j in (-1, 0, 1, 2)]
+    return _cubic(rows, dy)
 
 
 def _tap(img_HWC: Image, y: npt.NDArray[np.int64], x: npt.NDArray[np.int64]) -> Floats:
@@ -71,8 +71,9 @@ def _mix(a: Floats, b: Floats, t: Floats) -> Floats:
     return a + (b - a) * t
 
 
-def _cubic(v1: Floats, v2: Floats, v3: Floats, v4: Floats, t: Floats) -> Floats:
+def _cubic(taps: list[Floats], t: Floats) -> Floats:
     """Cubic convolution with a = -1 through four neighbours, ``t`` from the second toward the third."""
+    v1, v2, v3, v4 = taps
     p2 = -v1 + v3
     p3 = 2 * (v1 - v2) + v3 - v4
     p4 = -v1 + v2 - v3 + v4

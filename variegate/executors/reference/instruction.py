@@ -42,6 +42,6 @@ class Instruction:
 Operation = Callable[[Image, Instruction], Image]
 
 
-def to_uint8(values: npt.NDArray[np.floating]) -> Image:
+def to_uint8(values: npt.NDArray[np.floating] | npt.NDArray[np.integer]) -> Image:
     """Truncate toward zero and clip to 0..255: how Pillow turns a computed value into a pixel."""
-    return np.clip(values, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(values, 0, 255).astype(np.uint8))

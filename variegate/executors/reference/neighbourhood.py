@@ -33,7 +33,7 @@ def smooth(img_HWC: Image) -> Image:
 def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
     kernel_x, kernel_y = ins.integers(2)
     kernel = np.outer(gaussian_kernel(kernel_y, ins.args[3]), gaussian_kernel(kernel_x, ins.args[2]))
-    return np.clip(np.rint(_correlate(img_HWC, kernel, "reflect")), 0, 255).astype(np.uint8)
+    return to_uint8(np.rint(_correlate(img_HWC, kernel, "reflect")))
 
 
 def motion_blur(img_HWC: Image, ins: Instruction) -> Image:

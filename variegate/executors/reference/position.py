@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction
+from variegate.executors.reference.instruction import Image, Instruction, to_uint8
 from variegate.program.rng import philox4x32
 
 Floats = npt.NDArray[np.float32]
@@ -57,7 +57,8 @@ def shot_noise(img_HWC: Image, ins: Instruction) -> Image:
 
 def salt_and_pepper(img_HWC: Image, ins: Instruction) -> Image:
     amount, salt = np.float32(ins.args[0]), np.float32(ins.args[1])
-    u = uniform(noise_words(*img_HWC.shape[:2], int(ins.args[2]), ins))
+    height, width, _ = img_HWC.shape
+    u = uniform(noise_words(height, width, int(ins.args[2]), ins))
     hit, white = u[..., 0] < amount, u[..., 1] < salt
     return np.where(hit[..., None], np.where(white, 255, 0)[..., None], img_HWC).astype(np.uint8)
 
@@ -98,4 +99,4 @@ def _normal_like(img_HWC: Image, slot: int, ins: Instruction) -> Floats:
 
 
 def _rounded(values: Floats) -> Image:
-    return np.clip(np.floor(values + np.float32(0.5)), 0, 255).astype(np.uint8)
+    return to_uint8(np.floor(values + np.float32(0.5)))

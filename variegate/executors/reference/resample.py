@@ -18,7 +18,7 @@ from variegate.program.ops import Interpolation
 
 PRECISION_BITS = 22  # 32 bits less 8 for the value and 2 for overshoot
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 
 def resized_crop(img_HWC: Image, ins: Instruction) -> Image:

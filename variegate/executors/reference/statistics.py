@@ -48,4 +48,4 @@ def _equalizing_table(histogram: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]
     if len(used) <= 1 or step == 0:
         return np.arange(256, dtype=np.uint8)
     before = np.cumsum(histogram) - histogram
-    return np.minimum((step // 2 + before) // step, 255).astype(np.uint8)
+    return to_uint8((step // 2 + before) // step)

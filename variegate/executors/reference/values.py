@@ -76,7 +76,7 @@ def permute(img_HWC: Image, ins: Instruction) -> Image:
 
 def rgb_shift(img_HWC: Image, ins: Instruction) -> Image:
     shift = np.array(ins.integers(3)[: img_HWC.shape[2]], np.int64)
-    return np.clip(img_HWC + shift, 0, 255).astype(np.uint8)
+    return to_uint8(img_HWC + shift)
 
 
 def lut(img_HWC: Image, ins: Instruction) -> Image:

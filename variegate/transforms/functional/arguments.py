@@ -58,8 +58,8 @@ def interpolation(value: Any) -> Interpolation:
 
 def colour(argument: str, value: Any) -> tuple[int, int, int]:
     """A level 0..255 for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does."""
-    levels = 0 if value is None else value
-    levels = tuple(levels) if _is_sequence(levels) else (levels,)
+    given: Any = (0,) if value is None else value
+    levels = tuple(given) if _is_sequence(given) else (given,)
     if len(levels) not in (1, 3) or not all(_is_number(v) and 0 <= v <= 255 for v in levels):
         raise refused(argument, value, "a level 0..255 or three of them (red, green, blue)")
     whole = tuple(int(v) for v in levels)

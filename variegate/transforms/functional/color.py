@@ -1,12 +1,14 @@
 """Functions of pixel values; names and arguments of torchvision.transforms.v2.functional, meaning of Pillow.
 
 Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W] (or a torch tensor of such a shape), and
-``device`` ("cpu" or "reference"), and returns a new image of the same shape. A ValueError names an argument out of range.
+``device`` ("cpu" or "reference"), and returns a new image of the same shape. A ValueError names an argument out of
+range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from variegate.program.ops import Op
 from variegate.transforms.functional.arguments import integer, number, refused
@@ -85,7 +87,9 @@ def rgb_to_grayscale(img: Img, num_output_channels: int = 1, device: str = "cpu"
             raise refused("num_output_channels", 3, "1 for an image [height, width]; give [height, width, 1] for 3")
         return run_one(img, device, Op.GRAYSCALE)
     gray = run_one(img, device, Op.GRAYSCALE)
-    return gray[..., [0] * num_output_channels] if channels != num_output_channels else gray
+    if channels == num_output_channels:
+        return gray
+    return cast(Img, gray[..., [0] * num_output_channels])
 
 
 def permute_channels(img: Img, permutation: Sequence[int], device: str = "cpu") -> Img:

@@ -53,8 +53,8 @@ def rotate(
         height, width = rotated_size([(single.height, single.width)], [turn], about)[0].tolist()
         size = (height, width)
     x, y = about if about is not None else (math.nan, math.nan)
-    flags, fill = _interpolation(interpolation), colour("fill", fill)
-    return single.emit(Op.ROTATE, turn, x, y, float(bool(expand)), flags=flags, fill=fill, size=size).run(device)
+    flags, levels = _interpolation(interpolation), colour("fill", fill)
+    return single.emit(Op.ROTATE, turn, x, y, float(bool(expand)), flags=flags, fill=levels, size=size).run(device)
 
 
 def affine(
@@ -73,8 +73,8 @@ def affine(
     ``translate`` (x, y) in pixels; ``scale`` more than 0. Angles and matrix as torchvision's ``affine``.
     """
     single = Single(img)
-    shears = (shear, 0.0) if isinstance(shear, (int, float)) else shear
-    shears = (shears[0], shears[0]) if hasattr(shears, "__len__") and len(shears) == 1 else shears
+    shears: Any = shear if hasattr(shear, "__len__") else (shear, 0.0)
+    shears = (shears[0], shears[0]) if len(shears) == 1 else shears
     if number("scale", scale) <= 0:
         raise refused("scale", scale, "a number greater than 0")
     matrix = inverse_affine(
@@ -141,7 +141,7 @@ def translate_y(img: Img, pixels: float, interpolation: Any = "nearest", fill: F
 _interpolation = interpolation  # the argument of that name hides the function
 
 
-def _one_number(img: Any, op: Op, value: float, interpolation: Any, fill: Fill, device: str) -> Any:
+def _one_number(img: Img, op: Op, value: float, interpolation: Any, fill: Fill, device: str) -> Img:
     return run_one(img, device, op, value, flags=_interpolation(interpolation), fill=colour("fill", fill))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +40,10 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 
 
-class Single:
+class Single(Generic[Img]):
     """A program for one image, written instruction by instruction."""
 
-    def __init__(self, img: Any, seed: int = 0) -> None:
+    def __init__(self, img: Img, seed: int = 0) -> None:
         self.img = img
         self.height, self.width, self.channels = shape_of(img)
         self.sampling = Sampling(
@@ -60,27 +60,28 @@ class Single:
         flags: int = 0,
         fill: Sequence[int] | None = None,
         size: tuple[int, int] | None = None,
-    ) -> Single:
+    ) -> Single[Img]:
         """Append an instruction; ``size`` (height, width) where it changes."""
         new_size = None if size is None else np.array([size], np.int32)
         self.sampling.emit(np.zeros(1, np.intp), op, *args, flags=flags, fill=fill, size=new_size)
         return self
 
-    def run(self, device: str, output: Output = UINT8) -> Any:
+    def run(self, device: str, output: Output = UINT8) -> Img:
         """The image after all instructions, in the rank and kind (array or tensor) of the input."""
-        is_tensor = not isinstance(self.img, np.ndarray) and hasattr(self.img, "numpy")
-        array: npt.NDArray[np.uint8] = self.img.cpu().numpy() if is_tensor else np.asarray(self.img)
+        img: Any = self.img
+        is_tensor = not isinstance(img, np.ndarray) and hasattr(img, "numpy")
+        array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
         image_HWC = np.ascontiguousarray(array.reshape(self.height, self.width, self.channels))
         out = executors.get(device).run(self.sampling.finish(output), [image_HWC])[0]
         if array.ndim == 2:
             out = out[..., 0]
         if not is_tensor:
-            return out
+            return cast(Img, out)
         import torch
 
-        return torch.from_numpy(np.ascontiguousarray(out))
+        return cast(Img, torch.from_numpy(np.ascontiguousarray(out)))
 
 
-def run_one(img: Any, device: str, op: Op, *args: float, flags: int = 0, fill: Sequence[int] | None = None) -> Any:
+def run_one(img: Img, device: str, op: Op, *args: float, flags: int = 0, fill: Sequence[int] | None = None) -> Img:
     """One instruction that keeps the image's size."""
     return Single(img).emit(op, *args, flags=flags, fill=fill).run(device)

@@ -100,8 +100,8 @@ def resized_crop(
 
 
 def _resample(
-    single: Single, box: tuple[float, float, float, float], size: tuple[int, int], interpolation: Any
-) -> Single:
+    single: Single[Img], box: tuple[float, float, float, float], size: tuple[int, int], interpolation: Any
+) -> Single[Img]:
     return single.emit(Op.RESIZED_CROP, *box, *size, flags=interpolation_flag(interpolation), size=size)
 
 
