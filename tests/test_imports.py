@@ -45,7 +45,8 @@ print(json.dumps(sorted(after - before)))
 """
 
 # Each folder may import itself and what stands below it; the order is the way of the data read backwards.
-# `transforms` and `policies` describe (a policy is a transform, so the two share a level), `program` turns descriptions into arrays, `executors` run arrays.
+# `transforms` and `policies` describe (a policy is a transform, so the two share a level), `program` turns
+# descriptions into arrays, `executors` run arrays.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "constants": set(),

@@ -1,0 +1,188 @@
+"""Runs one work: a process per library, all started and warm, then timed in turn, A B C A B C, one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import inputs as _inputs
+from benchmarks.peers_env import ROOT, peers_python
+from benchmarks.worker import THREAD_VARIABLES
+from benchmarks.works.base import Work
+
+OURS = "ours"
+PREPARE_TIMEOUT, RUN_TIMEOUT = 600.0, 120.0
+
+
+@dataclass(frozen=True)
+class Options:
+    batch: int = 64
+    seconds: float = 2.0
+    repeats: int = 7
+    core: int | None = None
+    only: tuple[str, ...] = ()
+    images: Path | None = None
+
+
+@dataclass
+class Row:
+    """What one library did: its runs, or why there are none."""
+
+    module: str
+    name: str
+    chosen: str = ""
+    variants: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    runs: list[dict[str, float]] = field(default_factory=list)
+    error: str = ""
+
+    def speeds(self) -> list[float]:
+        return [run["images"] / run["wall"] for run in self.runs]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.speeds())
+
+    @property
+    def on_core(self) -> float:
+        """Share of the time that the process had its core; well under 1 says that something else was running."""
+        return sum(run["cpu"] for run in self.runs) / sum(run["wall"] for run in self.runs)
+
+    def to_dict(self) -> dict[str, Any]:
+        described: dict[str, Any] = {"library": self.name, "versions": self.versions}
+        if self.error:
+            return described | {"error": self.error}
+        speeds = self.speeds()
+        return described | {
+            "images_per_second": self.median,
+            "lowest": min(speeds),
+            "highest": max(speeds),
+            "on_core": self.on_core,
+            "variant": self.chosen,
+            "variants_images_per_cpu_second": self.variants,
+            "variants_failed": self.failed,
+            "runs": self.runs,
+        }
+
+
+class Process:
+    """A worker process that answers one JSON line to each."""
+
+    def __init__(self, python: Path | str, config: dict[str, Any]) -> None:
+        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, "1")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
+        self._process = subprocess.Popen(
+            [str(python), "-m", "benchmarks.worker", json.dumps(config)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=ROOT,
+            env=environment,
+            text=True,
+        )
+
+    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """The worker's answer; RuntimeError with what it said when it failed, died or took too long."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise RuntimeError(self._last_words()) from None
+        ready, _, _ = select.select([self._process.stdout], [], [], timeout)
+        if not ready:
+            raise RuntimeError(f"no answer to {request['command']} in {timeout:g} s")
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(self._last_words())
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+    def _last_words(self) -> str:
+        self._process.wait()
+        self._log.seek(0)
+        lines = [line for line in self._log.read().splitlines() if line.strip()]
+        return f"the process ended with {self._process.returncode}: {lines[-1] if lines else 'no message'}"
+
+
+def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, Any]:
+    """Inputs, check, timing -> a JSON-able record. A failed check leaves ``failed`` and no speed."""
+    modules = options.only or (OURS, *work.peers)
+    python = peers_python()
+    given, origin = work.make_inputs(options.images)
+    record: dict[str, Any] = {"work": work.name, "title": work.title, "target": work.target, "batch": options.batch}
+    record |= {"seconds": options.seconds, "repeats": options.repeats, "inputs": f"{len(given)} images: {origin}"}
+    with tempfile.TemporaryDirectory() as folder:
+        _inputs.save(given, Path(folder))
+        config = {"work": work.name, "inputs": folder, "batch": options.batch, "core": options.core}
+        processes = {
+            module: Process(sys.executable if module == OURS else python, config | {"peer": module})
+            for module in modules
+        }
+        try:
+            if OURS in modules:
+                record["checks"] = _check(work, given, processes, Path(folder))
+                if not all(check["passed"] for check in record["checks"]):
+                    return record | {"failed": True}
+            rows = _time_in_turn(processes, options, log)
+        finally:
+            for process in processes.values():
+                process.close()
+    return record | {"libraries": {row.module: row.to_dict() for row in rows}}
+
+
+def _time_in_turn(processes: dict[str, Process], options: Options, log: Any) -> list[Row]:
+    rows = [Row(module, module) for module in processes]
+    for row in rows:
+        print(f"  preparing {row.module}", file=log)
+        try:
+            ready = processes[row.module].ask({"command": "prepare"}, PREPARE_TIMEOUT)
+            row.name, row.chosen = ready["name"], ready["chosen"]
+            row.variants, row.failed, row.versions = ready["variants"], ready["failed"], ready["versions"]
+        except RuntimeError as error:
+            row.error = str(error)
+    for repeat in range(options.repeats):
+        print(f"  round {repeat + 1} of {options.repeats}", file=log)
+        for row in rows:
+            if row.error:
+                continue
+            try:
+                run = processes[row.module].ask({"command": "run", "seconds": options.seconds}, RUN_TIMEOUT)
+                row.runs.append(run)
+            except RuntimeError as error:
+                row.error = str(error)
+    return rows
+
+
+def _check(work: Work, given: _inputs.Inputs, processes: dict[str, Process], folder: Path) -> list[dict[str, Any]]:
+    """The work's own checks. The golden library replays programs where it takes part in the run."""
+    import numpy as np
+
+    def replay(programs: list[dict[str, Any]]) -> list[Any] | None:
+        golden = processes.get("torchvision_pil")
+        if golden is None:
+            return None
+        paths = {"programs": str(folder / "programs.json"), "out": str(folder / "replayed.npz")}
+        Path(paths["programs"]).write_text(json.dumps(programs))
+        golden.ask({"command": "replay", **paths}, PREPARE_TIMEOUT)
+        with np.load(paths["out"]) as arrays:
+            return [arrays[f"arr_{i}"] for i in range(len(programs))]
+
+    return [check.to_dict() for check in work.check(given, replay)]

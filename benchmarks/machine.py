@@ -1,0 +1,35 @@
+"""The machine a figure was measured on, in words that travel with it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+
+def describe() -> dict[str, Any]:
+    """CPU model, cores, operating system, Python, date and how busy the machine was; no names of hosts or paths."""
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "load_average_at_start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def cpu_model() -> str:
+    """As the system names it; hypervisors often hide the model, so family and model numbers are added."""
+    fields: dict[str, str] = {}
+    information = Path("/proc/cpuinfo")
+    if not information.exists():
+        return platform.processor() or "unknown"
+    for line in information.read_text().splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    name = fields.get("model name", platform.processor() or "unknown")
+    numbers = f" (family {fields['cpu family']} model {fields['model']})" if "cpu family" in fields else ""
+    return f"{name}{numbers}"

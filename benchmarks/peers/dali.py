@@ -1,0 +1,70 @@
+"""NVIDIA DALI's CPU pipeline with its own RandAugment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from nvidia.dali import fn, pipeline_def, types
+from nvidia.dali.auto_aug import rand_augment
+
+from benchmarks.inputs import MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
+from benchmarks.peers.base import NextBatch, Peer
+
+
+@pipeline_def(enable_conditionals=True)
+def _pipeline(feed: Any, decode: str | None) -> Any:
+    if decode is None:
+        images = fn.external_source(feed, batch=True, dtype=types.UINT8, layout="HWC", no_copy=True)
+    else:
+        data = fn.external_source(feed, batch=True, dtype=types.UINT8, no_copy=True)
+        if decode == "random crop":
+            part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0])
+            images = fn.resize(part, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+        else:
+            whole = fn.decoders.image(data, device="cpu", output_type=types.RGB)
+            images = fn.random_resized_crop(whole, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+    images = rand_augment.rand_augment(
+        images, n=NUM_OPS, m=MAGNITUDE, fill_value=0, interp_type=types.INTERP_NN, max_translate_abs=101
+    )
+    # The flip and the change of layout are free inside the last operator, which is how DALI's users write them.
+    return fn.crop_mirror_normalize(
+        images,
+        dtype=types.FLOAT,
+        output_layout="CHW",
+        mean=[255 * m for m in MEAN],
+        std=[255 * s for s in STD],
+        mirror=fn.random.coin_flip(probability=0.5),
+    )
+
+
+class Dali(Peer):
+    name = "DALI CPU"
+    packages = ("nvidia-dali-cuda120",)
+
+    def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
+        if work != "w1":
+            images = inputs.image_batches(batch)
+            return {"external source": _runner(lambda: list(next(images)), None, batch)}
+        ways = ("random crop", "whole image")
+        return {f"decode {way}": _runner(_jpeg_feed(inputs, batch), way, batch) for way in ways}
+
+
+def _jpeg_feed(inputs: Inputs, batch: int) -> Any:
+    jpegs = inputs.jpeg_batches(batch)
+    return lambda: [np.frombuffer(data, np.uint8) for data in next(jpegs)]
+
+
+def _runner(feed: Any, decode: str | None, batch: int) -> NextBatch:
+    # A queue of one: what is made ahead while the clock stands still is then the one batch that is not counted.
+    pipeline = _pipeline(feed, decode, batch_size=batch, num_threads=1, device_id=None, seed=1, prefetch_queue_depth=1)
+
+    def next_batch() -> torch.Tensor:
+        (output,) = pipeline.run()
+        return torch.from_numpy(np.array(output.as_array()))
+
+    return next_batch
+
+
+PEER = Dali()

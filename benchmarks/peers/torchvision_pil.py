@@ -1,0 +1,103 @@
+"""torchvision v2 on Pillow images: what most training scripts do, and the meaning that our pixels are held to."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from benchmarks.inputs import MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
+from benchmarks.peers.base import NextBatch, Peer
+from benchmarks.peers.torchvision_stub import import_v2
+
+v2: Any = import_v2()
+F = v2.functional
+
+
+def pipelines(work: str, to_tensor: list[Any]) -> dict[str, Callable[[list[Any]], torch.Tensor]]:
+    """The work as torchvision spells it, for Pillow images (``to_tensor`` converts) or tensors (nothing does).
+
+    Samples -> the batch. What need not be drawn per sample can be left to the batch, which some users do for speed.
+    """
+    crop = [v2.RandomResizedCrop(SIZE)] if work == "w1" else []
+    chance = [*crop, v2.RandomHorizontalFlip(), v2.RandAugment(num_ops=NUM_OPS, magnitude=MAGNITUDE), *to_tensor]
+    normalize = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD, inplace=True)]
+    each, pixels, last = v2.Compose([*chance, *normalize]), v2.Compose(chance), v2.Compose(normalize)
+    return {
+        "normalised per sample": lambda samples: torch.stack([each(sample) for sample in samples]),
+        "normalised as a batch": lambda samples: last(torch.stack([pixels(sample) for sample in samples])),
+    }
+
+
+def open_jpeg(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+class TorchvisionPil(Peer):
+    name = "torchvision v2, PIL"
+    packages = ("torchvision", "torch", "pillow")
+
+    def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
+        return {
+            name: self._variant(run, work, inputs, batch) for name, run in pipelines(work, [v2.PILToTensor()]).items()
+        }
+
+    def _variant(self, run: Callable[[list[Any]], torch.Tensor], work: str, inputs: Inputs, batch: int) -> NextBatch:
+        if work == "w1":
+            jpegs = inputs.jpeg_batches(batch)
+            return lambda: run([open_jpeg(data) for data in next(jpegs)])
+        images = inputs.image_batches(batch)
+        return lambda: run([Image.fromarray(image) for image in next(images)])
+
+    def replay(self, work: str, inputs: Inputs, programs: list[dict[str, Any]]) -> list[Any]:
+        replayed = []
+        for program in programs:
+            index = program["index"]
+            if inputs.images is None:
+                image = open_jpeg(inputs.jpegs[index])
+            else:
+                image = Image.fromarray(inputs.images[index])
+            for name, args in program["operations"]:
+                image = OPERATIONS[name](image, *args)
+            replayed.append(np.asarray(image))
+        return replayed
+
+
+def _affine(image: Image.Image, translate: tuple[int, int] = (0, 0), shear: tuple[float, float] = (0, 0)) -> Any:
+    degrees = [math.degrees(math.atan(value)) for value in shear]
+    center = [0, 0] if any(shear) else None
+    return F.affine(image, angle=0, translate=list(translate), scale=1.0, shear=degrees, center=center, fill=0)
+
+
+def _resized_crop(image: Image.Image, top: float, left: float, height: float, width: float, *size: float) -> Any:
+    box = [int(value) for value in (top, left, height, width)]
+    cropped = F.resized_crop(image, *box, size=[int(size[0]), int(size[1])])
+    return F.horizontal_flip(cropped) if len(size) > 2 and size[2] else cropped
+
+
+# Instructions of a Variegate program (by the names that `explain` prints) -> torchvision calls on Pillow images.
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "HorizontalFlip": lambda image, *_: F.horizontal_flip(image),
+    "ResizedCrop": _resized_crop,
+    "Rotate": lambda image, angle, *_: F.rotate(image, angle, fill=0),
+    "ShearX": lambda image, shear, *_: _affine(image, shear=(shear, 0)),
+    "ShearY": lambda image, shear, *_: _affine(image, shear=(0, shear)),
+    "TranslateX": lambda image, pixels, *_: _affine(image, translate=(int(pixels), 0)),
+    "TranslateY": lambda image, pixels, *_: _affine(image, translate=(0, int(pixels))),
+    "Brightness": lambda image, factor, *_: F.adjust_brightness(image, factor),
+    "Color": lambda image, factor, *_: F.adjust_saturation(image, factor),
+    "Contrast": lambda image, factor, *_: F.adjust_contrast(image, factor),
+    "Sharpness": lambda image, factor, *_: F.adjust_sharpness(image, factor),
+    "Posterize": lambda image, bits, *_: F.posterize(image, int(bits)),
+    "Solarize": lambda image, threshold, *_: F.solarize(image, threshold),
+    "AutoContrast": lambda image, *_: F.autocontrast(image),
+    "Equalize": lambda image, *_: F.equalize(image),
+    "Invert": lambda image, *_: F.invert(image),
+}
+
+PEER = TorchvisionPil()

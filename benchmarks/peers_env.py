@@ -1,0 +1,51 @@
+"""The peers' own virtual environment, so that what they require never meets what Variegate requires."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".venv-peers"
+CONSTRAINTS = Path(__file__).with_name("peers-constraints.txt")
+VARIABLE = "VARIEGATE_PEERS_PYTHON"
+
+# One install each: a library that has no wheel for this machine leaves the others standing.
+REQUIREMENTS: dict[str, list[str]] = {
+    "torchvision": ["torch", "torchvision", "numpy", "pillow", "simplejpeg"],
+    "AlbumentationsX": ["albumentationsx[headless]", "opencv-python-headless"],
+    "Kornia": ["kornia"],
+    "DALI": ["nvidia-dali-cuda120"],
+}
+
+
+def peers_python(log: bool = True) -> Path:
+    """The interpreter that has the peers: $VARIEGATE_PEERS_PYTHON where set, else .venv-peers, made when missing."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        if not Path(given).is_file():
+            raise FileNotFoundError(f"{VARIABLE}={given!r}: no such file; give the path of a Python that has the peers")
+        return Path(given)
+    python = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp = ENVIRONMENT / ".installed"
+    if stamp.exists() and stamp.stat().st_mtime >= CONSTRAINTS.stat().st_mtime:
+        return python
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
+    for name, requirements in REQUIREMENTS.items():
+        if log:
+            print(f"installing {name} into {ENVIRONMENT.name}", file=sys.stderr)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(CONSTRAINTS)]
+        done = subprocess.run([*pip, *requirements], check=False)
+        if done.returncode and name == "torchvision":
+            raise RuntimeError(f"{name} could not be installed into {ENVIRONMENT}; the benchmarks need it")
+        if done.returncode:
+            print(f"{name} could not be installed; its rows will say so", file=sys.stderr)
+    stamp.touch()
+    return python
+
+
+if __name__ == "__main__":
+    print(peers_python())

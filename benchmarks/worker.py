@@ -1,0 +1,143 @@
+"""One library in one process pinned to one core: takes commands as JSON lines on stdin, answers on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.6, 3
+WARM_UP_BATCHES = 2
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+def pin(core: int | None) -> None:
+    """One core, one thread per library. Must run before any of them is imported."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = "1"
+
+
+def _limit_loaded_libraries() -> None:
+    """The thread counts that only a call can set, for libraries that this process has loaded."""
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(1)
+    if "cv2" in sys.modules:
+        import cv2
+
+        cv2.setNumThreads(0)
+
+
+def check_batch(batch: Any, expected: int) -> None:
+    """Raise unless ``batch`` is what every library must deliver: contiguous, finite, normalised float32 NCHW."""
+    import numpy as np
+
+    contiguous = batch.is_contiguous() if hasattr(batch, "is_contiguous") else batch.flags["C_CONTIGUOUS"]
+    array = np.asarray(batch)
+    if array.shape != (expected, 3, 224, 224) or array.dtype != np.float32 or not contiguous:
+        raise ValueError(f"batch is {array.dtype}{array.shape}, contiguous={contiguous}; float32 NCHW is asked for")
+    if not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.5:
+        raise ValueError(
+            f"batch is not normalised: values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
+        )
+
+
+def timed(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str, float]:
+    """Batches for at least ``seconds``. The first is not counted: a library may have made it while nobody looked."""
+    next_batch()
+    count = 0
+    cpu, wall = time.process_time(), time.perf_counter()
+    while True:
+        next_batch()
+        count += batch
+        elapsed = time.perf_counter() - wall
+        if elapsed >= seconds:
+            return {"images": count, "wall": elapsed, "cpu": time.process_time() - cpu}
+
+
+class Worker:
+    def __init__(self, config: dict[str, Any]) -> None:
+        from benchmarks import inputs as _inputs
+        from benchmarks.peers.base import load_peer
+
+        self.batch = int(config["batch"])
+        self.work = str(config["work"])
+        self.peer = load_peer(config["peer"])
+        self.inputs = _inputs.load(Path(config["inputs"]))
+        _limit_loaded_libraries()
+
+    def prepare(self) -> dict[str, Any]:
+        """Check and warm every variant, keep the fastest."""
+        speeds: dict[str, float] = {}
+        failed: dict[str, str] = {}
+        variants = self.peer.variants(self.work, self.inputs, self.batch)
+        # In turn, and the best of a few: one disturbed moment must not choose a slower way for the whole run.
+        for calibration in range(CALIBRATION_ROUNDS):
+            for name, next_batch in variants.items():
+                if name in failed:
+                    continue
+                try:
+                    if calibration == 0:
+                        self._warm_up(next_batch)
+                    run = timed(next_batch, self.batch, CALIBRATION_SECONDS)
+                    speeds[name] = max(speeds.get(name, 0.0), run["images"] / run["cpu"])
+                except Exception as error:  # a variant that cannot run here must not stop the others
+                    failed[name] = f"{type(error).__name__}: {error}"
+        if not speeds:
+            raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
+        chosen = max(speeds, key=lambda name: speeds[name])
+        self.next_batch = variants[chosen]
+        answer = {"name": self.peer.name, "versions": self.peer.versions(), "chosen": chosen}
+        return answer | {"variants": speeds, "failed": failed}
+
+    def _warm_up(self, next_batch: Callable[[], Any]) -> None:
+        check_batch(next_batch(), self.batch)
+        _limit_loaded_libraries()
+        for _ in range(WARM_UP_BATCHES):
+            next_batch()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["command"] == "prepare":
+            return self.prepare()
+        if request["command"] == "run":
+            return dict(timed(self.next_batch, self.batch, float(request["seconds"])))
+        if request["command"] == "replay":
+            import numpy as np
+
+            images = self.peer.replay(self.work, self.inputs, json.loads(Path(request["programs"]).read_text()))
+            np.savez(request["out"], *images)
+            return {"images": len(images)}
+        raise ValueError(f"unknown command {request['command']!r}")
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    pin(config["core"])
+    # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    worker: Worker | None = None
+    for line in sys.stdin:
+        try:
+            worker = worker or Worker(config)
+            answer = worker.answer(json.loads(line))
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""What a work is: inputs, a check of our pixels, and the peers to stand beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs import Inputs
+
+# Programs -> their images by the golden library, or None where it takes no part in this run.
+Replay = Callable[[list[dict[str, Any]]], list[Any] | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property of our pixels, with what was found in words."""
+
+    name: str
+    passed: bool
+    found: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Work:
+    """``target``: how many times the best peer's speed is asked for. ``peers``: modules of benchmarks.peers."""
+
+    name: str
+    title: str
+    target: float
+    peers: tuple[str, ...]
+    make_inputs: Callable[[Path | None], tuple[Inputs, str]]
+    check: Callable[[Inputs, Replay], Iterable[Check]]
