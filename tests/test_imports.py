@@ -44,24 +44,31 @@ after = {name.partition(".")[0] for name in sys.modules}
 print(json.dumps(sorted(after - before)))
 """
 
-# Each folder may import itself and what stands below it; the order is the way of the data read backwards.
-# `transforms` and `policies` describe (a policy is a transform, so the two share a level), `program` turns
-# descriptions into arrays, `executors` run arrays.
+# What a folder (or module) may import besides itself and `errors`: what stands below it in the way of the data, by the
+# longest entry that a module's path starts with. `transforms` and `policies` describe (a policy is a transform, so the two share a level), `program` turns
+# descriptions into arrays, `executors` run arrays; `augmenter` joins them, and what handles files stands on top.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "constants": set(),
     "program": set(),
     "transforms": {"program", "policies"},
     "policies": {"program", "transforms"},
     "executors": {"program"},
-    "data": {"program", "transforms", "policies", "executors", "augmenter"},
-    "sinks": {"program", "data"},
-    "engine": {"program", "transforms", "policies", "executors", "data", "sinks", "augmenter"},
+    # One operation run at once is a description and its execution in one, so it stands above both.
+    "transforms/functional": {"program", "transforms", "executors"},
+    "data/decode": {"program"},
+    "augmenter": {"program", "transforms", "policies", "executors", "data/decode"},
+    "data": {"program", "transforms", "policies", "executors", "augmenter", "data/decode"},
+    "sinks": {"program", "data", "data/decode"},
+    "engine": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "sinks"},
+    "preview": {"program", "transforms", "policies", "augmenter", "data", "data/decode", "engine"},
 }
-# Names any module may import: errors and constants know nothing of the rest.
-EVERYWHERE = {"errors", "constants"}
-# One operation run at once is by nature both a description and its execution, so this module stands above both.
-ABOVE_ITS_FOLDER = {"transforms/functional.py"}
+
+
+def _layer(module: str) -> str:
+    """The entry that ``module`` (a path such as "data/decode/jpeg") belongs to: the longest that it starts with."""
+    parts = module.split("/")
+    prefixes = ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in MAY_IMPORT), parts[0])
 
 
 def test_import_loads_no_optional_package() -> None:
@@ -72,8 +79,8 @@ def test_import_loads_no_optional_package() -> None:
     assert loaded & FORBIDDEN == set()
 
 
-def _imported_folders(path: Path) -> set[str]:
-    """X of every ``variegate.X`` that the file imports, at its top or inside a function."""
+def _imported_layers(path: Path) -> set[str]:
+    """The layers of every ``variegate.X`` that the file imports, at its top or inside a function."""
     module = ["variegate", *path.relative_to(PACKAGE).with_suffix("").parts]
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
@@ -82,28 +89,35 @@ def _imported_folders(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = module[: len(module) - node.level] if node.level else []
             full = ".".join([*base, *([node.module] if node.module else [])])
-            names += [f"variegate.{alias.name}" for alias in node.names] if full == "variegate" else [full]
-    return {name.split(".")[1] for name in names if name.startswith("variegate.")}
+            # `from package import x` may name a module, `from module import x` may not; the longer path serves both.
+            names += [f"{full}.{alias.name}" for alias in node.names]
+    return {
+        _layer(name.removeprefix("variegate.").replace(".", "/")) for name in names if name.startswith("variegate.")
+    }
 
 
-@pytest.mark.parametrize("folder", sorted(MAY_IMPORT))
-def test_imports_point_one_way(folder: str) -> None:
-    files = (
-        [PACKAGE / f"{folder}.py"] if (PACKAGE / f"{folder}.py").exists() else list((PACKAGE / folder).rglob("*.py"))
-    )
+def _files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("layer", sorted(MAY_IMPORT))
+def test_imports_point_one_way(layer: str) -> None:
+    allowed = MAY_IMPORT[layer] | {layer, "errors"}
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports variegate.{name}"
-        for path in files
-        if path.relative_to(PACKAGE).as_posix() not in ABOVE_ITS_FOLDER
-        for name in sorted(_imported_folders(path) - MAY_IMPORT[folder] - EVERYWHERE - {folder})
+        f"{path.relative_to(PACKAGE).as_posix()} imports variegate.{imported}"
+        for path in _files()
+        if _layer(path.relative_to(PACKAGE).with_suffix("").as_posix()) == layer
+        for imported in sorted(_imported_layers(path))
+        if imported not in allowed
     ]
     assert wrong == []
 
 
 def test_nothing_below_the_command_line_imports_it() -> None:
+    allowed = {"__main__", "cli"}
     wrong = [
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] != "cli" and "cli" in _imported_folders(path)
+        path.relative_to(PACKAGE).as_posix()
+        for path in _files()
+        if path.relative_to(PACKAGE).with_suffix("").parts[0] not in allowed and "cli" in _imported_layers(path)
     ]
     assert wrong == []

@@ -63,11 +63,11 @@ def pipeline(work: str, normalize: bool) -> Any:
 
 
 def decode_cv2(data: bytes) -> Image:
-    return cv2.cvtColor(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)  # type: ignore[no-any-return]
+    return cv2.cvtColor(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
 
 
 def decode_simplejpeg(data: bytes) -> Image:
-    return simplejpeg.decode_jpeg(data)  # type: ignore[no-any-return]
+    return simplejpeg.decode_jpeg(data)
 
 
 class AlbumentationsX(Peer):
