@@ -1,5 +1,8 @@
 """What can be done to an image: one class per operation, with torchvision.transforms.v2 names and arguments."""
 
+import importlib
+from typing import Any
+
 from variegate.transforms.affine import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.base import ArgumentError, Transform, from_dict
 from variegate.transforms.blur import GaussianBlur, MotionBlur, Sharpness
@@ -111,3 +114,25 @@ __all__ = [
     "TranslateY",
     "from_dict",
 ]
+
+# Policies are transforms too, but are built from this package: they are looked up when first asked for.
+POLICIES = (
+    "PBA",
+    "AugMix",
+    "AutoAugment",
+    "RandAugment",
+    "Schedule",
+    "ThreeAugment",
+    "TimmRandAugment",
+    "TrivialAugmentWide",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in POLICIES:
+        return getattr(importlib.import_module("variegate.policies"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *POLICIES])

@@ -197,5 +197,6 @@ def _key_slots(children: Any) -> int:
 
 def _random_order(sampling: Sampling, rows: Rows, slot: int, count: int) -> npt.NDArray[np.intp]:
     """intp[R, count]: for every row a permutation of 0 .. count - 1, all equally likely."""
-    keys = sampling.words(rows, slot, (count + 3) // 4).reshape(len(rows), -1)[:, :count]
+    slots = (count + 3) // 4
+    keys = sampling.words(rows, slot, slots).reshape(len(rows), 4 * slots)[:, :count]
     return np.argsort(keys, axis=1, kind="stable")

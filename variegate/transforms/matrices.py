@@ -53,29 +53,30 @@ def perspective_coefficients(start: npt.ArrayLike, end: npt.ArrayLike) -> tuple[
     """Pillow's eight coefficients that move the corners ``start`` to ``end``, both [R, 4, 2] of x, y.
 
     Returns float64[R, 8], rounded to float32 as torchvision's are, and bool[R]: whether they exist. They do not where
-    three of the corners are in line (images of one pixel's width, or corners that met): such rows hold the identity.
+    three of the corners are in line (images of one pixel's width, or corners that met), nor where the horizon runs
+    through the output's origin: such rows hold the identity.
     """
-    start, end = np.asarray(start, np.float64), np.asarray(end, np.float64)
-    valid = _is_quadrilateral(start) & _is_quadrilateral(end)
-    x, y = end[..., 0], end[..., 1]
-    one, zero = np.ones_like(x), np.zeros_like(x)
-    matrix = np.empty((*x.shape[:-1], 8, 8))
-    matrix[..., 0::2, :] = np.stack([x, y, one, zero, zero, zero, -start[..., 0] * x, -start[..., 0] * y], axis=-1)
-    matrix[..., 1::2, :] = np.stack([zero, zero, zero, x, y, one, -start[..., 1] * x, -start[..., 1] * y], axis=-1)
-    target = start.reshape(*start.shape[:-2], 8)
-    matrix[~valid] = np.eye(8)
-    target[~valid] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-    solved = np.linalg.solve(matrix, target[..., None])[..., 0]
-    return solved.astype(np.float32).astype(np.float64), valid
+    from_square, start_valid = _from_square(np.asarray(start, np.float64))
+    to_end, end_valid = _from_square(np.asarray(end, np.float64))
+    first, second, third = (to_end[..., i] for i in range(3))
+    adjugate = np.stack([np.cross(second, third), np.cross(third, first), np.cross(first, second)], axis=-2)
+    matrix = from_square @ adjugate
+    last = matrix[..., 2, 2]
+    valid = start_valid & end_valid & (np.abs(last) > 1e-12 * np.abs(matrix).max(axis=(-2, -1)))
+    coefficients = matrix.reshape(*matrix.shape[:-2], 9)[..., :8] / np.where(valid, last, 1.0)[..., None]
+    coefficients[~valid] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+    return coefficients.astype(np.float32).astype(np.float64), valid
 
 
-def _is_quadrilateral(corners: Floats) -> npt.NDArray[np.bool_]:
-    """Whether no three of the corners [R, 4, 2] are in line."""
-    ok = np.ones(corners.shape[:-2], np.bool_)
-    for skipped in range(4):
-        p, q, r = (corners[..., i, :] for i in range(4) if i != skipped)
-        ok &= (q[..., 0] - p[..., 0]) * (r[..., 1] - p[..., 1]) != (q[..., 1] - p[..., 1]) * (r[..., 0] - p[..., 0])
-    return ok
+def _from_square(corners: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The projective map [R, 3, 3] that takes one fixed quadrilateral to ``corners`` [R, 4, 2], up to its scale, and
+    whether no three corners are in line.
+    """
+    p, q, r, s = (np.append(corners[..., i, :], np.ones_like(corners[..., i, :1]), axis=-1) for i in range(4))
+    triples = ((s, q, r), (p, s, r), (p, q, s), (p, q, r))
+    areas = [np.sum(a * np.cross(b, c), axis=-1) for a, b, c in triples]
+    columns = [area[..., None] * corner for area, corner in zip(areas, (p, q, r), strict=False)]
+    return np.stack(columns, axis=-1), np.all(np.stack(areas) != 0.0, axis=0)
 
 
 def rotated_size(
