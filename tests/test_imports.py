@@ -45,8 +45,9 @@ print(json.dumps(sorted(after - before)))
 """
 
 # What a folder (or module) may import besides itself and `errors`: what stands below it in the way of the data, by the
-# longest entry that a module's path starts with. `transforms` and `policies` describe (a policy is a transform, so the two share a level), `program` turns
-# descriptions into arrays, `executors` run arrays; `augmenter` joins them, and what handles files stands on top.
+# longest entry that a module's path starts with. `transforms` and `policies` describe (a policy is a transform, so the
+# two share a level), `program` turns descriptions into arrays, `executors` run arrays; `augmenter` joins them, and what
+# handles files stands on top.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "program": set(),
@@ -60,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"program", "transforms", "policies", "executors", "augmenter", "data/decode"},
     "sinks": {"program", "data", "data/decode"},
     "engine": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "sinks"},
-    "preview": {"program", "transforms", "policies", "augmenter", "data", "data/decode", "engine"},
+    "preview": {"program", "transforms", "policies", "augmenter", "data", "data/decode", "sinks", "engine"},
 }
 
 
