@@ -1,0 +1,98 @@
+"""Cond: chosen by a value that is given, known or drawn."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from variegate import transforms as T
+from variegate.program.ops import Op
+
+A, B, C = T.Brightness(1.1), T.Contrast(1.2), T.Color(1.3)
+NAMES = {int(Op.BRIGHTNESS): "A", int(Op.CONTRAST): "B", int(Op.SATURATION): "C", 0: "-"}
+
+
+def chosen(draw: Any, transform: T.Transform, sizes: Any = 4, **kwargs: Any) -> str:
+    through_json = T.from_dict(json.loads(json.dumps(transform.to_dict())))
+    programs = [draw(t, sizes, **kwargs) for t in (transform, through_json)]
+    first, again = ("".join(NAMES[int(op)] for op in program.opcode[:, 0]) for program in programs)
+    assert first == again
+    return first
+
+
+@pytest.mark.parametrize(
+    ("cases", "values", "expected"),
+    [
+        ({0: A, 1: B}, [0, 1, 2, 0], "ABCA"),
+        ({0: A, 1: B}, np.array([0, 1, 2, 1], np.uint8), "ABCB"),
+        ({"0": A, "1": B}, [1, 1, 0, 3], "BBAC"),
+        ({"cat": A, "dog": B}, ["dog", "cat", "fish", "cat"], "BACA"),
+        ({True: A, False: B}, [True, False, True, True], "ABAA"),
+        ({0.5: A, 1: B}, [0.5, 1.0, 2.0, 0.25], "ABCC"),
+        ({"cat": A, 1: B}, [0, 1, 2, 1], "CBCB"),
+    ],
+)
+def test_given_discrete_values(draw: Any, cases: Any, values: Any, expected: str) -> None:
+    assert chosen(draw, T.Cond("label", cases, default=C), given={"label": values}) == expected
+
+
+def test_without_a_default_nothing_is_done(draw: Any) -> None:
+    assert chosen(draw, T.Cond("label", {7: A}), given={"label": [7, 8, 7, 9]}) == "A-A-"
+
+
+def test_ranges_are_half_open_and_the_first_wins(draw: Any) -> None:
+    cond = T.Cond("score", [(0, 1, A), (0.5, 2, B), (None, 0, C)])
+    assert chosen(draw, cond, 6, given={"score": [0, 0.5, 1, 1.999, 2, -5]}) == "AABB-C"
+
+
+def test_values_known_from_the_image(draw: Any) -> None:
+    sizes = [(10, 20, 3), (20, 10, 3), (10, 10, 1)]
+    assert chosen(draw, T.Cond("height", {10: A, 20: B}), sizes) == "ABA"
+    assert chosen(draw, T.Cond("width", [(None, 15, A), (15, None, B)]), sizes) == "BAA"
+    assert chosen(draw, T.Cond("channels", {1: A}, default=B), sizes) == "BBA"
+    assert chosen(draw, T.Cond("area", [(0, 150, A), (150, None, B)]), sizes) == "BBA"
+    assert chosen(draw, T.Cond("aspect", [(None, 1, A), (1, 1.5, B), (1.5, None, C)]), sizes) == "CAB"
+
+
+def test_sizes_are_those_of_the_stage(draw: Any) -> None:
+    program = draw(T.Compose([T.CenterCrop(8), T.Cond("height", {8: A}, default=B)]), [(10, 20), (8, 8)])
+    assert (program.opcode == Op.BRIGHTNESS).any(axis=1).all()
+
+
+def test_epoch(draw: Any) -> None:
+    cond = T.Cond("epoch", [(0, 5, A), (5, None, B)])
+    assert [chosen(draw, cond, 2, epoch=e) for e in (0, 4, 5, 99)] == ["AA", "AA", "BB", "BB"]
+
+
+def test_a_drawn_value_is_uniform(draw: Any) -> None:
+    program = draw(T.Cond("uniform", [(0, 0.2, A), (0.2, 0.5, B)], default=C), 10_000)
+    shares = [(program.opcode[:, 0] == op).mean() for op in (Op.BRIGHTNESS, Op.CONTRAST, Op.SATURATION)]
+    np.testing.assert_allclose(shares, [0.2, 0.3, 0.5], atol=0.025)
+
+
+def test_a_missing_value_is_one_clear_error(draw: Any) -> None:
+    with pytest.raises(
+        T.ArgumentError, match=r"Cond: by='label'; accepted: uniform, epoch, .*, 'score'; no value 'label' was given"
+    ):
+        draw(T.Cond("label", {0: A}), 2, given={"score": [1, 2]})
+    with pytest.raises(T.ArgumentError, match=r"by='label'; accepted: one value per sample \(3\), but its shape is"):
+        draw(T.Cond("label", {0: A}), 3, given={"label": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: T.Cond("", {0: A}), r"Cond: by=''; accepted: a name: uniform"),
+        (lambda: T.Cond("label", {}), r"cases=\{\}; accepted: a dict \{value: transform\}, or a list"),
+        (lambda: T.Cond("label", {0: "flip"}), r"cases\[0\]='flip'; accepted: a transform"),
+        (lambda: T.Cond("label", [(0, A)]), r"cases\[0\]=.*; accepted: \(low, high, transform\)"),
+        (lambda: T.Cond("label", [(2, 1, A)]), r"cases\[0\]=\(2, 1\); accepted: numbers low < high"),
+        (lambda: T.Cond("label", {0: A}, default=3), r"default=3; accepted: a transform"),
+    ],
+)
+def test_bad_arguments_are_named(build: Any, message: str) -> None:
+    with pytest.raises(T.ArgumentError, match=message):
+        build()
