@@ -48,7 +48,8 @@ class AugMix(Transform):
         check_count(self, "chain_depth", -1)
         if self.chain_depth == 0:
             raise ArgumentError(self, "chain_depth", 0, "a positive integer, or -1 for one to three")
-        check_number(self, "alpha", 1e-3, 1e6)
+        # Below this, gamma numbers vanish in float64 and the weights would be 0 / 0.
+        check_number(self, "alpha", 0.05, 1e6)
         check_policy_arguments(self)
         set_field(self, "num_slots", self._weight_slots + self.mixture_width * self._chain_slots)
 

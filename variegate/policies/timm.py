@@ -195,9 +195,7 @@ def _section(section: str, where: str) -> tuple[str, Any]:
     if section in ("inc1", "inc"):
         return "increasing", True
     if section == "inc0":
-        raise PolicyError(
-            where, section, "inc1 or nothing: timm reads inc0 as inc1, so that it would not mean what it says"
-        )
+        raise PolicyError(where, section, "inc1, or nothing: timm itself reads inc0 as inc1")
     if section == "w0":
         return "operations", "w0"
     if section.startswith("t"):

@@ -1,0 +1,163 @@
+"""Every (space, operation, bin) against the formula its source states, written out here independently."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from variegate.policies.catalogue import EMISSIONS
+from variegate.policies.spaces import SPACES, space
+
+ENHANCE = ("Brightness", "Color", "Contrast", "Sharpness")
+PLAIN = ("AutoContrast", "Equalize", "Invert", "Identity")
+
+
+def values(name: str, operation: str, negative: bool = False) -> list[float]:
+    chosen = space(name)
+    return list(chosen.rules[operation].parameters(np.arange(chosen.bins), negative))
+
+
+def at(name: str, operation: str, level: float, negative: bool = False) -> float:
+    return float(space(name).rules[operation].parameters(level, negative))
+
+
+@pytest.mark.parametrize(
+    ("name", "bins", "shear", "rotate", "enhance"),
+    [
+        ("torchvision-autoaugment", 10, 0.3, 30, 0.9),
+        ("torchvision-randaugment", 31, 0.3, 30, 0.9),
+        ("torchvision-trivialaugment", 31, 0.99, 135, 0.99),
+        ("torchvision-augmix", 10, 0.3, 30, 0.9),
+    ],
+)
+def test_torchvision_ranges_are_divided_into_equal_bins(
+    name: str, bins: int, shear: float, rotate: float, enhance: float
+) -> None:
+    assert space(name).bins == bins
+    for b in range(bins):
+        part = b / (bins - 1)
+        # float32 is what torchvision holds its magnitudes in.
+        assert values(name, "ShearX")[b] == values(name, "ShearY")[b] == np.float32(shear * part)
+        assert values(name, "Rotate", negative=True)[b] == -np.float32(rotate * part)
+        for operation in ENHANCE:
+            assert values(name, operation)[b] == 1 + np.float64(np.float32(enhance * part))
+            assert values(name, operation, negative=True)[b] == 1 - np.float64(np.float32(enhance * part))
+        assert values(name, "Solarize")[b] == pytest.approx(255 * (1 - part), abs=1e-5)
+
+
+def test_torchvision_posterize_bits() -> None:
+    assert values("torchvision-autoaugment", "Posterize") == [8, 8, 7, 7, 6, 6, 5, 5, 4, 4]
+    assert values("torchvision-randaugment", "Posterize") == [8] * 4 + [7] * 8 + [6] * 7 + [5] * 8 + [4] * 4
+    wide = [8] * 3 + [7] * 5 + [6] * 5 + [5] * 5 + [4] * 5 + [3] * 5 + [2] * 3
+    assert values("torchvision-trivialaugment", "Posterize") == wide
+    assert values("torchvision-augmix", "Posterize") == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]
+
+
+def test_magnitudes_are_torch_linspace_to_one_unit_in_the_last_place() -> None:
+    torch = pytest.importorskip("torch")
+    for end, count in ((0.3, 31), (0.9, 31), (30, 31), (0.99, 31), (135, 31), (0.3, 10), (0.9, 10), (30, 10)):
+        ours = np.float32(end * np.arange(count) / (count - 1))
+        # torch's own rounding depends on the vector width of the machine, so equality cannot be asked for.
+        np.testing.assert_array_max_ulp(ours, torch.linspace(0, end, count).numpy(), maxulp=2)
+
+
+@pytest.mark.parametrize("name", ["timm", "tf"])
+def test_the_ten_level_scale(name: str) -> None:
+    for level in range(11):
+        part = level / 10
+        assert at(name, "Rotate", level) == pytest.approx(30 * part)
+        assert at(name, "Rotate", level, negative=True) == pytest.approx(-30 * part)
+        assert at(name, "ShearY", level) == pytest.approx(0.3 * part)
+        assert at(name, "Posterize", level) == int(4 * level / 10)
+        assert at(name, "Solarize", level) == min(256, 256 * level // 10)
+        assert at(name, "SolarizeAdd", level) == 11 * level
+        for operation in ENHANCE:
+            assert at(name, operation, level) == at(name, operation, level, negative=True)
+            assert at(name, operation, level) == pytest.approx(0.1 + 1.8 * part)
+
+
+def test_level_nine_of_the_facts_table() -> None:
+    assert at("timm-increasing", "Color", 9) == pytest.approx(1.81)
+    assert at("timm-increasing", "Color", 9, negative=True) == pytest.approx(0.19)
+    assert at("timm-increasing", "Color", 10, negative=True) == pytest.approx(0.1)
+    assert at("timm-increasing", "Posterize", 9) == 1
+    assert at("timm-increasing", "Posterize", 10) == 0
+    assert at("timm-increasing", "Solarize", 9) == 26
+    assert at("timm-increasing", "SolarizeAdd", 9) == 99
+    assert at("timm-increasing", "TranslateX", 9) == pytest.approx(0.405)
+    assert at("timm-original", "Posterize", 8) == 7
+    assert at("tf", "TranslateY", 9) == 225
+    assert at("tf", "Cutout", 8) == 160  # TensorFlow's constant of 100 is half a side
+    assert at("timm", "Desaturate", 0) == pytest.approx(0.5)
+    assert at("timm", "Desaturate", 10) == pytest.approx(0.0)
+    assert at("timm", "GaussianBlur", 10) == pytest.approx(2.0)
+
+
+def test_levels_beyond_the_scale_stay_within_what_operations_accept() -> None:
+    for name in ("timm", "timm-increasing", "timm-original"):
+        for level in (0.0, 3.3, 10.0, 25.0):
+            assert 0 <= at(name, "Posterize", level) <= 8
+            assert 0 <= at(name, "Solarize", level) <= 256
+            assert at(name, "SolarizeAdd", level) <= 128
+            assert at(name, "Brightness", level, negative=True) >= 0.1
+
+
+def test_the_pba_space() -> None:
+    assert list(space("pba").default) == [
+        "Rotate",
+        "TranslateX",
+        "TranslateY",
+        "Brightness",
+        "Color",
+        "Invert",
+        "Sharpness",
+        "Posterize",
+        "ShearX",
+        "Solarize",
+        "ShearY",
+        "Equalize",
+        "AutoContrast",
+        "Cutout",
+        "Contrast",
+    ]
+    assert values("pba", "Posterize") == [4, 4, 4, 3, 3, 2, 2, 2, 1, 1]
+    assert values("pba", "Cutout") == [2 * level for level in range(10)]
+    assert values("pba", "Rotate", negative=True) == [-3 * level for level in range(10)]
+    assert values("pba", "TranslateX") == list(range(10))
+    assert values("pba", "Solarize") == [256 - int(25.6 * level) for level in range(10)]
+    assert at("pba", "Contrast", 5) == pytest.approx(1.0)
+    assert at("pba", "Color", 9) == pytest.approx(1.72)
+    for operation in ("TranslateX", "Cutout"):
+        for level in range(10):
+            assert math.trunc(at("pba-relative", operation, level) * 32 + 1e-9) == at("pba", operation, level)
+
+
+def test_the_same_printed_bin_differs_between_libraries() -> None:
+    """The trap that makes a policy name its space: bin 8 of posterize and solarize."""
+    bits = [at(name, "Posterize", 8) for name in ("torchvision-autoaugment", "timm", "timm-increasing", "pba")]
+    assert bits == [4, 3, 1, 1]
+    thresholds = [at(name, "Solarize", 8) for name in ("torchvision-autoaugment", "timm", "pba")]
+    assert thresholds == [pytest.approx(28.333, abs=1e-3), 204, 52]
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_space_is_sourced_and_emittable(name: str) -> None:
+    chosen = space(name)
+    assert len(chosen.source) > 20
+    assert set(chosen.ops.values()) <= set(EMISSIONS)
+    assert set(chosen.default) <= set(chosen.rules)
+    for operation in PLAIN:
+        if operation in chosen.rules:
+            assert set(values(name, operation)) == {0.0}
+
+
+def test_sizes_of_the_default_sets() -> None:
+    sizes = {name: len(space(name).default) for name in SPACES if name.startswith("torchvision")}
+    assert sizes == {
+        "torchvision-autoaugment": 14,
+        "torchvision-randaugment": 14,
+        "torchvision-trivialaugment": 14,
+        "torchvision-augmix": 13,
+    }
