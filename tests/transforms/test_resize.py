@@ -161,8 +161,14 @@ def _as_hwc(out: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: T.RandomResizedCrop(0), r"RandomResizedCrop: size=0; accepted: a positive integer or a \(height, width\)"),
-        (lambda: T.RandomResizedCrop(8, scale=(1, 0.5)), r"scale=\(1, 0.5\); accepted: a pair \(low, high\) of numbers"),
+        (
+            lambda: T.RandomResizedCrop(0),
+            r"RandomResizedCrop: size=0; accepted: a positive integer or a \(height, width\)",
+        ),
+        (
+            lambda: T.RandomResizedCrop(8, scale=(1, 0.5)),
+            r"scale=\(1, 0.5\); accepted: a pair \(low, high\) of numbers",
+        ),
         (lambda: T.RandomResizedCrop(8, interpolation="box"), r"interpolation='box'; accepted: one of 'nearest', "),
         (lambda: T.Resize(8, antialias=False), r"antialias=False; accepted: True or None"),
         (lambda: T.Resize(8, max_size=8), r"max_size=8; accepted: None, or an integer above size \(8\)"),
