@@ -1,0 +1,42 @@
+"""The command line: one file per command, none with logic of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from variegate.cli import augment, demo, preview
+from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail
+
+app = typer.Typer(
+    name="variegate",
+    help="Fused random image augmentation: folders of images in, augmented data sets out.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo.demo)
+app.command()(augment.augment)
+app.command()(preview.preview)
+
+# What Typer raises for a bad option or argument: UsageError of click, which newer versions bring along.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command -> its exit code: 0, 1 where something failed, 2 for bad input, 130 when interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(arguments or ["--help"], prog_name="variegate", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return int(fail("interrupted", INTERRUPTED).exit_code)
+    except _UsageError as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        return int(fail(error.format_message().rstrip(".") + hint, BAD_INPUT).exit_code)  # type: ignore[attr-defined]
+    return result if isinstance(result, int) else 0

@@ -28,7 +28,11 @@ class FolderSink:
     def write(self, img_HWC: npt.NDArray[np.uint8], stem: str, copy: int) -> str:
         """Encode and write one picture -> its path relative to the root. Raises OSError, or ValueError as encoding."""
         relative = self.path_for(stem, copy)
-        write_atomically(self.root / relative, encode_image(img_HWC, self.format, self.quality))
+        try:
+            data = encode_image(img_HWC, self.format, self.quality)
+        except ValueError as error:
+            raise ValueError(f"{relative}: {error}") from error
+        write_atomically(self.root / relative, data)
         return relative
 
 

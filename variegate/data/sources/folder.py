@@ -44,6 +44,15 @@ class FolderSource:
     def class_name(self, index: int) -> str:
         return self.classes[self.samples[index].label]
 
+    def notes(self) -> list[str]:
+        """What a user may want to know about what was not listed, a line each."""
+        lines = []
+        if self.empty_classes:
+            lines.append(f"class folders without images: {_some(self.empty_classes)}")
+        if self.ignored:
+            lines.append(f"{len(self.ignored):,} files that are not taken for images: {_some(self.ignored)}")
+        return lines
+
 
 def open_folder(root: str | os.PathLike[str]) -> FolderSource:
     """List a folder of images.
@@ -108,6 +117,10 @@ def _split(inside: str, names: list[str]) -> tuple[list[str], list[str]]:
     shown = sorted(name for name in names if not _is_hidden(name))
     images = [inside + name for name in shown if name.lower().endswith(EXTENSIONS)]
     return images, [inside + name for name in shown if not name.lower().endswith(EXTENSIONS)]
+
+
+def _some(names: tuple[str, ...], shown: int = 5) -> str:
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
 def _is_hidden(name: str) -> bool:

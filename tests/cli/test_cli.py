@@ -1,0 +1,249 @@
+"""The commands as a user meets them: results, one-line errors, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from variegate.cli import app, main
+from variegate.data.decode import read_image
+
+COMMANDS = ("demo", "augment", "preview")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "photos"
+    rng = np.random.default_rng(1)
+    for name in ("cat/1.jpg", "cat/2.png", "dog/3.jpg"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        coarse = Image.fromarray(rng.integers(0, 256, (4, 5, 3)).astype(np.uint8))
+        coarse.resize((50, 40), Image.Resampling.BICUBIC).save(root / name)
+    return root
+
+
+def run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def one_error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("variegate: error: ")
+    assert "Traceback" not in captured.out + captured.err
+    return lines[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_explains_every_option(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert "--json" in result.output
+    assert "--seed" in result.output
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["--help"], ["-h"]):
+        assert run(*arguments) == 0
+        shown = capsys.readouterr().out
+        assert all(command in shown for command in COMMANDS)
+
+
+def test_augment_writes_and_sums_up(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run("augment", photos, out, "--copies", 2, "--size", 32, "--seed", 4, "--format", "png", "--threads", 1) == 0
+    shown = capsys.readouterr()
+    files = sorted(p.relative_to(out).as_posix() for p in out.rglob("*.png"))
+    assert files == ["cat/1_0.png", "cat/1_1.png", "cat/2_0.png", "cat/2_1.png", "dog/3_0.png", "dog/3_1.png"]
+    assert read_image(out / files[0]).shape == (32, 32, 3)
+    for word in ("files in", "written", "skipped", "images/s", str(out)):
+        assert word in shown.out
+    assert shown.err == ""
+
+
+def test_augment_without_size_keeps_sizes(photos: Path, tmp_path: Path) -> None:
+    assert run("augment", photos, tmp_path / "out", "--policy", "none", "--format", "webp", "--quality", 80) == 0
+    assert read_image(tmp_path / "out/dog/3_0.webp").shape == (40, 50, 3)
+
+
+def test_threads_change_nothing(photos: Path, tmp_path: Path) -> None:
+    for threads in (1, 3):
+        assert run("augment", photos, tmp_path / str(threads), "--copies", 3, "--threads", threads) == 0
+    one, three = (
+        {p.name: p.read_bytes() for p in (tmp_path / n).rglob("*") if p.is_file()} for n in ("1", "3")
+    )  # fmt: skip
+    assert one == three
+
+
+def test_json_lines(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (photos / "cat/bad.jpg").write_text("hello")
+    assert run("augment", photos, tmp_path / "out", "--json", "--on-error", "skip") == 0
+    captured = capsys.readouterr()
+    events = [json.loads(line) for line in captured.out.splitlines()]
+    assert [event["event"] for event in events if event["event"] != "progress"] == ["start", "skipped", "done"]
+    assert events[0]["total"] == 4
+    assert events[-1] | {"seconds": 0, "images_per_second": 0} == {
+        "event": "done",
+        "files": 4,
+        "written": 3,
+        "skipped": 1,
+        "seconds": 0,
+        "images_per_second": 0,
+        "destination": str(tmp_path / "out"),
+    }
+    assert captured.err == ""
+
+
+def test_skipped_files_and_notes_are_named(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (photos / "cat/bad.jpg").write_bytes(b"")
+    (photos / "cat/notes.txt").write_text("hello")
+    (photos / "void").mkdir()
+    assert run("augment", photos, tmp_path / "out", "--on-error", "skip") == 0
+    shown = capsys.readouterr().err
+    assert "skipped cat/bad.jpg: zero bytes: the file is empty" in shown
+    assert "note: class folders without images: void" in shown
+    assert "note: 1 files that are not taken for images: cat/notes.txt" in shown
+
+
+def test_a_bad_file_ends_with_its_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (photos / "dog/9.jpg").write_text("hello")
+    assert run("augment", photos, tmp_path / "out", "--copies", 2) == 1
+    line = one_error_line(capsys)
+    assert "dog/9.jpg: not an image" in line
+    assert "the 6 images written before are kept" in line
+    assert "--on-error skip" in line
+    assert len(list((tmp_path / "out").rglob("*.jpg"))) == 6
+
+
+def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.jpg").touch()
+    assert run("augment", tmp_path / "src", tmp_path / "out", "--on-error", "skip") == 1
+    assert "none of its 1 images could be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["augment", "{photos}/gone", "{out}"], "gone: no such folder; expected a folder of images"),
+        (["augment", "{photos}", "{photos}/new"], "lies inside the source"),
+        (["augment", "{photos}", "{photos}"], "is the source itself"),
+        (["augment", "{photos}", "{out}", "--policy", "randaug"], "accepted: "),
+        (["augment", "{photos}", "{out}", "--policy", "gone.json"], "gone.json"),
+        (["augment", "{photos}", "{out}", "--size", "big"], "size: got 'big'; accepted: a side such as 224"),
+        (["augment", "{photos}", "{out}", "--format", "gif"], "'jpg', 'png', 'webp'"),
+        (["augment", "{photos}", "{out}", "--quality", "101"], "--quality"),
+        (["augment", "{photos}", "{out}", "--copies", "0"], "--copies"),
+        (["augment", "{photos}", "{out}", "--threads", "none"], "--threads"),
+        (["augment", "{photos}"], "DST"),
+        (["augment", "{photos}", "{out}", "--frobnicate"], "--frobnicate"),
+        (
+            ["preview", "{photos}", "--sweep", "Twirl", "--out", "{out}.png"],
+            "sweep: got 'Twirl'; accepted: AutoContrast",
+        ),
+        (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such folder"),
+        (["augmnt"], "augmnt"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    filled = [argument.format(photos=photos, out=tmp_path / "out") for argument in arguments]
+    assert run(*filled) == 2
+    assert said in one_error_line(capsys)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.png").exists()
+
+
+def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("augment", tmp_path / "gone", tmp_path / "out", "--json") == 2
+    event = json.loads(capsys.readouterr().out)
+    assert event["event"] == "error"
+    assert "no such folder" in event["message"]
+
+
+def test_deep_gray_images_are_noted(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.fromarray(np.full((9, 9), 1000, np.uint16)).save(photos / "cat/deep.png")
+    assert run("augment", photos, tmp_path / "out", "--policy", "none") == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "deep.png" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith("note: ")
+    assert "clipped" in notes[0]
+
+
+def test_preview_draws_a_sheet(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (photos / "cat/1.jpg").write_bytes(b"")
+    out = tmp_path / "sheet.png"
+    assert run("preview", photos, "--images", 2, "--samples", 3, "--size", 32, "--out", out) == 0
+    shown = capsys.readouterr()
+    assert str(out) in shown.out
+    assert "note: passed over" in shown.err
+    assert Image.open(out).width > 4 * 200
+    assert run("preview", photos / "dog/3.jpg", "--sweep", "rotate", "--out", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["images"] == 1
+
+
+def test_demo_lays_everything_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("skimage")
+    root = tmp_path / "demo"
+    assert run("demo", root, "--copies", 1, "--json") == 0
+    done = json.loads(capsys.readouterr().out.splitlines()[-1])
+    photos = list((root / "photos").rglob("*.jpg"))
+    assert len(photos) == done["written"] == len(list((root / "augmented").rglob("*.jpg")))
+    assert done["images_per_second"] > 0
+    assert Image.open(done["sheet"]).format == "PNG"
+    assert len({p.parent.name for p in photos}) == 6
+
+
+def process(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "variegate", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+
+
+def test_a_real_process(photos: Path, tmp_path: Path) -> None:
+    started = process("augment", photos, tmp_path / "out")
+    out, err = started.communicate(timeout=120)
+    assert started.returncode == 0, err
+    assert "images/s" in out
+    started = process("augment", tmp_path / "gone", tmp_path / "out")
+    out, err = started.communicate(timeout=120)
+    assert (started.returncode, out) == (2, "")
+    assert err == f"variegate: error: {tmp_path / 'gone'}: no such folder; expected a folder of images, or of class folders with images\n"  # fmt: skip # noqa: E501
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    started = process("augment", photos, out, "--copies", 100_000, "--threads", 2)
+    deadline = time.monotonic() + 120
+    while len(list(out.glob("cat/*.jpg"))) < 20 and started.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGINT)
+    stdout, stderr = started.communicate(timeout=60)
+    assert started.returncode == 130, stderr
+    assert stderr.count("\n") == 1
+    assert "are written and kept" in stderr
+    assert "written" in stdout
+    rows = [json.loads(line) for line in (out / "manifest.jsonl").read_text().splitlines()]
+    listed = {row["file"] for row in rows}
+    assert listed == {p.relative_to(out).as_posix() for p in out.rglob("*.jpg")}
+    assert len(listed) == len(rows) >= 20
+    for name in sorted(listed)[:: max(1, len(listed) // 50)]:
+        read_image(out / name)
+    assert not list(out.rglob(".*"))

@@ -1,0 +1,142 @@
+"""Contact sheets: where things are drawn, and that they show what ``augment`` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFont
+
+from variegate.data.decode import read_image
+from variegate.data.sources.folder import SourceError, open_folder
+from variegate.engine.expand import Expansion
+from variegate.engine.recipe import build_transform
+from variegate.errors import DecodeError
+from variegate.preview import policy_sheet, sweep_sheet, sweepable
+from variegate.preview.samples import choose_images, sample_rows
+from variegate.preview.sheet import GAP, MARGIN, PAPER, Cell, draw_sheet, wrap
+from variegate.preview.sweep import sweep_of, sweep_rows
+from variegate.sinks.folder import FolderSink
+
+FONT = ImageFont.load_default(14)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "photos"
+    for n in range(6):
+        path = root / "abc"[n % 3] / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        across = Image.linear_gradient("L").resize((60 + n, 48))
+        Image.merge("RGB", [across, across.rotate(180), Image.radial_gradient("L").resize(across.size)]).save(path)
+    return root
+
+
+def test_cells_lie_side_by_side_without_overlap() -> None:
+    red = np.full((50, 100, 3), (200, 0, 0), np.uint8)
+    sheet = np.asarray(draw_sheet([[Cell(red, "one"), Cell(red, "two", ["x" * 200])]] * 2, "Title", ["note"], cell=100))
+    assert sheet.shape[1] == 2 * MARGIN + 200 + GAP
+    is_red = (sheet == (200, 0, 0)).all(-1)
+    columns = np.flatnonzero(is_red.any(0))
+    assert columns.tolist() == [*range(MARGIN, MARGIN + 100), *range(MARGIN + 100 + GAP, MARGIN + 200 + GAP)]
+    assert is_red.sum() == 4 * 50 * 100
+    # Text keeps inside its own column, so the gap and the margins stay blank below the heading.
+    below = np.flatnonzero(is_red.any(1))[-1] + 2
+    for start in (0, MARGIN + 101, MARGIN + 200 + GAP + 1):
+        width = GAP - 2 if start == MARGIN + 101 else MARGIN - 2
+        assert (sheet[below:, start : start + width] == PAPER).all()
+
+
+def test_pictures_keep_their_proportions_and_small_ones_their_pixels() -> None:
+    checks = (np.indices((8, 16)).sum(0) % 2 * 255).astype(np.uint8)
+    sheet = np.asarray(draw_sheet([[Cell(checks, "gray")]], "t", [], cell=100))
+    black = (sheet == 0).all(-1)
+    assert black.sum() == 64 * 36  # 16 x 8 pixels, each six by six
+    tall = np.zeros((400, 100, 3), np.uint8)
+    ys, xs = np.nonzero((np.asarray(draw_sheet([[Cell(tall, "tall")]], "t", [], cell=100)) == 0).all(-1))
+    assert (np.ptp(ys) + 1, np.ptp(xs) + 1) == (100, 25)
+
+
+def test_text_is_wrapped_to_its_width() -> None:
+    text = "Rotate -9.00, ResizedCrop 304x321 at 69,31 and_a_very_long_word_without_any_space_in_it_at_all"
+    lines = wrap(text, FONT, 120)
+    assert all(FONT.getlength(line) <= 120 for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert lines[0] == "Rotate -9.00,"
+    assert wrap("", FONT, 100) == []
+
+
+def test_rows_show_the_pixels_that_augment_writes(photos: Path, tmp_path: Path) -> None:
+    transform = build_transform("randaugment", (32, 32))
+    source = open_folder(photos)
+    Expansion(source, FolderSink(tmp_path / "out", "png"), transform, copies=2, seed=3, epoch=1, threads=1).run()
+    chosen, _ = choose_images(photos, 3)
+    for image, row in zip(chosen, sample_rows(chosen, transform, 2, seed=3, epoch=1), strict=True):
+        assert row[0].lines == [f"original, {image.img_HWC.shape[1]} x 48"]
+        for copy, cell in enumerate(row[1:]):
+            assert cell.title == f"copy {copy}"
+            written = read_image(tmp_path / "out" / f"{Path(image.name).with_suffix('')}_{copy}.png")
+            np.testing.assert_array_equal(cell.img_HWC, written)
+
+
+def test_images_are_spread_and_bad_ones_passed_over(photos: Path) -> None:
+    chosen, bad = choose_images(photos, 3)
+    assert [c.name for c in chosen] == ["a/0.png", "b/1.png", "c/2.png"]
+    assert bad == []
+    (photos / "b/1.png").write_bytes(b"")
+    chosen, bad = choose_images(photos, 3)
+    assert [c.name for c in chosen] == ["a/0.png", "b/4.png", "c/2.png"]
+    assert [Path(error.path).name for error in bad] == ["1.png"]
+    assert len(choose_images(photos, 50)[0]) == 5
+
+
+def test_a_single_image_will_do(photos: Path) -> None:
+    sheet = policy_sheet(photos / "a/0.png", "none", samples=2)
+    assert sheet.num_images == 1
+    (photos / "a/0.png").write_text("hello")
+    with pytest.raises(DecodeError, match="not an image"):
+        policy_sheet(photos / "a/0.png", "none")
+
+
+def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("hello")
+    with pytest.raises(SourceError, match=r"none of its 1 images can be read; .*not an image"):
+        policy_sheet(tmp_path, "none")
+    with pytest.raises(SourceError, match="no such folder"):
+        policy_sheet(tmp_path / "gone", "none")
+
+
+# -- sweeps ------------------------------------------------------------------------------------------------------
+
+
+def test_signed_sweeps_run_through_zero() -> None:
+    assert sweep_of("rotate", 7).magnitudes == pytest.approx([-30, -20, -10, 0, 10, 20, 30])
+    assert sweep_of("Brightness", 3).magnitudes == pytest.approx([0.1, 1, 1.9])
+    assert sweep_of("Posterize", 9).magnitudes == [8, 7, 6, 5, 4]
+    assert sweep_of("Equalize", 5).magnitudes == [0]
+
+
+def test_translations_are_fractions_of_the_side() -> None:
+    sweep = sweep_of("TranslateX", 3)
+    assert [sweep.argument(i, 100, 331) for i in range(3)] == [-150, 0, 150]
+
+
+def test_unknown_operation_lists_the_known() -> None:
+    with pytest.raises(ValueError, match=r"sweep: got 'Rotat'; accepted: .*Rotate"):
+        sweep_of("Rotat", 3)
+
+
+def test_every_operation_can_be_swept(photos: Path) -> None:
+    chosen, _ = choose_images(photos, 1)
+    for name in sweepable():
+        row = sweep_rows(chosen, sweep_of(name, 3), seed=0)[0]
+        assert len(row) in (2, 4)
+        assert all(name in cell.title for cell in row[1:]), [cell.title for cell in row]
+        if len(row) == 4:
+            assert len({cell.img_HWC.tobytes() for cell in row[1:]}) > 1
+
+
+def test_a_sheet_is_a_png(photos: Path, tmp_path: Path) -> None:
+    sweep_sheet(photos, "Rotate", images=2, steps=3).save(tmp_path / "new" / "sheet.png")
+    assert Image.open(tmp_path / "new" / "sheet.png").format == "PNG"

@@ -1,0 +1,103 @@
+"""What the commands share: one-line errors with exit codes, lines of JSON, and a Ctrl-C that ends cleanly."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import typer
+from rich.console import Console
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+
+def stdout() -> Console:
+    """Results go here. Made on use, so that tests and redirections see what is current."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Progress, notes and errors go here, so that results can be piped."""
+    return Console(stderr=True, highlight=False)
+
+
+def say(text: str, to: Console | None = None) -> None:
+    """A line as it is: no markup, no wrapping, whatever bytes a file's name holds."""
+    printable = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    (to or stdout()).print(printable, markup=False, soft_wrap=True)
+
+
+def emit_json(event: str, **fields: Any) -> None:
+    """A line of JSON on standard output."""
+    print(json.dumps({"event": event, **fields}), flush=True)
+
+
+def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.Exit:
+    """Report in one line on standard error (and as JSON where asked for); raise what this returns."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        message = f"{error.filename}: no such file or folder"
+    elif isinstance(error, OSError) and error.filename is not None:
+        message = f"{error.filename}: {error.strerror}"
+    if as_json:
+        emit_json("error", message=message)
+    say(f"variegate: error: {message}", stderr())
+    return typer.Exit(code)
+
+
+@contextmanager
+def one_line_errors(as_json: bool) -> Iterator[None]:
+    """Bad input ends with exit code 2, what fails on the way with 1; one line each, no traceback."""
+    try:
+        yield
+    except ValueError as error:  # every error of bad input is one, such as PolicyError, SourceError and DecodeError
+        raise fail(error, BAD_INPUT, as_json) from error
+    except FileNotFoundError as error:
+        raise fail(error, BAD_INPUT, as_json) from error
+    except OSError as error:
+        raise fail(error, FAILED, as_json) from error
+
+
+@contextmanager
+def interrupt_sets(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) sets ``stop`` and lets the work end; the second interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def warnings_as_notes(to: Console) -> Iterator[None]:
+    """Warnings appear as plain lines among the progress, without source code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        say(f"note: {message}", to)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def is_terminal() -> bool:
+    """Does someone watch standard error?"""
+    return sys.stderr.isatty()

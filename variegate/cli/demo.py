@@ -1,0 +1,67 @@
+"""``variegate demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from variegate.cli.augment import run_expansion
+from variegate.cli.console import emit_json, one_line_errors, say, stderr, stdout
+
+if TYPE_CHECKING:
+    from variegate.engine.expand import Expansion
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to lay things down.")] = Path("demo"),
+    copies: Annotated[int, typer.Option(min=1, help="Augmented copies of every photo.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, other augmentations.")] = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores that may be used.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print lines of JSON.")] = False,
+) -> None:
+    """See the main job at work: a few real photos, expanded with RandAugment, and a contact sheet of the result.
+
+    The photos are those inside scikit-image; nothing is downloaded.
+    """
+    with one_line_errors(as_json):
+        from variegate.demo import run_demo
+
+        if not as_json:
+            say("preparing: photos, and kernels (compiled at the first start only) ...", stderr())
+
+        def run(expansion: Expansion) -> None:
+            run_expansion(expansion, as_json, summary=False)
+
+        done = run_demo(folder, copies, seed, threads, run)
+    if as_json:
+        emit_json(
+            "done",
+            photos=str(done.photos),
+            augmented=str(done.augmented),
+            sheet=str(done.sheet),
+            written=done.report.written,
+            seconds=round(done.report.seconds, 3),
+            images_per_second=round(done.report.rate, 1),
+            prepare_seconds=round(done.prepare_seconds, 3),
+        )
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_row("photos", f"{done.photos}  ({done.num_photos} in class folders)")
+    table.add_row("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.jsonl)")
+    table.add_row("contact sheet", str(done.sheet))
+    table.add_row("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)")
+    table.add_row("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate")
+    stdout().print(table)
+    for line in (
+        "",
+        "Next:",
+        f"  variegate preview {done.photos} --sweep Rotate --out rotate.png",
+        f"  variegate preview {done.photos} --policy imagenet --out imagenet.png",
+        "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
+    ):
+        say(line)

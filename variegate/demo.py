@@ -1,0 +1,118 @@
+"""The main job on photos that come along: class folders, expanded with RandAugment, and a contact sheet of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from variegate.augmenter import Augmenter
+
+from variegate.data.decode import read_image
+from variegate.data.sources.folder import FolderSource, SourceError, open_folder
+from variegate.engine.expand import Expansion, Report
+from variegate.engine.recipe import build_transform, parse_size
+from variegate.preview import policy_sheet
+from variegate.sinks.encode import encode_image
+from variegate.sinks.folder import FolderSink, write_atomically
+from variegate.transforms.base import Transform
+
+# Files inside scikit-image's wheel, all in the public domain or CC0; nothing is downloaded.
+PHOTOS = {
+    "astronaut": "astronaut.png",
+    "cat": "chelsea.png",
+    "coffee": "coffee.png",
+    "galaxies": "hubble_deep_field.jpg",
+    "motorcycle": "motorcycle_left.png",
+    "rocket": "rocket.jpg",
+}
+# Views of a photo: top, left, height and width as shares of it.
+VIEWS = [
+    (0.0, 0.0, 1.0, 1.0),
+    (0.0, 0.0, 0.75, 0.75),
+    (0.0, 0.25, 0.75, 0.75),
+    (0.25, 0.0, 0.75, 0.75),
+    (0.25, 0.25, 0.75, 0.75),
+    (0.1, 0.1, 0.8, 0.8),
+]
+POLICY, SIZE = "randaugment", "224"
+SHEET_SAMPLES = 6
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Where everything is, and how fast it went. ``prepare_seconds`` is not part of the report's."""
+
+    photos: Path
+    augmented: Path
+    sheet: Path
+    num_photos: int
+    prepare_seconds: float
+    report: Report
+
+
+def run_demo(
+    root: Path,
+    copies: int = 8,
+    seed: int = 0,
+    threads: int | None = None,
+    run: Callable[[Expansion], object] = Expansion.run,
+) -> Demo:
+    """Lay down photos, expand them by ``run`` (which may show progress), draw the sheet."""
+    photos, augmented, sheet = root / "photos", root / "augmented", root / "contact-sheet.png"
+    lay_photos(photos)
+    source = open_folder(photos)
+    transform = build_transform(POLICY, parse_size(SIZE))
+    prepare_seconds = warm_up(transform, source, seed, copies, threads)
+    expansion = Expansion(source, FolderSink(augmented), transform, copies, seed, threads=threads)
+    run(expansion)
+    drawn = policy_sheet(
+        photos,
+        POLICY,
+        size=SIZE,
+        images=len(PHOTOS),
+        samples=min(copies, SHEET_SAMPLES),
+        seed=seed,
+        note=f"Columns after the first are the files <name>_0.jpg, <name>_1.jpg, ... in {augmented.name}/",
+    )
+    drawn.save(sheet)
+    return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
+
+
+def lay_photos(root: Path) -> None:
+    """Write the views as JPEG files, ``root/<class>/view<n>.jpg``. Raises SourceError without scikit-image."""
+    folder = _photo_folder()
+    for name, file in PHOTOS.items():
+        img_HWC = read_image(folder / file)
+        for number, view in enumerate(VIEWS):
+            write_atomically(root / name / f"view{number}.jpg", encode_image(_view(img_HWC, view), "jpg", 92))
+
+
+def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, threads: int | None) -> float:
+    """Augment a few images and throw them away -> seconds: compiles the kernels, or loads them from the cache."""
+    started = time.perf_counter()
+    augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
+    ids = list(range(0, len(source), 4))
+    images = [read_image(source.file(index)) for index in ids]
+    for copy in range(min(copies, 2)):
+        augmenter(images, ids=ids, copy=copy)
+    return time.perf_counter() - started
+
+
+def _view(img_HWC: npt.NDArray[np.uint8], view: tuple[float, float, float, float]) -> npt.NDArray[np.uint8]:
+    top, left, height, width = (
+        round(share * side) for share, side in zip(view, (*img_HWC.shape[:2], *img_HWC.shape[:2]), strict=True)
+    )
+    return img_HWC[top : top + height, left : left + width]
+
+
+def _photo_folder() -> Path:
+    # Found, not imported: importing scikit-image takes longer than the demo's expansion.
+    found = importlib.util.find_spec("skimage")
+    if found is None or not found.submodule_search_locations:
+        raise SourceError("the demo's photos are those of scikit-image, which is not here: pip install scikit-image")
+    return Path(next(iter(found.submodule_search_locations))) / "data"

@@ -1,0 +1,1 @@
+"""Running programs over whole data sets."""

@@ -1,0 +1,111 @@
+"""The operations of a Program's rows as plain data (for manifests) and as short lines (for people)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode
+from variegate.program.program import Program
+
+# Where an instruction draws its per-pixel noise, and indices into side tables, say nothing outside of the program.
+_INTERNAL = frozenset({"slot", "table", "function", "first", "count"})
+_OFF_AT_ZERO = frozenset({"expand", "random", "normalized"})
+_NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
+_USES_FILL = frozenset(
+    (
+        *(Op.CROP, Op.PAD, Op.ROTATE, Op.AFFINE, Op.PERSPECTIVE),
+        *(Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.ERASE),
+    )
+)
+
+
+def operations_of(program: Program, output: int) -> list[dict[str, Any]]:
+    """What was done to output ``output``, in order: ``{"op": "Rotate", "angle": -9.0, ...}``, fit for JSON.
+
+    Arguments are named as in ``docs/operations.md``; those left to their default are left out. An output blended of
+    several rows (AugMix) holds one entry: ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``.
+    """
+    if program.blend is None:
+        return _row_operations(program, output)
+    rows = np.flatnonzero(program.blend.target == output)
+    if len(rows) == 1:
+        return _row_operations(program, int(rows[0]))
+    chains = [
+        {"weight": round(float(program.blend.weight[row]), 6), "operations": _row_operations(program, int(row))}
+        for row in rows
+    ]
+    return [{"op": "Blend", "chains": chains}]
+
+
+def captions(operations: list[dict[str, Any]]) -> list[str]:
+    """One short line for each operation; ``["unchanged"]`` where there is none."""
+    lines: list[str] = []
+    for operation in operations:
+        if operation["op"] == "Blend":
+            lines.append("Blend of")
+            for chain in operation["chains"]:
+                names = ", ".join(captions(chain["operations"]))
+                lines.append(f"{chain['weight']:.2f} x {names}")
+        else:
+            lines.append(_caption(operation))
+    return lines or ["unchanged"]
+
+
+def _row_operations(program: Program, row: int) -> list[dict[str, Any]]:
+    return [_describe(program, row, k) for k in range(int(program.length[row])) if program.opcode[row, k] != Op.NOP]
+
+
+def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
+    op = Op(int(program.opcode[row, k]))
+    spec = SPECS[op]
+    label = int(program.label[row, k])
+    described: dict[str, Any] = {"op": program.names[label] if label >= 0 else spec.name}
+    for name, value in zip(spec.args, program.args[row, k], strict=False):
+        if name in _INTERNAL or math.isnan(value) or (name in _OFF_AT_ZERO and value == 0):
+            continue
+        if name not in _NORMALIZED_VALUES or "normalized" in described:
+            described[name] = _plain(float(value))
+    flag = int(program.flags[row, k])
+    if op is Op.PAD:
+        if flag != PadMode.CONSTANT:
+            described["mode"] = PadMode(flag).name.lower()
+    elif spec.kind in (Kind.GEOMETRY, Kind.RESAMPLE) and (flag or op is Op.RESIZED_CROP):
+        described["interpolation"] = Interpolation(flag).name.lower()
+    if op is Op.RESIZED_CROP and program.args[row, k, 6] == 1:
+        described["flipped"] = True
+    if op is Op.ERASE:
+        first, count = (int(value) for value in program.args[row, k, :2])
+        described["rectangles"] = program.tables.rectangles[first : first + count].tolist()
+    if op in _USES_FILL and program.fill[row, k].any():
+        described["fill"] = program.fill[row, k].tolist()
+    return described
+
+
+def _plain(value: float) -> int | float:
+    """Whole numbers without a point; others at float32's worth of digits, which keeps manifests short."""
+    if value == int(value):
+        return int(value)
+    return float(f"{value:.9g}")
+
+
+def _caption(operation: dict[str, Any]) -> str:
+    name, args = operation["op"], {k: v for k, v in operation.items() if k != "op"}
+    if name in ("Crop", "ResizedCrop"):
+        box = f"{_number(args['width'])}x{_number(args['height'])} at {_number(args['left'])},{_number(args['top'])}"
+        return f"{name} {box}" + (" flipped" if args.get("flipped") else "")
+    if "rectangles" in args:
+        shown = [f"{w}x{h} at {x},{y}" for y, x, h, w in args["rectangles"]]
+        return f"{name} " + (", ".join(shown) if len(shown) <= 2 else f"{len(shown)} rectangles")
+    numbers = {key: value for key, value in args.items() if key not in ("interpolation", "fill", "expand", "random")}
+    if len(numbers) == 1:
+        return f"{name} {_number(next(iter(numbers.values())))}"
+    return " ".join([name, *(f"{key}={_number(value)}" for key, value in numbers.items())])
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+    return str(value)
