@@ -111,7 +111,7 @@ def test_photometric_distort_is_torchvisions(draw: Any) -> None:
 
 def test_channel_permutations_are_all_alike(draw: Any) -> None:
     program = draw(T.RandomChannelPermutation(), 6000)
-    found = {p: 0 for p in itertools.permutations(range(3))}
+    found = dict.fromkeys(itertools.permutations(range(3)), 0)
     for row in range(6000):
         found[tuple(program.args[row, 0, :3].astype(int)) if program.length[row] else (0, 1, 2)] += 1
     assert np.abs(np.array(list(found.values())) - 1000).max() < 5 * math.sqrt(1000)

@@ -52,14 +52,14 @@ def test_one_of_may_take_none(draw: Any) -> None:
 
 
 def test_some_of_takes_subsets_in_the_order_listed(draw: Any) -> None:
-    pairs = {pair: 1 / 3 for pair in itertools.combinations(OPS, 2)}
+    pairs = dict.fromkeys(itertools.combinations(OPS, 2), 1 / 3)
     assert_shares(counts(draw(T.SomeOf([A, B, C], 2), 9000)), pairs)
-    any_number = {(): 1 / 4, OPS: 1 / 4, **{(op,): 1 / 12 for op in OPS}, **{p: 1 / 12 for p in pairs}}
+    any_number = {(): 1 / 4, OPS: 1 / 4, **{(op,): 1 / 12 for op in OPS}, **dict.fromkeys(pairs, 1 / 12)}
     assert_shares(counts(draw(T.SomeOf([A, B, C], (0, 3)), 12_000)), any_number)
 
 
 def test_random_order_takes_every_order_alike(draw: Any) -> None:
-    expected = {order: 1 / 6 for order in itertools.permutations(OPS)}
+    expected = dict.fromkeys(itertools.permutations(OPS), 1 / 6)
     assert_shares(counts(draw(T.RandomOrder([A, B, C]), 9000)), expected)
 
 

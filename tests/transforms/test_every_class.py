@@ -11,8 +11,10 @@ import yaml
 
 from variegate import transforms as T
 from variegate.errors import PolicyError
+from variegate.executors import reference
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Program
+from variegate.program.validate import validate
 
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
 
@@ -186,6 +188,19 @@ def test_programs_are_well_formed(draw: Any, transform: T.Transform) -> None:
                 assert (boxes >= [0, 0, 1, 1]).all()
                 assert (boxes[:, 0] + boxes[:, 2] <= height).all()
                 assert (boxes[:, 1] + boxes[:, 3] <= width).all()
+
+
+@pytest.mark.parametrize("transform", CASES)
+def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Transform) -> None:
+    program = validate(draw(transform, ODD_SIZES, seed=7))
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, size, np.uint8) for size in ODD_SIZES]
+    # The reference executor compares each stage's size with the program's.
+    outputs = reference.run(program, images)
+    assert len(outputs) == len(ODD_SIZES)
+    for output, (_, _, channels) in zip(outputs, ODD_SIZES, strict=True):
+        assert np.isfinite(output).all()
+        assert channels in (output.shape[0], output.shape[-1])
 
 
 @pytest.mark.parametrize("transform", CASES)
