@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -27,6 +29,7 @@ from variegate.policies.schedule import published_schedule
 EVERYTHING = [
     RandAugment(),
     RandAugment(3, 5, 11, "bilinear", 128, operations=["Rotate", Augmentation("t", "TranslateX", (0, 9), signed=True)]),
+    RandAugment(operations=["Invert", T.Hue((0, 0.2)), Augmentation("noise", "GaussianNoise", (0, 0.1))]),
     TrivialAugmentWide(fill=(1, 2, 3)),
     AutoAugment("svhn", "bicubic"),
     AutoAugment("v0", space="timm"),
@@ -50,6 +53,15 @@ def test_round_trips(policy, suffix, tmp_path: Path) -> None:
     save_policy(policy, path)
     assert load_policy(path) == load_policy(str(path)) == policy
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("policy", EVERYTHING, ids=lambda policy: type(policy).__name__)
+def test_policies_travel_to_other_processes(policy, draw) -> None:
+    """With the tables that they hold once used."""
+    expected = draw(policy, 8, epoch=30)
+    sent = pickle.loads(pickle.dumps(policy))
+    assert sent == policy
+    np.testing.assert_array_equal(draw(sent, 8, epoch=30).opcode, expected.opcode)
 
 
 @pytest.mark.parametrize(

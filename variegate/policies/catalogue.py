@@ -82,13 +82,18 @@ def takes_magnitude(transform: object) -> bool:
     return isinstance(transform, Transform) and callable(getattr(transform, "emit_magnitude", None))
 
 
+@dataclass(frozen=True)
+class _Driven:
+    """The emitter of a transform that takes a magnitude; a class, so that policies can be pickled."""
+
+    transform: Any
+
+    def __call__(self, sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
+        self.transform.emit_magnitude(sampling, rows, values, slot)
+
+
 def emission_of(op: str | Transform) -> Emission:
     """The emission of a catalogue name or of a transform with ``emit_magnitude``."""
     if isinstance(op, str):
         return EMISSIONS[op]
-    driven: Any = op
-
-    def emitter(sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
-        driven.emit_magnitude(sampling, rows, values, slot)
-
-    return Emission(Op.NOP, emitter=emitter, num_slots=op.num_slots)
+    return Emission(Op.NOP, emitter=_Driven(op), num_slots=op.num_slots)

@@ -1,8 +1,14 @@
 """What can be done to an image: one class per operation, with torchvision.transforms.v2 names and arguments."""
 
-import importlib
-from typing import Any
-
+from variegate.policies.augmentation import Augmentation
+from variegate.policies.augmix import AugMix
+from variegate.policies.autoaugment import AutoAugment
+from variegate.policies.pba import PBA
+from variegate.policies.randaugment import RandAugment
+from variegate.policies.schedule import Schedule
+from variegate.policies.three_augment import ThreeAugment
+from variegate.policies.timm import TimmRandAugment
+from variegate.policies.trivialaugment import TrivialAugmentWide
 from variegate.transforms.affine import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.base import ArgumentError, Transform, from_dict
 from variegate.transforms.blur import GaussianBlur, MotionBlur, Sharpness
@@ -45,7 +51,11 @@ from variegate.transforms.output import ConvertImageDtype, Identity, Normalize, 
 from variegate.transforms.resize import CenterCrop, Pad, RandomCrop, RandomResizedCrop, Resize
 
 __all__ = [
+    "PBA",
     "ArgumentError",
+    "AugMix",
+    "Augmentation",
+    "AutoAugment",
     "AutoContrast",
     "Brightness",
     "CenterCrop",
@@ -75,6 +85,7 @@ __all__ = [
     "Pad",
     "Posterize",
     "RGBShift",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
@@ -99,6 +110,7 @@ __all__ = [
     "Resize",
     "Rotate",
     "SaltAndPepper",
+    "Schedule",
     "Sharpness",
     "ShearX",
     "ShearY",
@@ -107,32 +119,13 @@ __all__ = [
     "SolarizeAdd",
     "SomeOf",
     "Stretch",
+    "ThreeAugment",
+    "TimmRandAugment",
     "ToDtype",
     "ToImage",
     "Transform",
     "TranslateX",
     "TranslateY",
+    "TrivialAugmentWide",
     "from_dict",
 ]
-
-# Policies are transforms too, but are built from this package: they are looked up when first asked for.
-POLICIES = (
-    "PBA",
-    "AugMix",
-    "AutoAugment",
-    "RandAugment",
-    "Schedule",
-    "ThreeAugment",
-    "TimmRandAugment",
-    "TrivialAugmentWide",
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name in POLICIES:
-        return getattr(importlib.import_module("variegate.policies"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *POLICIES])
