@@ -149,6 +149,5 @@ def _finish(program: Program, row: int, img_HWC: Image) -> Array:
 
 
 def _lay_out(img_HWC: Array, output: Output) -> Array:
-    if output.layout == "NCHW":
-        return np.ascontiguousarray(img_HWC.transpose(2, 0, 1))
-    return np.ascontiguousarray(img_HWC)
+    # A copy, because an output without instructions would otherwise be the caller's own image.
+    return np.array(img_HWC.transpose(2, 0, 1) if output.layout == "NCHW" else img_HWC, order="C")

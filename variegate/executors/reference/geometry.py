@@ -35,7 +35,7 @@ def pad(img_HWC: Image, ins: Instruction) -> Image:
     left, top, right, bottom = ins.integers(4)
     mode = PadMode(ins.flags)
     if mode is not PadMode.CONSTANT:
-        return np.pad(img_HWC, ((top, bottom), (left, right), (0, 0)), mode=mode.name.lower())  # type: ignore[call-overload, no-any-return]
+        return np.pad(img_HWC, ((top, bottom), (left, right), (0, 0)), mode=mode.name.lower())  # type: ignore[call-overload]
     height, width, channels = img_HWC.shape
     out = np.empty((top + height + bottom, left + width + right, channels), np.uint8)
     out[...] = ins.colour(channels)
