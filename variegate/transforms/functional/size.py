@@ -82,9 +82,8 @@ def resized_crop(
 ) -> Img:
     """The box (pixels, fractions allowed) resampled to ``size`` in one go, as Pillow's ``Image.resize(size, box=...)``.
 
-    Along the edges of the box the filter sees the image's pixels beyond it, where torchvision, which crops first,
-    repeats the box's; ``resize(crop(...))`` gives that. A box that reaches outside the image is cropped first, with
-    black outside.
+    Along the edges of the box the filter sees the image's pixels beyond it; torchvision crops first and sees only the
+    box, which ``resize(crop(...))`` gives. A box that reaches outside the image is cropped first, with black outside.
     """
     _check_antialias(antialias)
     single = Single(img)
