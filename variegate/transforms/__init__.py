@@ -30,6 +30,7 @@ from variegate.transforms.color import (
 )
 from variegate.transforms.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
 from variegate.transforms.cond import Cond
+from variegate.transforms.crop import CenterCrop, Pad, RandomCrop
 from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.flips import RandomHorizontalFlip, RandomRotate90, RandomVerticalFlip
@@ -48,7 +49,7 @@ from variegate.transforms.jitter import (
 )
 from variegate.transforms.noise import GaussianNoise, SaltAndPepper, ShotNoise
 from variegate.transforms.output import ConvertImageDtype, Identity, Normalize, ToDtype, ToImage
-from variegate.transforms.resize import CenterCrop, Pad, RandomCrop, RandomResizedCrop, Resize
+from variegate.transforms.resize import RandomResizedCrop, Resize
 
 __all__ = [
     "PBA",

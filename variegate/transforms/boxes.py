@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from variegate.program.compiled import kernel
 from variegate.program.sampling import Rows, Sampling
 
 TRIES = 10  # one slot each: area, aspect, top, left
@@ -40,7 +40,7 @@ def sample_boxes(
     return boxes, found
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _draw(words: Any, size: Any, limits: Any, upright: Any, boxes: Any, found: Any) -> None:
     # Most boxes fit at the first try, so that a loop that stops there beats ten tries for every row in NumPy.
     low_scale, high_scale, low_ratio, high_ratio = limits

@@ -18,12 +18,12 @@ from variegate.transforms.magnitude import (
     Fill,
     MagnitudeOp,
     between,
+    check_positive_pair,
     check_range,
     integers_between,
     is_number,
     limits,
 )
-from variegate.transforms.resize import check_positive_pair
 
 Ints = npt.NDArray[np.int64]
 

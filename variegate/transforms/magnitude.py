@@ -36,6 +36,15 @@ def check_range(owner: object, argument: str, low: float, high: float, integral:
         set_field(owner, argument, pair)
 
 
+def check_positive_pair(owner: Transform, argument: str) -> None:
+    """The argument is an ordered pair of numbers above 0."""
+    value = getattr(owner, argument)
+    pair = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if len(pair) != 2 or not all(is_number(v) for v in pair) or not 0 < pair[0] <= pair[1]:
+        raise ArgumentError(owner, argument, value, "a pair (low, high) of numbers above 0")
+    set_field(owner, argument, pair)
+
+
 def limits(value: Number) -> Pair:
     """The (low, high) of a number or a range."""
     return value if isinstance(value, tuple) else (value, value)

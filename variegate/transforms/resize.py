@@ -1,4 +1,4 @@
-"""Resizing, cropping and padding (names, arguments and boxes: torchvision v2; pixels: Pillow)."""
+"""Resizing the image or a random box of it (names, arguments and boxes: torchvision v2; pixels: Pillow)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import Interpolation, Op, PadMode
+from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.base import (
     ArgumentError,
     Transform,
-    as_fill,
     as_interpolation,
     as_size,
-    check_choice,
     set_field,
 )
 from variegate.transforms.boxes import TRIES, sample_boxes
-from variegate.transforms.magnitude import BLACK, Fill, is_number
+from variegate.transforms.magnitude import check_positive_pair, is_number
 
 Sizes = npt.NDArray[np.int32]
-
-PAD_MODES = ("constant", "edge", "reflect", "symmetric")
 
 
 def resized_size(size: Sizes, short: int | None, max_size: int | None) -> Sizes:
@@ -145,98 +141,6 @@ def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.in
     return np.stack([(height - h) // 2, (width - w) // 2, h, w], axis=1).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class CenterCrop(Transform):
-    """The central ``size`` pixels; smaller images are padded with black."""
-
-    size: int | Sequence[int]
-
-    def __post_init__(self) -> None:
-        as_size(self, "size")
-
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        wanted = np.asarray(self.size, np.int32)
-        spare = sampling.size[rows] - wanted
-        # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
-        origin = np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
-        _emit_crop(sampling, rows, origin, wanted, BLACK)
-
-
-@dataclass(frozen=True)
-class RandomCrop(Transform):
-    """``size`` pixels from a random place, after padding.
-
-    ``padding``: pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
-    ``pad_if_needed`` pads sides that are still too small by what they lack, on both ends. Raises ValueError while
-    sampling for an image that is smaller than ``size`` without that.
-    """
-
-    size: int | Sequence[int]
-    padding: int | Sequence[int] | None = None
-    pad_if_needed: bool = False
-    fill: Fill = BLACK
-    padding_mode: str = "constant"
-    num_slots = 1
-
-    def __post_init__(self) -> None:
-        as_size(self, "size")
-        if self.padding is not None:
-            as_padding(self)
-        as_fill(self)
-        check_choice(self, "padding_mode", PAD_MODES)
-
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        wanted = np.asarray(self.size, np.int32)
-        left, top, right, bottom = padding_sides(self.padding or 0)
-        size = sampling.size[rows]
-        before = np.broadcast_to(np.array([top, left], np.int32), size.shape)
-        padded = size + np.array([top + bottom, left + right], np.int32)
-        if self.pad_if_needed:
-            missing = np.maximum(wanted - padded, 0)
-            before, padded = before + missing, padded + 2 * missing
-        if (padded < wanted).any():
-            worst = tuple(padded[(padded < wanted).any(axis=1)][0].tolist())
-            raise ValueError(
-                f"RandomCrop: size={self.size} (height, width) is larger than an image of {worst} after padding; "
-                "pass pad_if_needed=True, a larger padding, or resize first"
-            )
-        unit = sampling.uniform(rows, slot)[:, :2]
-        origin = np.floor(unit * (padded - wanted + 1)).astype(np.int32)
-        if self.padding_mode == "constant":
-            _emit_crop(sampling, rows, origin - before, wanted, self.fill)
-        else:
-            after = padded - size - before
-            _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
-            _emit_crop(sampling, rows, origin, wanted, self.fill)
-
-
-@dataclass(frozen=True)
-class Pad(Transform):
-    """Add a border: ``padding`` pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
-
-    ``padding_mode``: constant (``fill``), edge (the outermost pixel), reflect (mirrored without it) or symmetric
-    (mirrored with it).
-    """
-
-    padding: int | Sequence[int]
-    fill: Fill = BLACK
-    padding_mode: str = "constant"
-
-    def __post_init__(self) -> None:
-        as_padding(self)
-        as_fill(self)
-        check_choice(self, "padding_mode", PAD_MODES)
-
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        left, top, right, bottom = padding_sides(self.padding)
-        before = np.broadcast_to(np.array([top, left], np.int32), (len(rows), 2))
-        after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
-        _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
-
-
-# -- shared ------------------------------------------------------------------------------------------------------
-
-
 def _flag(interpolation: str) -> int:
     return int(Interpolation[interpolation.upper()])
 
@@ -245,52 +149,3 @@ def _check_antialias(owner: Resize | RandomResizedCrop) -> None:
     antialias = owner.antialias
     if antialias not in (True, None) and owner.interpolation != "nearest":
         raise ArgumentError(owner, "antialias", antialias, "True or None (bilinear and bicubic are always antialiased)")
-
-
-def check_positive_pair(owner: Transform, argument: str) -> None:
-    """The argument is an ordered pair of numbers above 0."""
-    value = getattr(owner, argument)
-    pair = tuple(value) if isinstance(value, (list, tuple)) else ()
-    if len(pair) != 2 or not all(is_number(v) for v in pair) or not 0 < pair[0] <= pair[1]:
-        raise ArgumentError(owner, argument, value, "a pair (low, high) of numbers above 0")
-    set_field(owner, argument, pair)
-
-
-def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
-    """left, top, right, bottom of torchvision's ways to write a padding."""
-    sides = (padding,) if isinstance(padding, int) else tuple(padding)
-    left, top, right, bottom = sides * (4 // len(sides))
-    return left, top, right, bottom
-
-
-def as_padding(owner: Transform, argument: str = "padding") -> None:
-    """Check a padding of one, two or four integers >= 0, and store a list as a tuple."""
-    value = getattr(owner, argument)
-    sides = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if len(sides) not in (1, 2, 4) or not all(is_number(v, True) and v >= 0 for v in sides):
-        raise ArgumentError(owner, argument, value, "an integer >= 0, or two or four of them")
-    if isinstance(value, list):
-        set_field(owner, argument, sides)
-
-
-def _emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
-    """Crop boxes of one size at ``origin[R, 2]`` (top, left); rows that would not change are left alone."""
-    changed = ((sampling.size[rows] != size) | (origin != 0)).any(axis=1)
-    if not changed.all():
-        rows, origin = rows[changed], origin[changed]
-    args = (origin[:, 0], origin[:, 1], size[0], size[1])
-    sampling.emit(rows, Op.CROP, *args, fill=fill, size=size)  # type: ignore[arg-type]
-
-
-def _emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
-    """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone."""
-    changed = ((before > 0) | (after > 0)).any(axis=1)
-    rows, before, after = rows[changed], before[changed], after[changed]
-    sampling.emit(
-        rows,
-        Op.PAD,
-        *(before[:, 1], before[:, 0], after[:, 1], after[:, 0]),
-        flags=int(PadMode[mode.upper()]),
-        fill=fill,  # type: ignore[arg-type]
-        size=sampling.size[rows] + before + after,
-    )
