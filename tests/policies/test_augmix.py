@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from variegate.policies import AugMix, ThreeAugment
+from variegate import transforms as T
+from variegate.policies import AugMix, RandAugment, ThreeAugment
 from variegate.program.ops import Op
 from variegate.transforms.base import ArgumentError
 
@@ -119,3 +120,22 @@ def test_bad_arguments(cls, arguments, message) -> None:
     with pytest.raises(ArgumentError) as caught:
         cls(**arguments)
     assert message in str(caught.value)
+
+
+def test_one_of_the_choices(draw) -> None:
+    """Images that are not mixed may still get any operation."""
+    for children in ([AugMix(chain_depth=1), RandAugment(1, 9, operations=["Invert"])], [AugMix(), AugMix(2)]):
+        program = draw(T.OneOf(children), 200)
+        sums = np.bincount(program.blend.target, weights=program.blend.weight)
+        assert sums == pytest.approx(np.ones(200), abs=1e-6)
+    program = draw(T.OneOf([AugMix(chain_depth=1), RandAugment(1, 9, operations=["Invert"])]), 200)
+    mixed = np.bincount(program.source) > 1
+    assert 0.3 < mixed.mean() < 0.7
+    assert (program.length[:200] == ~mixed).all()
+
+
+def test_nothing_but_geometry_follows_a_mixture(draw) -> None:
+    draw(T.Compose([AugMix(), T.RandomHorizontalFlip()]), 20)
+    for policy in (RandAugment(), AugMix()):
+        with pytest.raises(ValueError, match="a choice of operations after AugMix"):
+            draw(T.Compose([AugMix(), policy]), 20)

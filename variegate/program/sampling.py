@@ -50,6 +50,7 @@ class Sampling:
         self._points: list[PointFunction] = []
         self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
+        self._is_mixed = np.zeros(count, np.bool_)  # per image of the batch: joined from several rows already?
 
     @property
     def channels(self) -> npt.NDArray[np.int32]:
@@ -80,7 +81,8 @@ class Sampling:
         """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
         if len(rows) == 0:
             return
-        if self._blend_weight is not None and (not isinstance(op, Op) or op not in _COMMUTES_WITH_BLEND):
+        commutes = isinstance(op, Op) and op in _COMMUTES_WITH_BLEND
+        if self._blend_weight is not None and not commutes and self._is_mixed[self.source[rows]].any():
             shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
             raise ValueError(
                 f"{shown} after AugMix: images are already mixed there; only flips, quarter turns, crops, constant "
@@ -158,6 +160,7 @@ class Sampling:
         missing = len(self.length) - len(self._blend_weight)
         self._blend_weight = np.concatenate([self._blend_weight, np.ones(missing, np.float32)])
         self._blend_weight[rows] = weight
+        self._is_mixed[self.source[rows]] = True
 
     @property
     def is_blended(self) -> bool:
