@@ -75,8 +75,10 @@ def _affine(image: Image.Image, translate: tuple[int, int] = (0, 0), shear: tupl
 
 
 def _resized_crop(image: Image.Image, top: float, left: float, height: float, width: float, *size: float) -> Any:
-    box = [int(value) for value in (top, left, height, width)]
-    cropped = F.resized_crop(image, *box, size=[int(size[0]), int(size[1])])
+    """Pillow's own resample of a box, which is what Variegate promises. torchvision cuts the box out first, so that the
+    filter does not see past its border; the two differ there, in the outermost pixels alone."""
+    box = (left, top, left + width, top + height)
+    cropped = image.resize((int(size[1]), int(size[0])), Image.Resampling.BILINEAR, box=box)
     return F.horizontal_flip(cropped) if len(size) > 2 and size[2] else cropped
 
 
