@@ -78,7 +78,9 @@ class Program:
     blend: Blend | None = None
     names: tuple[str, ...] = ()
     stage: str = "sampled"
-    # Set by lowering: which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; and passes per row.
+    # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;
+    # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; and the number of passes of a row.
+    window: npt.NDArray[np.int32] | None = None
     pass_of: npt.NDArray[np.int16] | None = None
     num_passes: npt.NDArray[np.int32] | None = None
 

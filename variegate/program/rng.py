@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from variegate.program.compiled import kernel
 
 _M0, _M1 = 0xD2511F53, 0xCD9E8D57
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85
@@ -41,7 +42,7 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uin
     return np.stack(np.broadcast_arrays(c0, c1, c2, c3), axis=-1).astype(np.uint32)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """The same function for one block of uint32 scalars inside a kernel -> four uint32."""
     for _ in range(_ROUNDS):
@@ -56,7 +57,7 @@ def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     return c0, c1, c2, c3
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _fill_words(ids: Any, k0: Any, k1: Any, out: Any) -> None:
     for n in range(out.shape[0]):
         low = np.uint32(ids[n] & np.uint64(_MASK32))

@@ -109,3 +109,27 @@ def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
     return str(value)
+
+
+def explain_row(sampled: Program, fused: Program) -> str:
+    """The operations of a sampled program's first output, then the passes of each of its rows, as lines of text."""
+    lines = ["operations:"]
+    lines += [f"  {line}" for line in captions(operations_of(sampled, 0))]
+    if fused.pass_of is None or fused.num_passes is None:
+        raise ValueError("explain_row: the second program must be lowered")
+    for row in range(fused.num_rows):
+        name = "" if fused.num_rows == 1 else f" of row {row}"
+        count = int(fused.num_passes[row])
+        lines.append(f"{count} pass{'es' if count != 1 else ''}{name}:")
+        for p in range(count):
+            slots = [k for k in range(int(fused.length[row])) if fused.pass_of[row, k] == p]
+            held = " -> ".join(SPECS[Op(int(fused.opcode[row, k]))].name for k in slots) or "copy"
+            is_last = p == count - 1
+            ends = "blend" if is_last and fused.blend is not None else _destination(fused) if is_last else "uint8 canvas"
+            lines.append(f"  {p + 1}: {held} -> {ends}")
+    return "\n".join(lines)
+
+
+def _destination(program: Program) -> str:
+    output = program.output
+    return f"normalise, {output.dtype} {output.layout[1:]}" if output.is_float else f"uint8 {output.layout[1:]}"

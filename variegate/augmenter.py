@@ -1,0 +1,204 @@
+"""``Augmenter``: a transform bound to a device and a seed. Sample, lower, run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.executors import reference
+from variegate.executors.cpu import executor as cpu
+from variegate.inputs import check_images, check_sizes, looks_like_sizes
+from variegate.program import rng
+from variegate.program.describe import explain_row
+from variegate.program.lowering import GEOMETRY_MODES, lower
+from variegate.program.program import Output, Program
+from variegate.program.sampling import Sampling
+from variegate.transforms.base import Transform
+
+_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+_LAYOUTS = ("NCHW", "NHWC")
+_DEVICES = ("cpu", "reference")
+
+Given = Mapping[str, npt.ArrayLike] | None
+
+
+class Augmenter:
+    """Augments batches, every sample by its own random program.
+
+    Args:
+        transform: what may be done (``variegate.transforms``, ``vg.load_policy``).
+        device: "cpu" (compiled, all cores) or "reference" (plain NumPy, slow, defines the meaning).
+        seed: with the epoch, the sample's id and the copy it determines every random number.
+        dtype: of a normalised output: "float32", "float16", "bfloat16" or the torch dtype. Without a
+            ``Normalize`` in the transform the output is uint8.
+        layout: "NCHW" or "NHWC".
+        num_threads: None for all cores that the process may use. Results do not depend on it.
+        geometry: "composed" runs consecutive interpolating maps as one, which blurs less and costs less;
+            "exact" runs them one after another, as torchvision does.
+
+    Raises ValueError for a device, dtype, layout or geometry that is not accepted.
+    """
+
+    def __init__(
+        self,
+        transform: Transform,
+        device: str = "cpu",
+        seed: int = 0,
+        dtype: str | torch.dtype = "float32",
+        layout: str = "NCHW",
+        num_threads: int | None = None,
+        geometry: str = "composed",
+    ) -> None:
+        if not isinstance(transform, Transform):
+            raise TypeError(f"transform: got {transform!r}; accepted: a variegate transform, such as T.Compose([...])")
+        name = str(dtype).removeprefix("torch.")
+        _check("device", str(device), _DEVICES)
+        _check("dtype", name, tuple(_DTYPES))
+        _check("layout", layout, _LAYOUTS)
+        _check("geometry", geometry, GEOMETRY_MODES)
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 1 << 64:
+            raise ValueError(f"seed: got {seed!r}; accepted: an integer from 0 to 2**64 - 1")
+        if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
+            raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
+        self.transform = transform
+        self.device = str(device)
+        self.seed = int(seed)
+        self.dtype = _DTYPES[name]
+        self.layout = layout
+        self.num_threads = num_threads
+        self.geometry = geometry
+        self._next_id = count()
+
+    def __call__(
+        self,
+        images: Any,
+        ids: Sequence[int] | npt.ArrayLike | None = None,
+        epoch: int = 0,
+        copy: int = 0,
+        given: Given = None,
+    ) -> torch.Tensor | list[torch.Tensor]:
+        """Augment a batch.
+
+        Args:
+            images: a list of uint8 arrays or CPU tensors [H, W, 3], [H, W, 1] or [H, W] (sizes may differ), or one
+                uint8 array or tensor [N, H, W, C].
+            ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
+                happens to an image.
+            epoch, copy: further inputs of the random numbers; copy tells several augmentations of one sample apart.
+            given: per-sample values for ``Cond``, such as ``{"label": labels}``.
+
+        Returns:
+            One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
+
+        Raises:
+            TypeError, ValueError: naming the image and what is accepted.
+        """
+        arrays = check_images(images)
+        program = self._sample(np.array([image.shape for image in arrays], np.int32), ids, epoch, copy, given)
+        return self.run(program, arrays)
+
+    def run(self, program: Program, images: Sequence[npt.NDArray[np.uint8]]) -> torch.Tensor | list[torch.Tensor]:
+        """Execute a program of ``self.program`` on its images (contiguous uint8 arrays [H, W, C])."""
+        if self.device == "reference":
+            results = reference.run(program, list(images))
+            same = len({result.shape for result in results}) == 1
+            stacked = np.stack(results) if same else None
+        else:
+            fused = lower(program, self.geometry)
+            stacked, results = cpu.allocate(fused)
+            cpu.run_into(fused, images, results, self.num_threads)
+        if stacked is not None:
+            return self._to_tensor(stacked)
+        return [self._to_tensor(result) for result in results]
+
+    def program(
+        self,
+        images_or_sizes: Any,
+        ids: Sequence[int] | npt.ArrayLike | None = None,
+        epoch: int = 0,
+        copy: int = 0,
+        given: Given = None,
+    ) -> Program:
+        """The sampled Program of a batch, for those who want to look, without touching a pixel.
+
+        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image.
+        """
+        if looks_like_sizes(images_or_sizes):
+            shapes = check_sizes(images_or_sizes)
+        else:
+            shapes = np.array([image.shape for image in check_images(images_or_sizes)], np.int32)
+        return self._sample(shapes, ids, epoch, copy, given)
+
+    def explain(
+        self,
+        id: int,  # noqa: A002 - the public name
+        epoch: int = 0,
+        copy: int = 0,
+        size: tuple[int, ...] = (224, 224),
+        given: Given = None,
+    ) -> str:
+        """What happens to one sample: its operations with their arguments, and the fused passes they run in.
+
+        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it.
+        """
+        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, given=given)
+        title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
+        return title + "\n" + explain_row(sampled, lower(sampled, self.geometry))
+
+    def _sample(
+        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int, given: Given
+    ) -> Program:
+        number = len(shapes)
+        if ids is None:
+            identities = np.array([next(self._next_id) for _ in range(number)], np.uint64)
+        else:
+            identities = _check_ids(ids, number)
+        values = {name: _check_given(name, value, number) for name, value in (given or {}).items()}
+        for name, value in (("epoch", epoch), ("copy", copy)):
+            if not isinstance(value, (int, np.integer)) or value < 0:
+                raise ValueError(f"{name}: got {value!r}; accepted: an integer from 0 up")
+        sampling = Sampling(
+            shapes,
+            identities,
+            rng.stream_key(self.seed, int(epoch), int(copy)),
+            self.transform.num_slots,
+            int(epoch),
+            values,
+        )
+        sampling.output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
+        self.transform.sample(sampling, np.arange(number), 0)
+        return sampling.finish(replace(sampling.output, layout=self.layout))
+
+    def _to_tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        tensor = torch.from_numpy(array)
+        return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
+
+
+def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:
+    if value in accepted:
+        return
+    if argument == "device" and value.split(":")[0] == "cuda":
+        raise ValueError(f"device: got {value!r}; accepted: 'cpu' or 'reference' (there is no CUDA executor yet)")
+    raise ValueError(f"{argument}: got {value!r}; accepted: " + ", ".join(map(repr, accepted)))
+
+
+def _check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
+    array = np.asarray(ids)
+    if array.shape != (number,):
+        raise ValueError(f"ids: got shape {array.shape}; accepted: one integer per image, {number} here")
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
+        raise ValueError(f"ids: got {ids!r}; accepted: integers from 0 to 2**64 - 1")
+    return array.astype(np.uint64)
+
+
+def _check_given(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if array.shape[:1] != (number,):
+        raise ValueError(f"given[{name!r}]: got shape {array.shape}; accepted: one value per image, {number} here")
+    return array

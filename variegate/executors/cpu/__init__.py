@@ -1,0 +1,5 @@
+"""The Numba executor: fused passes, one thread per core, no GIL."""
+
+from variegate.executors.cpu.executor import allocate, run, run_into
+
+__all__ = ["allocate", "run", "run_into"]

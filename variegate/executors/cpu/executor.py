@@ -1,0 +1,151 @@
+"""Run fused programs on the CPU: threads over rows, then blends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.cpu.layout import (
+    BYTES_CHW,
+    BYTES_HWC,
+    FLOATS_CHW,
+    FLOATS_HWC,
+    Instructions,
+    SideTables,
+)
+from variegate.executors.cpu.memory import RESULTS, scratch_for
+from variegate.executors.cpu.passes import run_rows
+from variegate.program.lowering import lower
+from variegate.program.program import Output, Program
+
+Image = npt.NDArray[np.uint8]
+Result = npt.NDArray[Any]
+
+# Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
+_CHUNK = 8
+
+
+def default_threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=8)
+def _thread_pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="variegate")
+
+
+def run(
+    program: Program,
+    images: Sequence[Image],
+    num_threads: int | None = None,
+    geometry: str = "composed",
+) -> list[Result]:
+    """Execute a program (lowered here if it is not yet) -> one array per output: uint8 or float32, CHW or HWC."""
+    fused = program if program.stage == "fused" else lower(program, geometry)
+    stacked, results = allocate(fused)
+    run_into(fused, images, results, num_threads)
+    return results
+
+
+def result_shape(program: Program, row: int) -> tuple[int, ...]:
+    height, width = program.final_size(row)
+    channels = int(program.in_shape[row, 2])
+    return (channels, height, width) if program.output.layout == "NCHW" else (height, width, channels)
+
+
+def allocate(program: Program) -> tuple[Result | None, list[Result]]:
+    """Room for every output -> (the stacked batch if all shapes agree, else None; one array per output)."""
+    shapes = [result_shape(program, row) for row in range(program.num_outputs)]
+    kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
+    if shapes and all(shape == shapes[0] for shape in shapes):
+        size = len(shapes) * int(np.prod(shapes[0])) * kind.itemsize
+        stacked = RESULTS.take(size).view(kind).reshape(len(shapes), *shapes[0])
+        return stacked, list(stacked)
+    single = [RESULTS.take(int(np.prod(s)) * kind.itemsize).view(kind).reshape(s) for s in shapes]
+    return None, single
+
+
+def run_into(
+    program: Program, images: Sequence[Image], results: list[Result], num_threads: int | None = None
+) -> None:
+    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``)."""
+    images = [np.ascontiguousarray(image) for image in images]
+    sources = np.array([images[s].ctypes.data for s in program.source], np.int64)
+    if program.blend is None:
+        targets = np.array([result.ctypes.data for result in results], np.int64)
+        _run_rows(program, sources, targets, _store_kind(program.output), num_threads)
+        return
+    canvases = [np.empty(result_shape(program, row), np.uint8) for row in range(program.num_rows)]
+    targets = np.array([canvas.ctypes.data for canvas in canvases], np.int64)
+    bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
+    _run_rows(program, sources, targets, bytes_kind, num_threads)
+    _blend(program, canvases, results)
+
+
+def _store_kind(output: Output) -> int:
+    if output.layout == "NCHW":
+        return FLOATS_CHW if output.is_float else BYTES_CHW
+    return FLOATS_HWC if output.is_float else BYTES_HWC
+
+
+def _run_rows(
+    program: Program,
+    sources: npt.NDArray[np.int64],
+    targets: npt.NDArray[np.int64],
+    kind: int,
+    num_threads: int | None,
+) -> None:
+    instructions = Instructions(*(getattr(program, name) for name in Instructions._fields))
+    side = _side_tables(program)
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    if program.output.is_float:
+        scale[0], bias[0] = program.output.scale_and_bias(1)
+        scale[1], bias[1] = program.output.scale_and_bias(3)
+
+    def work(rows: npt.NDArray[np.int64]) -> None:
+        run_rows(rows, instructions, side, sources, targets, kind, scale, bias, scratch_for(program))
+
+    threads = default_threads() if num_threads is None else num_threads
+    rows = np.arange(program.num_rows, dtype=np.int64)
+    if threads == 1 or len(rows) <= 1:
+        work(rows)
+        return
+    chunk = max(1, min(_CHUNK, -(-len(rows) // threads)))
+    chunks = [rows[i : i + chunk] for i in range(0, len(rows), chunk)]
+    for _ in _thread_pool(threads).map(work, chunks):
+        pass
+
+
+def _side_tables(program: Program) -> SideTables:
+    tables = program.tables
+    starts = np.cumsum([0, *(kernel.size for kernel in tables.kernels)])[:-1]
+    flat = [kernel.reshape(-1) for kernel in tables.kernels]
+    return SideTables(
+        luts=tables.luts,
+        matrices=tables.matrices,
+        kernels=np.concatenate(flat) if flat else np.zeros(0, np.float32),
+        kernel_start=starts.astype(np.int64),
+        rectangles=tables.rectangles,
+        points=np.array([point.address for point in tables.points], np.int64),
+    )
+
+
+def _blend(program: Program, canvases: list[Image], results: list[Result]) -> None:
+    """Weighted sums of rows, truncated to uint8; then normalised, and erased where that comes after Normalize."""
+    from variegate.executors.cpu.blend import finish_blend
+
+    assert program.blend is not None
+    for n, result in enumerate(results):
+        rows = np.flatnonzero(program.blend.target == n)
+        total = np.zeros(result.shape, np.float32)
+        for row in rows:
+            total += program.blend.weight[row] * canvases[row].astype(np.float32)
+        mixed = np.clip(total, 0.0, 255.0).astype(np.uint8)
+        finish_blend(program, int(rows[0]), mixed, result)

@@ -1,0 +1,96 @@
+"""Memory that is used again: scratch per thread, and result buffers.
+
+A fresh allocation of a batch costs more than filling it: the kernel hands out zeroed pages one fault at a time. So the memory
+of a result goes back to a pool when the last tensor (or view) over it is gone, and the next batch takes it from there.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.cpu.layout import Scratch, make_scratch, padded
+from variegate.program.lowering.merge import KIND_OF
+from variegate.program.ops import Kind, Op
+from variegate.program.program import Program
+
+_ALIGNMENT = 64
+_ROUND = 1 << 20
+
+
+class ResultPool:
+    """Hands out uint8 buffers and takes them back when nobody refers to them any more; keeps at most ``limit`` bytes."""
+
+    def __init__(self, limit: int = 1 << 31) -> None:
+        self._limit = limit
+        self._free: OrderedDict[int, list[npt.NDArray[np.uint8]]] = OrderedDict()
+        self._held = 0
+        self._lock = threading.RLock()
+
+    def take(self, size: int) -> npt.NDArray[np.uint8]:
+        """uint8[size], 64-byte aligned, uninitialised."""
+        room = -(-max(size, 1) // _ROUND) * _ROUND if size >= _ROUND else max(size, 1)
+        with self._lock:
+            waiting = self._free.get(room)
+            block = waiting.pop() if waiting else None
+            if block is not None:
+                self._held -= room
+        if block is None:
+            block = np.empty(room + _ALIGNMENT, np.uint8)
+        start = -block.ctypes.data % _ALIGNMENT
+        # A view of its own: every tensor made of the result refers to it, and its death returns the block.
+        result = np.frombuffer(memoryview(block)[start : start + size], np.uint8)
+        weakref.finalize(result, self._give_back, room, block).atexit = False
+        return result
+
+    def _give_back(self, room: int, block: npt.NDArray[np.uint8]) -> None:
+        with self._lock:
+            if self._held + room > self._limit:
+                return
+            self._free.setdefault(room, []).append(block)
+            self._free.move_to_end(room)
+            self._held += room
+
+
+RESULTS = ResultPool()
+
+_local = threading.local()
+
+
+def scratch_for(program: Program) -> Scratch:
+    """This thread's scratch, grown where the program needs more. Call it on the thread that runs the kernel."""
+    have: tuple[int, ...] = getattr(_local, "sizes", (0,) * 6)
+    needed = _scratch_needs(program, have[0])
+    if any(h < n for h, n in zip(have, needed)):
+        sizes = tuple(max(h, n) for h, n in zip(have, needed))
+        _local.scratch = make_scratch(*sizes)
+        _local.sizes = sizes
+    scratch: Scratch = _local.scratch
+    return scratch
+
+
+def _scratch_needs(program: Program, side_held: int) -> tuple[int, ...]:
+    """Arguments of make_scratch. Rows of planes are as long as the longest ever seen, so the side held counts."""
+    in_size, out_size = program.in_shape[:, :2], program.out_size.reshape(-1, 2)
+    side = int(max(in_size.max(initial=1), out_size.max(initial=1), side_held))
+    canvas = 0
+    if int(program.num_passes.max(initial=1)) > 1:  # type: ignore[union-attr]
+        canvas = 3 * int(out_size.prod(axis=1, dtype=np.int64).max(initial=0))
+    kinds = KIND_OF[program.opcode]
+    planes = 0
+    # Sharpness and blurs hold the whole image in padded planes; a resize holds its rows at the new width.
+    if (kinds == Kind.NEIGHBOURHOOD).any():
+        planes = 3 * side * padded(side)
+    resizes = int((kinds == Kind.RESAMPLE).any())
+    if resizes:
+        width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
+        planes = max(planes, 4 * side * width)
+    kernel = 0
+    blurs = program.opcode == Op.CONVOLVE
+    if blurs.any():
+        kernel = int(program.args[..., 1:3][blurs].max())
+    return side, canvas, planes, program.opcode.shape[1], kernel, resizes

@@ -1,0 +1,89 @@
+"""Sharpness and blurs: a row of the filtered image, from an image held in padded planes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.program.compiled import pixel_kernel
+
+
+@pixel_kernel
+def sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, smooth: Any, target: Any) -> None:
+    """``image``: uint8[H, Wp], one plane. Pillow's blend with SMOOTH; the one-pixel border stays as it is."""
+    row = image[y]
+    if y == 0 or y == height - 1 or height < 3 or width < 3:
+        for x in range(width):
+            target[x] = row[x]
+        return
+    above, below = image[y - 1], image[y + 1]
+    # Columns first: each vertical sum serves three pixels.
+    for x in range(width):
+        smooth[x] = np.uint16(above[x]) + np.uint16(row[x]) + np.uint16(below[x])
+    low, high = np.float32(0.0), np.float32(255.0)
+    for x in range(1, width - 1):
+        total = np.int32(smooth[x - 1]) + np.int32(smooth[x]) + np.int32(smooth[x + 1]) + 4 * np.int32(row[x])
+        # floor((2 total + 13) / 26), exact for every total up to 13 * 255.
+        degenerate = np.float32(np.int32(np.uint32((2 * total + 13) * 20165) >> np.uint32(19)))
+        value = degenerate + factor * (np.float32(row[x]) - degenerate)
+        target[x] = np.uint8(np.int32(min(max(value, low), high)))
+    target[0], target[width - 1] = row[0], row[width - 1]
+
+
+@pixel_kernel
+def reflect(i: Any, n: Any) -> Any:
+    """Index ``i`` mirrored into 0..n-1 about the border pixels, repeatedly."""
+    if n == 1:
+        return 0
+    period = 2 * (n - 1)
+    i = abs(i) % period
+    return period - i if i >= n else i
+
+
+@pixel_kernel
+def blur_row(
+    image: Any, height: Any, width: Any, y: Any, weights: Any, kx: Any, ky: Any, sums: Any, target: Any
+) -> None:
+    """Separable blur, reflect padding: columns of the needed rows first, then along the row, rounded half to even."""
+    rx, ry = kx // 2, ky // 2
+    for x in range(width + 2 * rx):
+        sums[x] = 0.0
+    for j in range(ky):
+        row, weight = image[reflect(y + j - ry, height)], weights[kx + j]
+        for x in range(width):
+            sums[rx + x] += weight * np.float32(row[x])
+    for i in range(rx):
+        sums[i] = sums[rx + reflect(i - rx, width)]
+        sums[rx + width + i] = sums[rx + reflect(width + i, width)]
+    for x in range(width):
+        total = np.float32(0.0)
+        for i in range(kx):
+            total += weights[i] * sums[x + i]
+        target[x] = np.uint8(np.rint(min(max(total, np.float32(0.0)), np.float32(255.0))))
+
+
+@pixel_kernel
+def convolve_row(
+    image: Any, height: Any, width: Any, y: Any, weights: Any, kx: Any, ky: Any, sums: Any, target: Any
+) -> None:
+    """A full kx x ky kernel, edge padding, rounded half up. Kernel cells of zero weight cost nothing."""
+    rx, ry = kx // 2, ky // 2
+    for x in range(width):
+        sums[x] = 0.5
+    for j in range(ky):
+        row = image[min(max(y + j - ry, 0), height - 1)]
+        for i in range(kx):
+            weight = weights[j * kx + i]
+            if weight == 0.0:
+                continue
+            shift = i - rx
+            first, end = min(max(0, -shift), width), max(min(width, width - shift), 0)
+            for x in range(first):
+                sums[x] += weight * np.float32(row[0])
+            for x in range(first, end):
+                sums[x] += weight * np.float32(row[x + shift])
+            for x in range(max(first, end), width):
+                sums[x] += weight * np.float32(row[width - 1])
+    for x in range(width):
+        target[x] = np.uint8(np.int32(min(max(sums[x], np.float32(0.0)), np.float32(255.0))))

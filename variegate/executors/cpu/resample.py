@@ -1,0 +1,190 @@
+"""Antialiased resize of a box, bit for bit as Pillow's ImagingResample: horizontal pass, 8-bit rows, vertical pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.executors.cpu.simd import (
+    BLOCK,
+    address_of,
+    split_rgbx,
+    split_rgbx_reversed,
+    weigh_pixels_rgb,
+)
+from variegate.program.compiled import pixel_kernel
+
+_PRECISION = 22
+_BILINEAR = 1
+
+
+@pixel_kernel
+def _filter(x: Any, kind: Any) -> float:
+    x = abs(x)
+    if kind == _BILINEAR:
+        return 1.0 - x if x < 1.0 else 0.0
+    a = -0.5
+    if x < 1.0:
+        return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    if x < 2.0:
+        return (((x - 5.0) * x + 8.0) * x - 4.0) * a
+    return 0.0
+
+
+@pixel_kernel
+def coefficients(
+    in_size: Any, start: Any, extent: Any, out_size: Any, kind: Any, bounds: Any, weights: Any, real: Any
+) -> int:
+    """Per output the first source index and number of weights into ``bounds``, weights (22 fraction bits) into ``weights``.
+
+    Returns the room per output in ``weights``. The box is float32 as in Pillow; weights are normalised in double.
+    """
+    first = np.float32(start)
+    scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
+    filter_scale = max(scale, 1.0)
+    support = (1.0 if kind == _BILINEAR else 2.0) * filter_scale
+    taps = int(np.ceil(support)) * 2 + 1
+    inverse = 1.0 / filter_scale
+    for i in range(out_size):
+        centre = np.float64(first) + (i + 0.5) * scale
+        low = max(int(centre - support + 0.5), 0)
+        high = min(int(centre + support + 0.5), in_size)
+        total = 0.0
+        for j in range(high - low):
+            real[j] = _filter((j + low - centre + 0.5) * inverse, kind)
+            total += real[j]
+        for j in range(high - low):
+            w = real[j] / total if total != 0.0 else real[j]
+            weights[i * taps + j] = np.int32(w * (1 << _PRECISION) + (0.5 if w >= 0 else -0.5))
+        bounds[i, 0], bounds[i, 1] = low, high - low
+    return taps
+
+
+@pixel_kernel
+def horizontal_row(
+    image: Any,
+    start: Any,
+    readable: Any,
+    channels: Any,
+    bounds: Any,
+    weights: Any,
+    taps: Any,
+    shift: Any,
+    out_width: Any,
+    out: Any,
+    at: Any,
+) -> None:
+    """One row, pixels from byte ``start`` on, resized along x into ``out`` from ``at``: RGBX for colour, bytes for gray.
+
+    ``shift``: the source column that ``start`` stands for. No byte of ``image`` from ``readable`` on is touched.
+    """
+    source, w, t = address_of(image), address_of(weights), address_of(out)
+    for x in range(out_width):
+        count = bounds[x, 1]
+        first = start + channels * (bounds[x, 0] - shift)
+        if channels == 3 and first + 3 * count < readable:
+            weigh_pixels_rgb(source + first, w + 4 * taps * x, count, t + at + 4 * x)
+            continue
+        # Gray, and the last pixels of an image, after which no fourth byte may be read.
+        for c in range(channels):
+            total = np.int64(1 << (_PRECISION - 1))
+            for j in range(count):
+                total += np.int64(image[first + channels * j + c]) * weights[taps * x + j]
+            out[at + (4 * x + c if channels == 3 else x)] = min(max(total >> _PRECISION, 0), 255)
+
+
+@pixel_kernel
+def vertical_row(
+    image: Any, first: Any, stride: Any, n: Any, count: Any, weights: Any, at: Any, total: Any, row: Any
+) -> None:
+    """``count`` stretches of ``n`` bytes, ``stride`` apart from byte ``first`` on, weighed into one, ``row``."""
+    for x in range(n):
+        total[x] = 1 << (_PRECISION - 1)
+    for j in range(count):
+        weight = weights[at + j]
+        line = image[first + j * stride : first + j * stride + n]
+        for x in range(n):
+            total[x] += np.int32(line[x]) * weight
+    for x in range(n):
+        row[x] = np.uint8(min(max(total[x] >> _PRECISION, 0), 255))
+
+
+@pixel_kernel
+def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, flag: Any, h: Any, w: Any, scratch: Any) -> Any:
+    """Weights of both passes, and the horizontal pass of all rows where it comes first -> (taps along x, along y)."""
+    bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
+    taps_x = coefficients(width, a[1], a[3], w, flag, bounds_x, scratch.weights[0], scratch.taps)
+    taps_y = coefficients(height, a[0], a[2], h, flag, bounds_y, scratch.weights[1], scratch.taps)
+    if a[7] == 0.0:
+        row_size = w * (4 if channels == 3 else 1)
+        first, end = bounds_y[0, 0], bounds_y[h - 1, 0] + bounds_y[h - 1, 1]
+        for v in range(first, end):
+            horizontal_row(
+                image,
+                v * width * channels,
+                image.size,
+                channels,
+                bounds_x,
+                scratch.weights[0],
+                taps_x,
+                0,
+                w,
+                scratch.plane_image,
+                (v - first) * row_size,
+            )
+    return taps_x, taps_y
+
+
+@pixel_kernel
+def resized_row(
+    image: Any, width: Any, channels: Any, a: Any, taps_x: Any, taps_y: Any, y: Any, w: Any, scratch: Any, planes: Any
+) -> None:
+    """Output row ``y`` in planes, after ``prepare_resize``."""
+    bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
+    low, count = bounds_y[y, 0], bounds_y[y, 1]
+    words, row = scratch.row_words, scratch.row_bytes
+    if a[7] == 0.0:
+        n = w * (4 if channels == 3 else 1)
+        vertical_row(
+            scratch.plane_image, (low - bounds_y[0, 0]) * n, n, n, count, scratch.weights[1], taps_y * y, words, row
+        )
+    else:
+        left, right = bounds_x[0, 0], bounds_x[w - 1, 0] + bounds_x[w - 1, 1]
+        n = channels * (right - left)
+        stride = channels * width
+        vertical_row(
+            image,
+            low * stride + channels * left,
+            stride,
+            n,
+            count,
+            scratch.weights[1],
+            taps_y * y,
+            words,
+            scratch.row_pixels,
+        )
+        horizontal_row(
+            scratch.row_pixels, 0, scratch.row_pixels.size, channels, bounds_x, scratch.weights[0], taps_x, left, w, row, 0
+        )
+    spread_row(row, w, channels, a[6] != 0.0, planes)
+
+
+@pixel_kernel
+def spread_row(row: Any, out_width: Any, channels: Any, mirrored: Any, planes: Any) -> None:
+    """A row in temp's layout into planes, mirrored on request."""
+    if channels == 1 or out_width < BLOCK:
+        step = 4 if channels == 3 else 1
+        for x in range(out_width):
+            i = step * (out_width - 1 - x if mirrored else x)
+            for c in range(channels):
+                planes[c, x] = row[i + c]
+        return
+    source, stride = address_of(row), planes.shape[1]
+    r = address_of(planes)
+    for block in range((out_width + BLOCK - 1) // BLOCK):
+        i = min(block * BLOCK, out_width - BLOCK)
+        if mirrored:
+            split_rgbx_reversed(source + 4 * (out_width - BLOCK - i), r + i, r + stride + i, r + 2 * stride + i)
+        else:
+            split_rgbx(source + 4 * i, r + i, r + stride + i, r + 2 * stride + i)

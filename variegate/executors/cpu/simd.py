@@ -1,0 +1,306 @@
+"""The few vector moves that LLVM does not find by itself, as Numba intrinsics over raw addresses.
+
+Each handles one block of 64 pixels (16 for the gather) and is plain LLVM IR, so that it compiles for any processor; only the
+256-entry table lookup uses an instruction by name (AVX-512 VBMI's two-register byte permute) and has a scalar twin for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import numba as nb
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+
+from variegate.program.compiled import pixel_kernel
+
+BLOCK = 64
+
+_i8, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+
+def _has_byte_permute() -> bool:
+    """Whether code is generated for this very processor and it has AVX-512 VBMI."""
+    if nb.config.CPU_NAME or nb.config.CPU_FEATURES:
+        return False
+    return bool(llvmlite.binding.get_host_cpu_features().get("avx512vbmi", False))
+
+
+HAS_BYTE_PERMUTE = _has_byte_permute()
+
+
+def _vector(element: ir.Type, count: int) -> ir.VectorType:
+    return ir.VectorType(element, count)
+
+
+def _load(builder: Any, address: Any, kind: ir.Type) -> Any:
+    return builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
+
+
+def _store(builder: Any, value: Any, address: Any) -> None:
+    builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=1)
+
+
+def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
+    mask = ir.Constant(_vector(_i32, len(lanes)), lanes)
+    return builder.shuffle_vector(a, b, mask)
+
+
+def _undefined(value: Any) -> Any:
+    return ir.Constant(value.type, ir.Undefined)
+
+
+def _splat(builder: Any, scalar: Any, count: int) -> Any:
+    kind = _vector(scalar.type, count)
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(_i32, 0))
+    return _shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * count)
+
+
+def _split_channels(stride: int, reverse: bool) -> Any:
+    """An intrinsic that spreads 64 pixels of ``stride`` interleaved bytes over three planes."""
+
+    @intrinsic
+    def split(typing_context: Any, source: Any, r: Any, g: Any, b: Any) -> Any:
+        signature = types.void(types.int64, types.int64, types.int64, types.int64)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pixels = _load(builder, args[0], _vector(_i8, stride * BLOCK))
+            order = range(BLOCK - 1, -1, -1) if reverse else range(BLOCK)
+            for channel in range(3):
+                plane = _shuffle(builder, pixels, _undefined(pixels), [stride * i + channel for i in order])
+                _store(builder, plane, args[1 + channel])
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return split
+
+
+split_rgb = _split_channels(3, reverse=False)
+split_rgb_reversed = _split_channels(3, reverse=True)
+split_rgbx = _split_channels(4, reverse=False)
+split_rgbx_reversed = _split_channels(4, reverse=True)
+
+
+@intrinsic
+def join_rgb(typing_context: Any, r: Any, g: Any, b: Any, target: Any) -> Any:
+    """64 pixels of three planes -> 192 interleaved bytes at ``target``."""
+    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        red, green, blue = (_load(builder, args[i], _vector(_i8, BLOCK)) for i in range(3))
+        red_green = _shuffle(builder, red, green, list(range(2 * BLOCK)))
+        blue_twice = _shuffle(builder, blue, blue, list(range(2 * BLOCK)))
+        lanes = [(i // 3) + (i % 3) * BLOCK for i in range(3 * BLOCK)]
+        _store(builder, _shuffle(builder, red_green, blue_twice, lanes), args[3])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def reverse_block(typing_context: Any, source: Any, target: Any) -> Any:
+    """64 bytes in reverse order."""
+    signature = types.void(types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        block = _load(builder, args[0], _vector(_i8, BLOCK))
+        _store(builder, _shuffle(builder, block, _undefined(block), list(range(BLOCK - 1, -1, -1))), args[1])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def lookup_block(typing_context: Any, source: Any, target: Any, table: Any) -> Any:
+    """64 bytes looked up in a 256-byte table. Only where HAS_BYTE_PERMUTE."""
+    signature = types.void(types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bytes64 = _vector(_i8, BLOCK)
+        index = _load(builder, args[0], bytes64)
+        quarters = [
+            _load(builder, builder.add(args[2], ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)
+        ]
+        permute = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(bytes64, [bytes64, bytes64, bytes64]),
+            "llvm.x86.avx512.vpermi2var.qi.512",
+        )
+        low = builder.call(permute, [quarters[0], index, quarters[1]])
+        high = builder.call(permute, [quarters[2], index, quarters[3]])
+        is_high = builder.icmp_signed("<", index, ir.Constant(bytes64, [0] * BLOCK))
+        _store(builder, builder.select(is_high, high, low), args[1])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def scale_block(typing_context: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
+    """64 bytes -> 64 float32 ``x * scale + bias``, rounded twice (no fused multiply-add)."""
+    signature = types.void(types.int64, types.int64, types.float32, types.float32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = 16
+        scale16, bias16 = _splat(builder, args[2], lanes), _splat(builder, args[3], lanes)
+        for part in range(BLOCK // lanes):
+            levels = _load(builder, builder.add(args[0], ir.Constant(_i64, part * lanes)), _vector(_i8, lanes))
+            value = builder.uitofp(levels, _vector(_f32, lanes))
+            value = builder.fadd(builder.fmul(value, scale16), bias16)
+            _store(builder, value, builder.add(args[1], ir.Constant(_i64, part * lanes * 4)))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _gather(builder: Any, image: Any, offset: Any, last: Any, planes: Any) -> None:
+    """16 pixels at byte ``offset`` (clamped to 0..last) -> three planes, one 4-byte load each."""
+    lanes = 16
+    words = _vector(_i32, lanes)
+    limit, zero = _splat(builder, last, lanes), ir.Constant(words, [0] * lanes)
+    offset = builder.select(builder.icmp_signed(">", offset, zero), offset, zero)
+    safe = builder.select(builder.icmp_signed("<", offset, limit), offset, limit)
+    # The last pixel of an image is read one byte early and shifted back, so that no load leaves the image.
+    shift = builder.shl(builder.sub(offset, safe), ir.Constant(words, [3] * lanes))
+    address = builder.add(builder.sext(safe, _vector(_i64, lanes)), _splat(builder, image, lanes))
+    pointers = builder.inttoptr(address, _vector(_i32.as_pointer(), lanes))
+    mask = _vector(ir.IntType(1), lanes)
+    gather = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(words, [pointers.type, _i32, mask, words]),
+        "llvm.masked.gather.v16i32.v16p0",
+    )
+    pixel = builder.call(gather, [pointers, ir.Constant(_i32, 1), ir.Constant(mask, [1] * lanes), zero])
+    pixel = builder.lshr(pixel, shift)
+    for channel, plane in enumerate(planes):
+        level = builder.lshr(pixel, ir.Constant(words, [8 * channel] * lanes))
+        _store(builder, builder.trunc(level, _vector(_i8, lanes)), plane)
+
+
+@intrinsic
+def gather_rgb(typing_context: Any, image: Any, offsets: Any, last: Any, r: Any, g: Any, b: Any) -> Any:
+    """16 pixels at the int32 byte offsets stored at ``offsets`` -> three planes. ``last``: image bytes - 4."""
+    signature = types.void(types.int64, types.int64, types.int32, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        offset = _load(builder, args[1], _vector(_i32, 16))
+        _gather(builder, args[0], offset, args[2], args[3:])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def gather_rgb_affine(
+    typing_context: Any, image: Any, x: Any, y: Any, dx: Any, dy: Any, width: Any, last: Any, r: Any, g: Any, b: Any
+) -> Any:
+    """16 pixels at 16.16 coordinates ``(x + i dx, y + i dy)``, i = 0..15 -> three planes. ``last``: image bytes - 4."""
+    word = types.int32
+    signature = types.void(types.int64, word, word, word, word, word, word, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = 16
+        words = _vector(_i32, lanes)
+        step, sixteen = ir.Constant(words, list(range(lanes))), ir.Constant(words, [16] * lanes)
+        x, y, dx, dy, width = (_splat(builder, args[i], lanes) for i in range(1, 6))
+        column = builder.ashr(builder.add(x, builder.mul(dx, step)), sixteen)
+        line = builder.ashr(builder.add(y, builder.mul(dy, step)), sixteen)
+        pixel = builder.add(builder.mul(line, width), column)
+        _gather(builder, args[0], builder.mul(pixel, ir.Constant(words, [3] * lanes)), args[6], args[7:])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def weigh_pixels(typing_context: Any, source: Any, weights: Any, count: Any, target: Any) -> Any:
+    """Sum of ``count`` RGBX pixels at ``source`` times int32 ``weights`` (22 fraction bits), rounded, clipped -> one RGBX pixel.
+
+    ``source`` steps by 4 bytes. Pillow's ImagingResampleHorizontal_8bpc for one output pixel, all channels in one vector.
+    """
+    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _weigh(context, builder, args, step=4)
+
+    return signature, codegen
+
+
+@intrinsic
+def weigh_pixels_rgb(typing_context: Any, source: Any, weights: Any, count: Any, target: Any) -> Any:
+    """``weigh_pixels`` for a source of 3 interleaved bytes; reads one byte past its last pixel."""
+    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _weigh(context, builder, args, step=3)
+
+    return signature, codegen
+
+
+def _weigh(context: Any, builder: Any, args: Any, step: int) -> Any:
+    words = _vector(_i32, 4)
+    total = cgutils.alloca_once_value(builder, ir.Constant(words, [1 << 21] * 4))
+    with cgutils.for_range(builder, args[2]) as loop:
+        at = builder.add(args[0], builder.mul(loop.index, ir.Constant(_i64, step)))
+        pixel = builder.zext(_load(builder, at, _vector(_i8, 4)), words)
+        weight = _load(builder, builder.add(args[1], builder.mul(loop.index, ir.Constant(_i64, 4))), _i32)
+        product = builder.mul(pixel, _splat(builder, weight, 4))
+        builder.store(builder.add(builder.load(total), product), total)
+    value = builder.ashr(builder.load(total), ir.Constant(words, [22] * 4))
+    zero, top = ir.Constant(words, [0] * 4), ir.Constant(words, [255] * 4)
+    value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
+    value = builder.select(builder.icmp_signed(">", value, top), top, value)
+    _store(builder, builder.trunc(value, _vector(_i8, 4)), args[3])
+    return context.get_dummy_value()
+
+
+@intrinsic
+def call_point(typing_context: Any, address: Any, r: Any, g: Any, b: Any, n: Any, magnitude: Any) -> Any:
+    """Call a compiled point function's row form (program.custom.PointFunction.address)."""
+    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.float32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte_pointer = _i8.as_pointer()
+        function_type = ir.FunctionType(
+            ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, _i64, _f32]
+        )
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        planes = [builder.inttoptr(args[i], byte_pointer) for i in (1, 2, 3)]
+        builder.call(function, [*planes, args[4], args[5]])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _view_of(element: Any, size_of_element: int) -> Any:
+    """An intrinsic that looks at memory as a one-dimensional array, without owning it."""
+
+    @intrinsic
+    def view(typing_context: Any, address: Any, size: Any) -> Any:
+        array_type = types.Array(element, 1, "C")
+        signature = array_type(types.int64, types.int64)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = make_array(array_type)(context, builder)
+            data = builder.inttoptr(args[0], context.get_data_type(element).as_pointer())
+            item = context.get_constant(types.intp, size_of_element)
+            populate_array(array, data=data, shape=[args[1]], strides=[item], itemsize=item, meminfo=None)
+            return array._getvalue()
+
+        return signature, codegen
+
+    return view
+
+
+# uint8[size] and float32[size] at an address; the caller keeps the memory alive.
+bytes_at = _view_of(types.uint8, 1)
+floats_at = _view_of(types.float32, 4)
+
+
+@pixel_kernel(inline="always")
+def address_of(array: Any) -> Any:
+    return nb.int64(array.ctypes.data)

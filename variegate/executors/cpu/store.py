@@ -1,0 +1,57 @@
+"""Write a finished row of planes to its place in the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, FLOATS_CHW
+from variegate.executors.cpu.simd import BLOCK, address_of, join_rgb, scale_block
+from variegate.program.compiled import pixel_kernel
+
+
+@pixel_kernel
+def store_bytes(planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, target: Any) -> None:
+    """As uint8, interleaved or planar."""
+    if kind == BYTES_CHW or channels == 1:
+        for c in range(channels):
+            at = (c * height + y) * width
+            plane = planes[c]
+            for x in range(width):
+                target[at + x] = plane[x]
+    elif width >= BLOCK:
+        source, stride = address_of(planes), planes.shape[1]
+        t = address_of(target) + 3 * y * width
+        for block in range((width + BLOCK - 1) // BLOCK):
+            x = min(block * BLOCK, width - BLOCK)
+            join_rgb(source + x, source + stride + x, source + 2 * stride + x, t + 3 * x)
+    else:
+        at = 3 * y * width
+        for x in range(width):
+            for c in range(3):
+                target[at + 3 * x + c] = planes[c, x]
+
+
+@pixel_kernel
+def store_floats(
+    planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, scale: Any, bias: Any, target: Any
+) -> None:
+    """As ``x * scale + bias`` in float32, interleaved or planar."""
+    if kind == FLOATS_CHW or channels == 1:
+        source, stride = address_of(planes), planes.shape[1]
+        for c in range(channels):
+            at = (c * height + y) * width
+            if width >= BLOCK:
+                t = address_of(target) + 4 * at
+                for block in range((width + BLOCK - 1) // BLOCK):
+                    x = min(block * BLOCK, width - BLOCK)
+                    scale_block(source + c * stride + x, t + 4 * x, scale[c], bias[c])
+            else:
+                for x in range(width):
+                    target[at + x] = np.float32(planes[c, x]) * scale[c] + bias[c]
+    else:
+        at = 3 * y * width
+        for c in range(3):
+            for x in range(width):
+                target[at + 3 * x + c] = np.float32(planes[c, x]) * scale[c] + bias[c]

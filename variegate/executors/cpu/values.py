@@ -1,0 +1,177 @@
+"""Value operations on a row of planes, in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, address_of, call_point, lookup_block
+from variegate.program.compiled import pixel_kernel
+from variegate.program.lowering.merge import KIND_OF
+from variegate.program.ops import Kind, Op
+
+_LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
+    int(op) for op in (Op.LUT, Op.MIX, Op.HUE, Op.PERMUTE, Op.COLOR_MATRIX, Op.POINT)
+)
+_VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
+
+
+@pixel_kernel
+def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
+    """``plane[x] = table[plane[x]]`` for first <= x < end (and, harmlessly, some padding after it)."""
+    if HAS_BYTE_PERMUTE:
+        p, t = address_of(plane), address_of(table)
+        for x in range(first, end, BLOCK):
+            lookup_block(p + x, p + x, t)
+    else:
+        for x in range(first, end):
+            plane[x] = table[plane[x]]
+
+
+@pixel_kernel
+def apply_values(
+    opcode: Any,
+    args: Any,
+    begin: Any,
+    stop: Any,
+    channels: Any,
+    luts: Any,
+    stat_luts: Any,
+    matrices: Any,
+    points: Any,
+    planes: Any,
+    first: Any,
+    end: Any,
+) -> None:
+    """Run the value and statistic operations of slots begin..stop on columns first..end; other kinds are passed over."""
+    if end <= first:
+        return
+    for k in range(begin, stop):
+        op = opcode[k]
+        kind = KIND_OF[op]
+        if kind == _STATISTIC:
+            for c in range(channels):
+                look_up(planes[c], stat_luts[k, c], first, end)
+        elif kind == _VALUE:
+            if op == _LUT:
+                table = luts[int(args[k, 0])]
+                for c in range(channels):
+                    look_up(planes[c], table[c], first, end)
+            elif channels == 3 or op == _COLOR_MATRIX or op == _POINT:
+                if channels == 1:
+                    for x in range(first, end):
+                        planes[1, x] = planes[0, x]
+                        planes[2, x] = planes[0, x]
+                r, g, b = planes[0], planes[1], planes[2]
+                if op == _MIX:
+                    _mix(r, g, b, np.float32(args[k, 0]), first, end)
+                elif op == _HUE:
+                    _hue(r, g, b, args[k, 0], first, end)
+                elif op == _PERMUTE:
+                    _permute(planes, int(args[k, 0]), int(args[k, 1]), int(args[k, 2]), first, end)
+                elif op == _COLOR_MATRIX:
+                    _matrix(r, g, b, matrices[int(args[k, 0])], first, end)
+                else:
+                    call_point(
+                        points[int(args[k, 0])],
+                        address_of(r) + first,
+                        address_of(g) + first,
+                        address_of(b) + first,
+                        end - first,
+                        np.float32(args[k, 1]),
+                    )
+
+
+@pixel_kernel
+def luma(r: Any, g: Any, b: Any) -> Any:
+    """Pillow's L of one pixel."""
+    return (np.int32(r) * np.int32(19595) + np.int32(g) * np.int32(38470) + np.int32(b) * np.int32(7471) + 32768) >> 16
+
+
+@pixel_kernel
+def _mix(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
+    """Blend with luma: Pillow's Image.blend, truncated; clipped where the factor extrapolates."""
+    low, high = np.float32(0.0), np.float32(255.0)
+    for x in range(first, end):
+        gray = np.float32(luma(r[x], g[x], b[x]))
+        red = gray + factor * (np.float32(r[x]) - gray)
+        green = gray + factor * (np.float32(g[x]) - gray)
+        blue = gray + factor * (np.float32(b[x]) - gray)
+        r[x] = np.uint8(np.int32(min(max(red, low), high)))
+        g[x] = np.uint8(np.int32(min(max(green, low), high)))
+        b[x] = np.uint8(np.int32(min(max(blue, low), high)))
+
+
+@pixel_kernel
+def _permute(planes: Any, first_from: Any, second_from: Any, third_from: Any, first: Any, end: Any) -> None:
+    for x in range(first, end):
+        r, g, b = planes[first_from, x], planes[second_from, x], planes[third_from, x]
+        planes[0, x], planes[1, x], planes[2, x] = r, g, b
+
+
+@pixel_kernel
+def _matrix(r: Any, g: Any, b: Any, m: Any, first: Any, end: Any) -> None:
+    low, high, half = np.float32(0.0), np.float32(255.0), np.float32(0.5)
+    for x in range(first, end):
+        red, green, blue = np.float32(r[x]), np.float32(g[x]), np.float32(b[x])
+        r1 = m[0, 0] * red + m[0, 1] * green + m[0, 2] * blue + m[0, 3]
+        g1 = m[1, 0] * red + m[1, 1] * green + m[1, 2] * blue + m[1, 3]
+        b1 = m[2, 0] * red + m[2, 1] * green + m[2, 2] * blue + m[2, 3]
+        r[x] = np.uint8(np.int32(min(max(r1 + half, low), high)))
+        g[x] = np.uint8(np.int32(min(max(g1 + half, low), high)))
+        b[x] = np.uint8(np.int32(min(max(b1 + half, low), high)))
+
+
+@pixel_kernel
+def _hue(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
+    """Pillow's RGB -> HSV -> RGB in 8 bits, with the hue byte shifted by ``uint8(factor * 255)``, which wraps."""
+    shift = int(factor * 255.0) & 255
+    for x in range(first, end):
+        high, low = max(r[x], g[x], b[x]), min(r[x], g[x], b[x])
+        h, s = 0, 0
+        if high != low:
+            span = np.float32(high - low)
+            s = int(np.float32(span / np.float32(high)) * 255.0)
+            rc = np.float32(high - r[x]) / span
+            gc = np.float32(high - g[x]) / span
+            bc = np.float32(high - b[x]) / span
+            if r[x] == high:
+                turn = bc - gc
+            elif g[x] == high:
+                turn = np.float32(2.0 + rc - bc)
+            else:
+                turn = np.float32(4.0 + gc - rc)
+            turn = np.float32((turn / 6.0 + 1.0) % 1.0)
+            h = min(max(int(turn * 255.0), 0), 255)
+        h = (h + shift) & 255
+        if s == 0:
+            r[x], g[x], b[x] = high, high, high
+            continue
+        sector = h * 6.0 / 255.0
+        i = int(np.floor(sector))
+        f = np.float32(sector - i)
+        fs = np.float32(s / 255.0)
+        v = float(high)
+        p = _round(v * (1.0 - fs))
+        q = _round(v * (1.0 - fs * f))
+        t = _round(v * (1.0 - fs * (1.0 - f)))
+        i = i % 6
+        if i == 0:
+            r[x], g[x], b[x] = high, t, p
+        elif i == 1:
+            r[x], g[x], b[x] = q, high, p
+        elif i == 2:
+            r[x], g[x], b[x] = p, high, t
+        elif i == 3:
+            r[x], g[x], b[x] = p, q, high
+        elif i == 4:
+            r[x], g[x], b[x] = t, p, high
+        else:
+            r[x], g[x], b[x] = high, p, q
+
+
+@pixel_kernel
+def _round(v: Any) -> Any:
+    """C's round() of a non-negative number, clipped to a level."""
+    return np.uint8(min(int(v + 0.5), 255))

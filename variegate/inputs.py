@@ -1,0 +1,75 @@
+"""Checks of what users hand over: images and sizes, each error naming the image, what it was and what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Image = npt.NDArray[np.uint8]
+
+_ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+
+
+def check_images(images: Any) -> list[Image]:
+    """A batch as a list of contiguous uint8 [H, W, C] arrays; nothing is copied that is contiguous already."""
+    whole = _as_array(images)
+    if whole is not None:
+        if whole.dtype != np.uint8:
+            raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]")
+        if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
+            raise ValueError(
+                f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
+                f"of images {_ACCEPTED}"
+            )
+        return list(np.ascontiguousarray(whole))
+    if not isinstance(images, (list, tuple)):
+        raise TypeError(f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]")
+    return [_check_image(image, i) for i, image in enumerate(images)]
+
+
+def _check_image(image: Any, i: int) -> Image:
+    array = _as_array(image)
+    if array is None:
+        raise TypeError(f"images[{i}]: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor")
+    if array.dtype != np.uint8:
+        raise TypeError(f"images[{i}]: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
+        raise ValueError(f"images[{i}]: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty")
+    return np.ascontiguousarray(array)
+
+
+def _as_array(value: Any) -> npt.NDArray[Any] | None:
+    """An array, or a CPU tensor as one; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "numpy") and hasattr(value, "device"):
+        if value.device.type != "cpu":
+            raise ValueError(f"images: got a tensor on {value.device}; accepted on this device: CPU tensors")
+        return np.asarray(value.numpy())
+    return None
+
+
+def looks_like_sizes(value: Any) -> bool:
+    """Whether ``value`` lists (height, width[, channels]) instead of images."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 2 and value.dtype.kind in "iu" and value.shape[1] in (2, 3) and value.dtype != np.uint8
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(isinstance(v, (list, tuple)) and all(isinstance(n, (int, np.integer)) for n in v) for v in value)
+
+
+def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
+    """int32[N, 3]: height, width, channels (3 where not given)."""
+    shapes = []
+    for i, size in enumerate(sizes):
+        shape = (*(int(n) for n in size), 3)[:3]
+        if len(size) not in (2, 3) or min(shape) < 1 or shape[2] not in (1, 3):
+            raise ValueError(
+                f"sizes[{i}]: got {tuple(size)}; accepted: (height, width) or (height, width, channels), channels 1 or 3"
+            )
+        shapes.append(shape)
+    return np.array(shapes, np.int32).reshape(-1, 3)

@@ -1,0 +1,73 @@
+"""``@kernel`` and ``@pixel_kernel``: Numba compilation without the GIL, cached on disk, and cached *correctly*.
+
+Numba keeps a compiled function until the file that defines it changes. But a kernel contains the code of the kernels it calls,
+which live in other files: after an upgrade it would go on running their old code. So the stamp here covers every source file
+of the packages that hold kernels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@cache
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_ROOT.glob("program/**/*.py")) + sorted(_ROOT.glob("executors/cpu/*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _StampedLocator:
+    """A cache locator whose stamp also covers the other files."""
+
+    def __init__(self, locator: Any) -> None:
+        self._locator = locator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._locator, name)
+
+    def get_source_stamp(self) -> tuple[Any, str]:
+        return self._locator.get_source_stamp(), _sources_digest()
+
+
+class _StampedImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._locator = _StampedLocator(self._locator)
+
+
+class _StampedCache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _StampedImpl
+
+
+def kernel(function: Callable[..., Any] | None = None, *, inline: str = "never", counted: bool = True) -> Any:
+    """Decorate a function to be compiled on first use, or loaded from the cache.
+
+    ``counted=False`` leaves reference counts of arrays alone: for pixel kernels, which allocate nothing, whose callers keep
+    their arrays alive, and of which many a row costs less than the counting.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        options = {} if counted else {"_nrt": False}
+        dispatcher = nb.njit(function, nogil=True, inline=inline, **options)
+        try:
+            dispatcher._cache = _StampedCache(function)
+        except RuntimeError:
+            pass  # nowhere to keep a cache (a read-only zip): compile in every process
+        return dispatcher
+
+    return decorate if function is None else decorate(function)
+
+
+pixel_kernel = partial(kernel, counted=False)
