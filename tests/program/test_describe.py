@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from variegate.engine.describe import captions, operations_of
+from variegate.program.describe import captions, operations_of
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling

@@ -16,7 +16,7 @@ import numpy as np
 from variegate.augmenter import Augmenter
 
 from variegate.data.sources.folder import FolderSource, SourceError
-from variegate.engine.describe import operations_of
+from variegate.program.describe import operations_of
 from variegate.engine.manifest import ManifestWriter
 from variegate.engine.prefetch import Batch, decoded_batches
 from variegate.errors import DecodeError
@@ -115,8 +115,8 @@ class Expansion:
         return self.report
 
     def _augment(self, augmenter: Augmenter, pool: ThreadPoolExecutor, batch: Batch, copy: int) -> None:
-        images = augmenter(batch.images, ids=batch.ids, epoch=self.epoch, copy=copy)
         program = augmenter.program(batch.images, ids=batch.ids, epoch=self.epoch, copy=copy)
+        images = augmenter.run(program, batch.images)
         for n, sample_id in enumerate(batch.ids):
             img_HWC = images[n].numpy()
             if img_HWC.dtype != np.uint8:

@@ -11,7 +11,7 @@ from variegate.augmenter import Augmenter
 
 from variegate.data.decode import read_image
 from variegate.data.sources.folder import FolderSource, SourceError, open_folder
-from variegate.engine.describe import captions, operations_of
+from variegate.program.describe import captions, operations_of
 from variegate.errors import DecodeError
 from variegate.preview.sheet import Cell
 from variegate.transforms.base import Transform
@@ -56,8 +56,8 @@ def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: 
     pictures = [image.img_HWC for image in images]
     ids = [image.sample_id for image in images]
     for copy in range(samples):
-        outputs = augmenter(pictures, ids=ids, epoch=epoch, copy=copy)
         program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy)
+        outputs = augmenter.run(program, pictures)
         for n, row in enumerate(rows):
             row.append(Cell(outputs[n].numpy(), f"copy {copy}", captions(operations_of(program, n))))
     return rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from variegate.augmenter import Augmenter
 
-from variegate.engine.describe import captions, operations_of
+from variegate.program.describe import captions, operations_of
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import space
@@ -81,8 +81,8 @@ def sweep_rows(images: list[Chosen], sweep: Sweep, seed: int) -> list[list[Cell]
             value = sweep.argument(index, height, width)
             magnitude = (value, value) if has_magnitude else None
             augmenter = Augmenter(Augmentation(sweep.name, sweep.name, magnitude), seed=seed, layout="NHWC")
-            output = augmenter([image.img_HWC], ids=[image.sample_id])[0].numpy()
             program = augmenter.program([image.img_HWC], ids=[image.sample_id])
+            output = augmenter.run(program, [image.img_HWC])[0].numpy()
             lines = captions(operations_of(program, 0))
             if not lines[0].startswith(sweep.name):
                 lines.insert(0, f"{sweep.name} {value:g}")
