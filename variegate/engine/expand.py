@@ -13,13 +13,13 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from variegate.augmenter import Augmenter
 
+from variegate.augmenter import Augmenter
 from variegate.data.sources.folder import FolderSource, SourceError
-from variegate.program.describe import operations_of
 from variegate.engine.manifest import ManifestWriter
 from variegate.engine.prefetch import Batch, decoded_batches
 from variegate.errors import DecodeError
+from variegate.program.describe import operations_of
 from variegate.sinks.folder import FolderSink
 from variegate.sinks.naming import output_stems
 from variegate.transforms.base import Transform

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from variegate.augmenter import Augmenter
 
+from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.folder import FolderSource, SourceError, open_folder
-from variegate.program.describe import captions, operations_of
 from variegate.errors import DecodeError
 from variegate.preview.sheet import Cell
+from variegate.program.describe import captions, operations_of
 from variegate.transforms.base import Transform
 
 Image_HWC = npt.NDArray[np.uint8]

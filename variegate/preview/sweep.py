@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from variegate.augmenter import Augmenter
 
-from variegate.program.describe import captions, operations_of
+from variegate.augmenter import Augmenter
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import space
 from variegate.preview.samples import Chosen
 from variegate.preview.sheet import Cell
+from variegate.program.describe import captions, operations_of
 
 # Operations that no published policy has, or has without a range, over the part of their range that is of use.
 _RANGES: dict[str, tuple[float, float]] = {
