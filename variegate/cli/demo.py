@@ -30,7 +30,7 @@ def demo(
         from variegate.demo import run_demo
 
         if not as_json:
-            say("preparing: photos, and kernels (compiled at the first start only) ...", stderr())
+            say("preparing: photos, and kernels (compiled at the first start only, for about a minute) ...", stderr())
 
         def run(expansion: Expansion) -> None:
             run_expansion(expansion, as_json, summary=False)
