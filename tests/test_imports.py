@@ -57,7 +57,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # One operation run at once is a description and its execution in one, so it stands above both.
     "transforms/functional": {"program", "transforms", "executors"},
     "data/decode": {"program"},
-    "augmenter": {"program", "transforms", "policies", "executors", "data/decode"},
+    "inputs": {"program"},
+    "augmenter": {"program", "transforms", "policies", "executors", "inputs", "data/decode"},
     "data": {"program", "transforms", "policies", "executors", "augmenter", "data/decode"},
     "sinks": {"program", "data", "data/decode"},
     "engine": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "sinks"},
