@@ -37,7 +37,7 @@ bench: $(VENV)/.installed-demo
 install: $(VENV)/.installed-dev
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "Variegate needs Python 3.10 to 3.13 (3.10+) and found none on PATH;" \
+	@test -n "$(PYTHON)" || { echo "Variegate needs Python 3.10 to 3.13 and found none on PATH;" \
 		"say where it is: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python -m venv failed: is python3-venv installed?" >&2; exit 2; }
 
