@@ -48,9 +48,9 @@ class Scratch(NamedTuple):
 
     planes: Array  # uint8[3, Wp]: the row being made
     spare: Array  # uint8[3, Wp]
-    stage: Array  # int16[Wp]: slot of the map at which a pixel left the image, -1 inside
-    column: Array  # int64[Wp]
-    line: Array  # int64[Wp]
+    stage: Array  # int32[Wp]: slot of the map at which a pixel left the image, -1 inside
+    column: Array  # int32[Wp]
+    line: Array  # int32[Wp]
     offset: Array  # int32[Wp]
     real: Array  # float64[2, Wp]
     canvas: Array  # uint8[2, bytes]: images between passes, HWC
@@ -63,7 +63,7 @@ class Scratch(NamedTuple):
     row_words: Array  # int32[4 Wp]
     tap_lut: Array  # uint8[3, 256]: LUTs applied to what an interpolating map reads
     row_pixels: Array  # uint8[4 Wp]
-    counts: Array  # int32[4, 3, 256]: histograms, four that are filled in turn
+    counts: Array  # int32[3, 8, 256]: histograms per channel, eight that are filled in turn
     extremes: Array  # uint8[2, 3]: least and greatest level
     bounds: Array  # int64[2, Wp, 2]: first source index and number of weights, per output column and row
     weights: Array  # int32[2, weights]: of a resize, along x and along y
@@ -81,9 +81,9 @@ def make_scratch(
     return Scratch(
         planes=np.zeros((3, wp), np.uint8),
         spare=np.zeros((3, wp), np.uint8),
-        stage=np.zeros(wp, np.int16),
-        column=np.zeros(wp, np.int64),
-        line=np.zeros(wp, np.int64),
+        stage=np.zeros(wp, np.int32),
+        column=np.zeros(wp, np.int32),
+        line=np.zeros(wp, np.int32),
         offset=np.zeros(wp, np.int32),
         real=np.zeros((2, wp), np.float64),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
@@ -96,7 +96,7 @@ def make_scratch(
         row_words=np.zeros(4 * wp, np.int32),
         tap_lut=np.zeros((3, 256), np.uint8),
         row_pixels=np.zeros(4 * wp, np.uint8),
-        counts=np.zeros((4, 3, 256), np.int32),
+        counts=np.zeros((3, 8, 256), np.int32),
         extremes=np.zeros((2, 3), np.uint8),
         bounds=np.zeros((2, wp if resizes else 0, 2), np.int64),
         weights=np.zeros((2, 12 * wp if resizes else 0), np.int32),

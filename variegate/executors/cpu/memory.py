@@ -88,7 +88,7 @@ def _scratch_needs(program: Program, side_held: int) -> tuple[int, ...]:
     resizes = int((kinds == Kind.RESAMPLE).any())
     if resizes:
         width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
-        planes = max(planes, 4 * side * width)
+        planes = max(planes, 4 * side * padded(width))
     kernel = 0
     blurs = program.opcode == Op.CONVOLVE
     if blurs.any():

@@ -6,28 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from variegate.executors.cpu.simd import address_of
+from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.program.compiled import pixel_kernel
 
 
 @pixel_kernel
-def sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, smooth: Any, target: Any) -> None:
-    """``image``: uint8[H, Wp], one plane. Pillow's blend with SMOOTH; the one-pixel border stays as it is."""
+def sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, target: Any) -> None:
+    """``image``: uint8[H, Wp], one padded plane. Pillow's blend with SMOOTH; the one-pixel border stays as it is."""
     row = image[y]
     if y == 0 or y == height - 1 or height < 3 or width < 3:
         for x in range(width):
             target[x] = row[x]
         return
-    above, below = image[y - 1], image[y + 1]
-    # Columns first: each vertical sum serves three pixels.
-    for x in range(width):
-        smooth[x] = np.uint16(above[x]) + np.uint16(row[x]) + np.uint16(below[x])
-    low, high = np.float32(0.0), np.float32(255.0)
-    for x in range(1, width - 1):
-        total = np.int32(smooth[x - 1]) + np.int32(smooth[x]) + np.int32(smooth[x + 1]) + 4 * np.int32(row[x])
-        # floor((2 total + 13) / 26), exact for every total up to 13 * 255.
-        degenerate = np.float32(np.int32(np.uint32((2 * total + 13) * 20165) >> np.uint32(19)))
-        value = degenerate + factor * (np.float32(row[x]) - degenerate)
-        target[x] = np.uint8(np.int32(min(max(value, low), high)))
+    above, at, below, out = address_of(image[y - 1]), address_of(row), address_of(image[y + 1]), address_of(target)
+    for x in range(1, width - 1, LANES):
+        sharpen_block(above + x, at + x, below + x, factor, out + x)
     target[0], target[width - 1] = row[0], row[width - 1]
 
 
@@ -86,4 +80,4 @@ def convolve_row(
             for x in range(max(first, end), width):
                 sums[x] += weight * np.float32(row[width - 1])
     for x in range(width):
-        target[x] = np.uint8(np.int32(min(max(sums[x], np.float32(0.0)), np.float32(255.0))))
+        target[x] = np.uint8(min(max(sums[x], np.float32(0.0)), np.float32(255.0)))

@@ -197,7 +197,7 @@ def _filter_row(op: Any, args: Any, slot: Any, h: Any, w: Any, y: Any, channels:
     view = scratch.plane_image[: channels * h * stride].reshape((channels, h, stride))
     for c in range(channels):
         if op[slot] == _SHARPNESS:
-            sharpen_row(view[c], h, w, y, nb.float32(args[slot, 0]), scratch.row_words, scratch.planes[c])
+            sharpen_row(view[c], h, w, y, nb.float32(args[slot, 0]), scratch.planes[c])
         else:
             weights = side.kernels[side.kernel_start[int(args[slot, 0])] :]
             kx, ky = int(args[slot, 1]), int(args[slot, 2])
@@ -255,7 +255,7 @@ def run_pass(
     values_from = begin
     first_slot = slots[0]
     lines = scratch.line
-    taps_x, taps_y = 0, 0
+    taps_x = 0
     if source == _FILTER:
         values_from = filter_slot
         _planes_for_filter(
@@ -272,7 +272,7 @@ def run_pass(
             pad_table(int(args[first_slot, 0]), flags[first_slot], width, scratch.column, w)
             pad_table(int(args[first_slot, 1]), flags[first_slot], height, lines, h)
     elif source == _RESIZE:
-        taps_x, taps_y = prepare_resize(
+        taps_x = prepare_resize(
             image, height, width, channels, args[resample_slot], flags[resample_slot], h, w, scratch
         )
 
@@ -322,7 +322,7 @@ def run_pass(
         elif source == _FILTER:
             _filter_row(op, args, filter_slot, h, w, y, channels, side, scratch)
         else:
-            resized_row(image, width, channels, args[resample_slot], taps_x, taps_y, y, w, scratch, planes)
+            resized_row(image, width, channels, args[resample_slot], taps_x, y, h, w, scratch, planes)
         apply_values(
             op,
             args,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.simd import (
@@ -11,11 +12,12 @@ from variegate.executors.cpu.simd import (
     address_of,
     split_rgbx,
     split_rgbx_reversed,
-    weigh_pixels_rgb,
+    weigh_block,
 )
 from variegate.program.compiled import pixel_kernel
 
 _PRECISION = 22
+_LANES = 16
 _BILINEAR = 1
 
 
@@ -36,16 +38,20 @@ def _filter(x: Any, kind: Any) -> float:
 def coefficients(
     in_size: Any, start: Any, extent: Any, out_size: Any, kind: Any, bounds: Any, weights: Any, real: Any
 ) -> int:
-    """Per output the first source index and number of weights into ``bounds``, weights (22 fraction bits) into ``weights``.
+    """Per output i its first source index and number of weights, ``bounds[i]``, and weight j, ``weights[j * padded + i]``.
 
-    Returns the room per output in ``weights``. The box is float32 as in Pillow; weights are normalised in double.
+    Weights have 22 fraction bits; ``padded`` is ``out_size`` rounded up to whole vectors. Returns the greatest number of weights.
+    The box is float32 as in Pillow; weights are normalised in double.
     """
     first = np.float32(start)
     scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
     filter_scale = max(scale, 1.0)
     support = (1.0 if kind == _BILINEAR else 2.0) * filter_scale
+    stride = pad_to_vector(out_size)
     taps = int(np.ceil(support)) * 2 + 1
+    weights[: taps * stride] = 0
     inverse = 1.0 / filter_scale
+    most = 0
     for i in range(out_size):
         centre = np.float64(first) + (i + 0.5) * scale
         low = max(int(centre - support + 0.5), 0)
@@ -56,9 +62,15 @@ def coefficients(
             total += real[j]
         for j in range(high - low):
             w = real[j] / total if total != 0.0 else real[j]
-            weights[i * taps + j] = np.int32(w * (1 << _PRECISION) + (0.5 if w >= 0 else -0.5))
+            weights[j * stride + i] = np.int32(w * (1 << _PRECISION) + (0.5 if w >= 0 else -0.5))
         bounds[i, 0], bounds[i, 1] = low, high - low
-    return taps
+        most = max(most, high - low)
+    return most
+
+
+@pixel_kernel(inline="always")
+def pad_to_vector(n: Any) -> Any:
+    return (n + _LANES - 1) // _LANES * _LANES
 
 
 @pixel_kernel
@@ -72,37 +84,44 @@ def horizontal_row(
     taps: Any,
     shift: Any,
     out_width: Any,
+    offset: Any,
     out: Any,
     at: Any,
 ) -> None:
     """One row, pixels from byte ``start`` on, resized along x into ``out`` from ``at``: RGBX for colour, bytes for gray.
 
-    ``shift``: the source column that ``start`` stands for. No byte of ``image`` from ``readable`` on is touched.
+    ``shift``: the source column that ``start`` stands for. No byte of ``image`` from ``readable`` on is touched. ``out`` has room
+    for whole vectors.
     """
-    source, w, t = address_of(image), address_of(weights), address_of(out)
+    stride = pad_to_vector(out_width)
+    if channels == 3 and readable >= 4:
+        for x in range(out_width):
+            offset[x] = 3 * (bounds[x, 0] - shift)
+        source, last = address_of(image) + start, nb.int32(readable - start - 4)
+        w, o, t = address_of(weights), address_of(offset), address_of(out) + at
+        for x in range(0, out_width, _LANES):
+            weigh_block(source, o + 4 * x, w + 4 * x, 4 * stride, taps, last, t + 4 * x)
+        return
     for x in range(out_width):
-        count = bounds[x, 1]
         first = start + channels * (bounds[x, 0] - shift)
-        if channels == 3 and first + 3 * count < readable:
-            weigh_pixels_rgb(source + first, w + 4 * taps * x, count, t + at + 4 * x)
-            continue
-        # Gray, and the last pixels of an image, after which no fourth byte may be read.
         for c in range(channels):
             total = np.int64(1 << (_PRECISION - 1))
-            for j in range(count):
-                total += np.int64(image[first + channels * j + c]) * weights[taps * x + j]
+            for j in range(bounds[x, 1]):
+                total += np.int64(image[first + channels * j + c]) * weights[j * stride + x]
             out[at + (4 * x + c if channels == 3 else x)] = min(max(total >> _PRECISION, 0), 255)
 
 
 @pixel_kernel
 def vertical_row(
-    image: Any, first: Any, stride: Any, n: Any, count: Any, weights: Any, at: Any, total: Any, row: Any
+    image: Any, first: Any, stride: Any, n: Any, count: Any, weights: Any, at: Any, step: Any, total: Any, row: Any
 ) -> None:
-    """``count`` stretches of ``n`` bytes, ``stride`` apart from byte ``first`` on, weighed into one, ``row``."""
+    """``count`` stretches of ``n`` bytes, ``stride`` apart from byte ``first`` on, weighed into one, ``row``.
+
+    Weight j is ``weights[at + j * step]``."""
     for x in range(n):
         total[x] = 1 << (_PRECISION - 1)
     for j in range(count):
-        weight = weights[at + j]
+        weight = weights[at + j * step]
         line = image[first + j * stride : first + j * stride + n]
         for x in range(n):
             total[x] += np.int32(line[x]) * weight
@@ -112,12 +131,12 @@ def vertical_row(
 
 @pixel_kernel
 def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, flag: Any, h: Any, w: Any, scratch: Any) -> Any:
-    """Weights of both passes, and the horizontal pass of all rows where it comes first -> (taps along x, along y)."""
+    """Weights of both passes, and the horizontal pass of all rows where it comes first -> the greatest number of weights along x."""
     bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
     taps_x = coefficients(width, a[1], a[3], w, flag, bounds_x, scratch.weights[0], scratch.taps)
-    taps_y = coefficients(height, a[0], a[2], h, flag, bounds_y, scratch.weights[1], scratch.taps)
+    coefficients(height, a[0], a[2], h, flag, bounds_y, scratch.weights[1], scratch.taps)
     if a[7] == 0.0:
-        row_size = w * (4 if channels == 3 else 1)
+        row_size = 4 * pad_to_vector(w) if channels == 3 else w
         first, end = bounds_y[0, 0], bounds_y[h - 1, 0] + bounds_y[h - 1, 1]
         for v in range(first, end):
             horizontal_row(
@@ -130,25 +149,25 @@ def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, f
                 taps_x,
                 0,
                 w,
+                scratch.offset,
                 scratch.plane_image,
                 (v - first) * row_size,
             )
-    return taps_x, taps_y
+    return taps_x
 
 
 @pixel_kernel
 def resized_row(
-    image: Any, width: Any, channels: Any, a: Any, taps_x: Any, taps_y: Any, y: Any, w: Any, scratch: Any, planes: Any
+    image: Any, width: Any, channels: Any, a: Any, taps_x: Any, y: Any, h: Any, w: Any, scratch: Any, planes: Any
 ) -> None:
     """Output row ``y`` in planes, after ``prepare_resize``."""
     bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
     low, count = bounds_y[y, 0], bounds_y[y, 1]
-    words, row = scratch.row_words, scratch.row_bytes
+    words, row, step = scratch.row_words, scratch.row_bytes, pad_to_vector(h)
     if a[7] == 0.0:
-        n = w * (4 if channels == 3 else 1)
-        vertical_row(
-            scratch.plane_image, (low - bounds_y[0, 0]) * n, n, n, count, scratch.weights[1], taps_y * y, words, row
-        )
+        n = 4 * pad_to_vector(w) if channels == 3 else w
+        first = (low - bounds_y[0, 0]) * n
+        vertical_row(scratch.plane_image, first, n, n, count, scratch.weights[1], y, step, words, row)
     else:
         left, right = bounds_x[0, 0], bounds_x[w - 1, 0] + bounds_x[w - 1, 1]
         n = channels * (right - left)
@@ -160,12 +179,24 @@ def resized_row(
             n,
             count,
             scratch.weights[1],
-            taps_y * y,
+            y,
+            step,
             words,
             scratch.row_pixels,
         )
         horizontal_row(
-            scratch.row_pixels, 0, scratch.row_pixels.size, channels, bounds_x, scratch.weights[0], taps_x, left, w, row, 0
+            scratch.row_pixels,
+            0,
+            scratch.row_pixels.size,
+            channels,
+            bounds_x,
+            scratch.weights[0],
+            taps_x,
+            left,
+            w,
+            scratch.offset,
+            row,
+            0,
         )
     spread_row(row, w, channels, a[6] != 0.0, planes)
 

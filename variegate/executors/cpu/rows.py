@@ -18,6 +18,7 @@ from variegate.executors.cpu.simd import (
     gather_rgb_affine,
     split_rgb,
     split_rgb_reversed,
+    step_back,
 )
 from variegate.program.compiled import pixel_kernel
 
@@ -147,22 +148,28 @@ def chain_row(
         column[x] = x
         line[x] = y
         stage[x] = -1
+    columns, lines, stages = address_of(column), address_of(line), address_of(stage)
     for i in range(count - 1, -1, -1):
         slot = slots[i]
-        a0, a1, a2 = int(args[slot, 0]), int(args[slot, 1]), int(args[slot, 2])
-        a3, a4, a5 = int(args[slot, 3]), int(args[slot, 4]), int(args[slot, 5])
-        top, left, bottom, right = windows[slot, 0], windows[slot, 1], windows[slot, 2], windows[slot, 3]
-        for x in range(out_width):
-            u = (a0 * column[x] + a1 * line[x] + a2) >> _SHIFT
-            v = (a3 * column[x] + a4 * line[x] + a5) >> _SHIFT
-            is_outside = u < left or u >= right or v < top or v >= bottom
-            was_inside = stage[x] < 0
-            stage[x] = slot if was_inside and is_outside else stage[x]
-            # A pixel that left keeps a harmless coordinate, so that nothing overflows further back.
-            column[x] = 0 if is_outside else u
-            line[x] = 0 if is_outside else v
+        for x in range(0, out_width, _GATHER):
+            step_back(
+                columns + 4 * x,
+                lines + 4 * x,
+                stages + 4 * x,
+                nb.int32(args[slot, 0]),
+                nb.int32(args[slot, 1]),
+                nb.int32(args[slot, 2]),
+                nb.int32(args[slot, 3]),
+                nb.int32(args[slot, 4]),
+                nb.int32(args[slot, 5]),
+                windows[slot, 0],
+                windows[slot, 1],
+                windows[slot, 2],
+                windows[slot, 3],
+                nb.int32(slot),
+            )
     for x in range(out_width):
-        offset[x] = np.int32(channels * (line[x] * width + column[x]))
+        offset[x] = channels * (line[x] * width + column[x])
     gather_offsets(image, channels, offset, 0, out_width, planes)
     return 0, out_width
 

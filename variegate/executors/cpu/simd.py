@@ -32,20 +32,20 @@ def _has_byte_permute() -> bool:
 HAS_BYTE_PERMUTE = _has_byte_permute()
 
 
-def _vector(element: ir.Type, count: int) -> ir.VectorType:
+def vector(element: ir.Type, count: int) -> ir.VectorType:
     return ir.VectorType(element, count)
 
 
-def _load(builder: Any, address: Any, kind: ir.Type) -> Any:
+def load(builder: Any, address: Any, kind: ir.Type) -> Any:
     return builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
 
 
-def _store(builder: Any, value: Any, address: Any) -> None:
+def store(builder: Any, value: Any, address: Any) -> None:
     builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=1)
 
 
 def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    mask = ir.Constant(_vector(_i32, len(lanes)), lanes)
+    mask = ir.Constant(vector(_i32, len(lanes)), lanes)
     return builder.shuffle_vector(a, b, mask)
 
 
@@ -53,8 +53,8 @@ def _undefined(value: Any) -> Any:
     return ir.Constant(value.type, ir.Undefined)
 
 
-def _splat(builder: Any, scalar: Any, count: int) -> Any:
-    kind = _vector(scalar.type, count)
+def splat(builder: Any, scalar: Any, count: int) -> Any:
+    kind = vector(scalar.type, count)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(_i32, 0))
     return _shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * count)
 
@@ -67,11 +67,11 @@ def _split_channels(stride: int, reverse: bool) -> Any:
         signature = types.void(types.int64, types.int64, types.int64, types.int64)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pixels = _load(builder, args[0], _vector(_i8, stride * BLOCK))
+            pixels = load(builder, args[0], vector(_i8, stride * BLOCK))
             order = range(BLOCK - 1, -1, -1) if reverse else range(BLOCK)
             for channel in range(3):
                 plane = _shuffle(builder, pixels, _undefined(pixels), [stride * i + channel for i in order])
-                _store(builder, plane, args[1 + channel])
+                store(builder, plane, args[1 + channel])
             return context.get_dummy_value()
 
         return signature, codegen
@@ -91,11 +91,11 @@ def join_rgb(typing_context: Any, r: Any, g: Any, b: Any, target: Any) -> Any:
     signature = types.void(types.int64, types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        red, green, blue = (_load(builder, args[i], _vector(_i8, BLOCK)) for i in range(3))
+        red, green, blue = (load(builder, args[i], vector(_i8, BLOCK)) for i in range(3))
         red_green = _shuffle(builder, red, green, list(range(2 * BLOCK)))
         blue_twice = _shuffle(builder, blue, blue, list(range(2 * BLOCK)))
         lanes = [(i // 3) + (i % 3) * BLOCK for i in range(3 * BLOCK)]
-        _store(builder, _shuffle(builder, red_green, blue_twice, lanes), args[3])
+        store(builder, _shuffle(builder, red_green, blue_twice, lanes), args[3])
         return context.get_dummy_value()
 
     return signature, codegen
@@ -107,8 +107,8 @@ def reverse_block(typing_context: Any, source: Any, target: Any) -> Any:
     signature = types.void(types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        block = _load(builder, args[0], _vector(_i8, BLOCK))
-        _store(builder, _shuffle(builder, block, _undefined(block), list(range(BLOCK - 1, -1, -1))), args[1])
+        block = load(builder, args[0], vector(_i8, BLOCK))
+        store(builder, _shuffle(builder, block, _undefined(block), list(range(BLOCK - 1, -1, -1))), args[1])
         return context.get_dummy_value()
 
     return signature, codegen
@@ -120,10 +120,10 @@ def lookup_block(typing_context: Any, source: Any, target: Any, table: Any) -> A
     signature = types.void(types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bytes64 = _vector(_i8, BLOCK)
-        index = _load(builder, args[0], bytes64)
+        bytes64 = vector(_i8, BLOCK)
+        index = load(builder, args[0], bytes64)
         quarters = [
-            _load(builder, builder.add(args[2], ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)
+            load(builder, builder.add(args[2], ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)
         ]
         permute = cgutils.get_or_insert_function(
             builder.module,
@@ -133,7 +133,7 @@ def lookup_block(typing_context: Any, source: Any, target: Any, table: Any) -> A
         low = builder.call(permute, [quarters[0], index, quarters[1]])
         high = builder.call(permute, [quarters[2], index, quarters[3]])
         is_high = builder.icmp_signed("<", index, ir.Constant(bytes64, [0] * BLOCK))
-        _store(builder, builder.select(is_high, high, low), args[1])
+        store(builder, builder.select(is_high, high, low), args[1])
         return context.get_dummy_value()
 
     return signature, codegen
@@ -146,39 +146,45 @@ def scale_block(typing_context: Any, source: Any, target: Any, scale: Any, bias:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = 16
-        scale16, bias16 = _splat(builder, args[2], lanes), _splat(builder, args[3], lanes)
+        scale16, bias16 = splat(builder, args[2], lanes), splat(builder, args[3], lanes)
         for part in range(BLOCK // lanes):
-            levels = _load(builder, builder.add(args[0], ir.Constant(_i64, part * lanes)), _vector(_i8, lanes))
-            value = builder.uitofp(levels, _vector(_f32, lanes))
+            levels = load(builder, builder.add(args[0], ir.Constant(_i64, part * lanes)), vector(_i8, lanes))
+            value = builder.uitofp(levels, vector(_f32, lanes))
             value = builder.fadd(builder.fmul(value, scale16), bias16)
-            _store(builder, value, builder.add(args[1], ir.Constant(_i64, part * lanes * 4)))
+            store(builder, value, builder.add(args[1], ir.Constant(_i64, part * lanes * 4)))
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-def _gather(builder: Any, image: Any, offset: Any, last: Any, planes: Any) -> None:
-    """16 pixels at byte ``offset`` (clamped to 0..last) -> three planes, one 4-byte load each."""
+def _gather_words(builder: Any, image: Any, offset: Any, last: Any) -> Any:
+    """16 pixels at byte ``offset`` (clamped to 0..last) as words whose low three bytes are R, G, B: one load each."""
     lanes = 16
-    words = _vector(_i32, lanes)
-    limit, zero = _splat(builder, last, lanes), ir.Constant(words, [0] * lanes)
+    words = vector(_i32, lanes)
+    limit, zero = splat(builder, last, lanes), ir.Constant(words, [0] * lanes)
     offset = builder.select(builder.icmp_signed(">", offset, zero), offset, zero)
     safe = builder.select(builder.icmp_signed("<", offset, limit), offset, limit)
     # The last pixel of an image is read one byte early and shifted back, so that no load leaves the image.
     shift = builder.shl(builder.sub(offset, safe), ir.Constant(words, [3] * lanes))
-    address = builder.add(builder.sext(safe, _vector(_i64, lanes)), _splat(builder, image, lanes))
-    pointers = builder.inttoptr(address, _vector(_i32.as_pointer(), lanes))
-    mask = _vector(ir.IntType(1), lanes)
+    address = builder.add(builder.sext(safe, vector(_i64, lanes)), splat(builder, image, lanes))
+    pointers = builder.inttoptr(address, vector(_i32.as_pointer(), lanes))
+    mask = vector(ir.IntType(1), lanes)
     gather = cgutils.get_or_insert_function(
         builder.module,
         ir.FunctionType(words, [pointers.type, _i32, mask, words]),
         "llvm.masked.gather.v16i32.v16p0",
     )
     pixel = builder.call(gather, [pointers, ir.Constant(_i32, 1), ir.Constant(mask, [1] * lanes), zero])
-    pixel = builder.lshr(pixel, shift)
+    # More than one pixel beyond the end only happens to lanes that nobody looks at; their shift may be anything below 32.
+    return builder.lshr(pixel, builder.and_(shift, ir.Constant(words, [31] * lanes)))
+
+
+def _gather(builder: Any, image: Any, offset: Any, last: Any, planes: Any) -> None:
+    """16 pixels at byte ``offset`` -> three planes."""
+    pixel = _gather_words(builder, image, offset, last)
     for channel, plane in enumerate(planes):
-        level = builder.lshr(pixel, ir.Constant(words, [8 * channel] * lanes))
-        _store(builder, builder.trunc(level, _vector(_i8, lanes)), plane)
+        level = builder.lshr(pixel, ir.Constant(pixel.type, [8 * channel] * 16))
+        store(builder, builder.trunc(level, vector(_i8, 16)), plane)
 
 
 @intrinsic
@@ -187,7 +193,7 @@ def gather_rgb(typing_context: Any, image: Any, offsets: Any, last: Any, r: Any,
     signature = types.void(types.int64, types.int64, types.int32, types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        offset = _load(builder, args[1], _vector(_i32, 16))
+        offset = load(builder, args[1], vector(_i32, 16))
         _gather(builder, args[0], offset, args[2], args[3:])
         return context.get_dummy_value()
 
@@ -204,9 +210,9 @@ def gather_rgb_affine(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = 16
-        words = _vector(_i32, lanes)
+        words = vector(_i32, lanes)
         step, sixteen = ir.Constant(words, list(range(lanes))), ir.Constant(words, [16] * lanes)
-        x, y, dx, dy, width = (_splat(builder, args[i], lanes) for i in range(1, 6))
+        x, y, dx, dy, width = (splat(builder, args[i], lanes) for i in range(1, 6))
         column = builder.ashr(builder.add(x, builder.mul(dx, step)), sixteen)
         line = builder.ashr(builder.add(y, builder.mul(dy, step)), sixteen)
         pixel = builder.add(builder.mul(line, width), column)
@@ -217,45 +223,85 @@ def gather_rgb_affine(
 
 
 @intrinsic
-def weigh_pixels(typing_context: Any, source: Any, weights: Any, count: Any, target: Any) -> Any:
-    """Sum of ``count`` RGBX pixels at ``source`` times int32 ``weights`` (22 fraction bits), rounded, clipped -> one RGBX pixel.
+def step_back(
+    typing_context: Any,
+    column: Any,
+    line: Any,
+    stage: Any,
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    e: Any,
+    f: Any,
+    top: Any,
+    left: Any,
+    bottom: Any,
+    right: Any,
+    slot: Any,
+) -> Any:
+    """16 int32 coordinates (at ``column``, ``line``) through one 16.16 map, in place.
 
-    ``source`` steps by 4 bytes. Pillow's ImagingResampleHorizontal_8bpc for one output pixel, all channels in one vector.
+    A pixel that is outside for the first time gets ``slot`` at ``stage``; whatever is outside goes on from (0, 0).
     """
-    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+    word = types.int32
+    signature = types.void(types.int64, types.int64, types.int64, *([word] * 11))
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _weigh(context, builder, args, step=4)
+        lanes = 16
+        words = vector(_i32, lanes)
+        x, y, left_at = (load(builder, args[i], words) for i in range(3))
+        a, b, c, d, e, f, top, left, bottom, right, slot = (splat(builder, args[i], lanes) for i in range(3, 14))
+        sixteen, zero = ir.Constant(words, [16] * lanes), ir.Constant(words, [0] * lanes)
+        u = builder.ashr(builder.add(builder.add(builder.mul(a, x), builder.mul(b, y)), c), sixteen)
+        v = builder.ashr(builder.add(builder.add(builder.mul(d, x), builder.mul(e, y)), f), sixteen)
+        inside = builder.and_(
+            builder.and_(builder.icmp_signed(">=", u, left), builder.icmp_signed("<", u, right)),
+            builder.and_(builder.icmp_signed(">=", v, top), builder.icmp_signed("<", v, bottom)),
+        )
+        still_in = builder.or_(inside, builder.icmp_signed(">=", left_at, zero))
+        store(builder, builder.select(still_in, left_at, slot), args[2])
+        store(builder, builder.select(inside, u, zero), args[0])
+        store(builder, builder.select(inside, v, zero), args[1])
+        return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def weigh_pixels_rgb(typing_context: Any, source: Any, weights: Any, count: Any, target: Any) -> Any:
-    """``weigh_pixels`` for a source of 3 interleaved bytes; reads one byte past its last pixel."""
-    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+def weigh_block(typing_context: Any, image: Any, offsets: Any, weights: Any, stride: Any, taps: Any, last: Any, target: Any) -> Any:
+    """16 output pixels of a horizontal resize: sums of ``taps`` RGB pixels times weights -> 16 RGBX pixels at ``target``.
+
+    ``offsets``: int32[16] byte offset of each output's first tap; ``weights``: int32[taps][16], rows ``stride`` bytes apart, 22
+    fraction bits. Rounded and clipped as Pillow's ImagingResampleHorizontal_8bpc.
+    """
+    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.int32, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _weigh(context, builder, args, step=3)
+        lanes = 16
+        words = vector(_i32, lanes)
+        byte = ir.Constant(words, [255] * lanes)
+        half = ir.Constant(words, [1 << 21] * lanes)
+        totals = [cgutils.alloca_once_value(builder, half) for _ in range(3)]
+        first = load(builder, args[1], words)
+        with cgutils.for_range(builder, args[4]) as loop:
+            weight = load(builder, builder.add(args[2], builder.mul(loop.index, args[3])), words)
+            step = builder.trunc(builder.mul(loop.index, ir.Constant(_i64, 3)), _i32)
+            pixel = _gather_words(builder, args[0], builder.add(first, splat(builder, step, lanes)), args[5])
+            for channel, total in enumerate(totals):
+                level = builder.lshr(pixel, ir.Constant(words, [8 * channel] * lanes))
+                product = builder.mul(builder.and_(level, byte), weight)
+                builder.store(builder.add(builder.load(total), product), total)
+        zero, packed = ir.Constant(words, [0] * lanes), ir.Constant(words, [0] * lanes)
+        for channel, total in enumerate(totals):
+            value = builder.ashr(builder.load(total), ir.Constant(words, [22] * lanes))
+            value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
+            value = builder.select(builder.icmp_signed(">", value, byte), byte, value)
+            packed = builder.or_(packed, builder.shl(value, ir.Constant(words, [8 * channel] * lanes)))
+        store(builder, packed, args[6])
+        return context.get_dummy_value()
 
     return signature, codegen
-
-
-def _weigh(context: Any, builder: Any, args: Any, step: int) -> Any:
-    words = _vector(_i32, 4)
-    total = cgutils.alloca_once_value(builder, ir.Constant(words, [1 << 21] * 4))
-    with cgutils.for_range(builder, args[2]) as loop:
-        at = builder.add(args[0], builder.mul(loop.index, ir.Constant(_i64, step)))
-        pixel = builder.zext(_load(builder, at, _vector(_i8, 4)), words)
-        weight = _load(builder, builder.add(args[1], builder.mul(loop.index, ir.Constant(_i64, 4))), _i32)
-        product = builder.mul(pixel, _splat(builder, weight, 4))
-        builder.store(builder.add(builder.load(total), product), total)
-    value = builder.ashr(builder.load(total), ir.Constant(words, [22] * 4))
-    zero, top = ir.Constant(words, [0] * 4), ir.Constant(words, [255] * 4)
-    value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
-    value = builder.select(builder.icmp_signed(">", value, top), top, value)
-    _store(builder, builder.trunc(value, _vector(_i8, 4)), args[3])
-    return context.get_dummy_value()
 
 
 @intrinsic

@@ -8,6 +8,8 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.rows import copy_pixels
+from variegate.executors.cpu.simd import address_of
+from variegate.executors.cpu.simd_colour import LANES, luma_sum_block
 from variegate.executors.cpu.values import apply_values, luma
 from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import Op
@@ -72,12 +74,12 @@ def build_table(
                 low[c], high[c] = min(low[c], row_low), max(high[c], row_high)
         else:
             for c in range(channels):
-                _count(planes[c], n, counts[:, c])
+                _count(planes[c], n, counts[c])
     if outside:
-        gray += outside * (luma(fill[0], fill[1], fill[2]) if channels == 3 else int(fill[0]))
+        gray += outside * (luma(fill[0], fill[1], fill[2]) if channels == 3 else np.int64(fill[0]))
         for c in range(channels):
             low[c], high[c] = min(low[c], fill[c]), max(high[c], fill[c])
-            counts[0, c, fill[c]] += outside
+            counts[c, 0, fill[c]] += outside
     table = scratch.stat_luts[k]
     for c in range(channels):
         if op == _CONTRAST:
@@ -85,20 +87,25 @@ def build_table(
         elif op == _AUTOCONTRAST:
             _autocontrast_table(nb.int64(low[c]), nb.int64(high[c]), table[c])
         else:
-            _equalize_table(counts[:, c], table[c])
+            _join_counts(counts[c])
+            _equalize_table(counts[c, 0], table[c])
 
 
 @pixel_kernel
 def _gray_sum(planes: Any, channels: Any, n: Any) -> Any:
     r, g, b = planes[0], planes[1], planes[2]
-    total = np.int32(0)
+    total = np.int64(0)
     if channels == 1:
         for x in range(n):
-            total += np.int32(r[x])
-    else:
-        for x in range(n):
-            total += np.int32(luma(r[x], g[x], b[x]))
-    return np.int64(total)
+            total += np.int64(r[x])
+        return total
+    blocks = n - n % LANES
+    red, green, blue = address_of(r), address_of(g), address_of(b)
+    for x in range(0, blocks, LANES):
+        total += luma_sum_block(red + x, green + x, blue + x)
+    for x in range(blocks, n):
+        total += luma(r[x], g[x], b[x])
+    return total
 
 
 @pixel_kernel
@@ -112,15 +119,37 @@ def _extremes(plane: Any, n: Any) -> Any:
 
 @pixel_kernel
 def _count(plane: Any, n: Any, counts: Any) -> None:
-    """Four tables in turn: neighbouring pixels are often equal, and one counter cannot be raised twice at once."""
-    fours = n - n % 4
-    for x in range(0, fours, 4):
-        counts[0, plane[x]] += 1
-        counts[1, plane[x + 1]] += 1
-        counts[2, plane[x + 2]] += 1
-        counts[3, plane[x + 3]] += 1
-    for x in range(fours, n):
-        counts[0, plane[x]] += 1
+    """Eight tables in turn: neighbouring pixels are often equal, and one counter cannot be raised twice at once."""
+    t0, t1, t2, t3, t4, t5, t6, t7 = (
+        counts[0],
+        counts[1],
+        counts[2],
+        counts[3],
+        counts[4],
+        counts[5],
+        counts[6],
+        counts[7],
+    )
+    eights = n - n % 8
+    for x in range(0, eights, 8):
+        t0[plane[x]] += 1
+        t1[plane[x + 1]] += 1
+        t2[plane[x + 2]] += 1
+        t3[plane[x + 3]] += 1
+        t4[plane[x + 4]] += 1
+        t5[plane[x + 5]] += 1
+        t6[plane[x + 6]] += 1
+        t7[plane[x + 7]] += 1
+    for x in range(eights, n):
+        t0[plane[x]] += 1
+
+
+@pixel_kernel
+def _join_counts(counts: Any) -> None:
+    """The eight tables summed into the first."""
+    for i in range(256):
+        for t in range(1, 8):
+            counts[0, i] += counts[t, i]
 
 
 @pixel_kernel
@@ -128,7 +157,7 @@ def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
     base = np.float32(mean)
     for i in range(256):
         value = base + factor * (np.float32(i) - base)
-        table[i] = np.uint8(np.int32(min(max(value, np.float32(0.0)), np.float32(255.0))))
+        table[i] = np.uint8(min(max(value, np.float32(0.0)), np.float32(255.0)))
 
 
 @pixel_kernel
@@ -149,7 +178,7 @@ def _equalize_table(counts: Any, table: Any) -> None:
     """ImageOps.equalize."""
     total, bins, last = 0, 0, 0
     for i in range(256):
-        n = counts[0, i] + counts[1, i] + counts[2, i] + counts[3, i]
+        n = counts[i]
         total += n
         if n:
             bins += 1
@@ -162,4 +191,4 @@ def _equalize_table(counts: Any, table: Any) -> None:
     running = step // 2
     for i in range(256):
         table[i] = min(255, running // step)
-        running += counts[0, i] + counts[1, i] + counts[2, i] + counts[3, i]
+        running += counts[i]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, address_of, call_point, lookup_block
+from variegate.executors.cpu.simd_colour import LANES, mix_block
 from variegate.program.compiled import pixel_kernel
 from variegate.program.lowering.merge import KIND_OF
 from variegate.program.ops import Kind, Op
@@ -86,21 +87,15 @@ def apply_values(
 @pixel_kernel
 def luma(r: Any, g: Any, b: Any) -> Any:
     """Pillow's L of one pixel."""
-    return (np.int32(r) * np.int32(19595) + np.int32(g) * np.int32(38470) + np.int32(b) * np.int32(7471) + 32768) >> 16
+    return (np.int64(r) * 19595 + np.int64(g) * 38470 + np.int64(b) * 7471 + 32768) >> 16
 
 
 @pixel_kernel
 def _mix(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
-    """Blend with luma: Pillow's Image.blend, truncated; clipped where the factor extrapolates."""
-    low, high = np.float32(0.0), np.float32(255.0)
-    for x in range(first, end):
-        gray = np.float32(luma(r[x], g[x], b[x]))
-        red = gray + factor * (np.float32(r[x]) - gray)
-        green = gray + factor * (np.float32(g[x]) - gray)
-        blue = gray + factor * (np.float32(b[x]) - gray)
-        r[x] = np.uint8(np.int32(min(max(red, low), high)))
-        g[x] = np.uint8(np.int32(min(max(green, low), high)))
-        b[x] = np.uint8(np.int32(min(max(blue, low), high)))
+    """Blend with luma: Pillow's ImageEnhance.Color. Runs over into the padding."""
+    red, green, blue = address_of(r), address_of(g), address_of(b)
+    for x in range(first, end, LANES):
+        mix_block(red + x, green + x, blue + x, factor)
 
 
 @pixel_kernel
@@ -118,9 +113,9 @@ def _matrix(r: Any, g: Any, b: Any, m: Any, first: Any, end: Any) -> None:
         r1 = m[0, 0] * red + m[0, 1] * green + m[0, 2] * blue + m[0, 3]
         g1 = m[1, 0] * red + m[1, 1] * green + m[1, 2] * blue + m[1, 3]
         b1 = m[2, 0] * red + m[2, 1] * green + m[2, 2] * blue + m[2, 3]
-        r[x] = np.uint8(np.int32(min(max(r1 + half, low), high)))
-        g[x] = np.uint8(np.int32(min(max(g1 + half, low), high)))
-        b[x] = np.uint8(np.int32(min(max(b1 + half, low), high)))
+        r[x] = np.uint8(min(max(r1 + half, low), high))
+        g[x] = np.uint8(min(max(g1 + half, low), high))
+        b[x] = np.uint8(min(max(b1 + half, low), high))
 
 
 @pixel_kernel

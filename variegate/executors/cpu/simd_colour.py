@@ -1,0 +1,100 @@
+"""Vector blocks of the operations that mix channels or neighbours: 16 pixels at a time, Pillow's arithmetic to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from variegate.executors.cpu.simd import load, splat, store, vector
+
+LANES = 16
+
+_i8, _i16, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+_words, _floats = vector(_i32, LANES), vector(_f32, LANES)
+
+
+def _constant(value: int) -> Any:
+    return ir.Constant(_words, [value] * LANES)
+
+
+def _levels(builder: Any, address: Any) -> Any:
+    return builder.zext(load(builder, address, vector(_i8, LANES)), _words)
+
+
+def _luma(builder: Any, r: Any, g: Any, b: Any) -> Any:
+    """Pillow's L of int32 lanes: ``(19595 R + 38470 G + 7471 B + 32768) >> 16``."""
+    total = builder.add(builder.mul(r, _constant(19595)), builder.mul(g, _constant(38470)))
+    total = builder.add(builder.add(total, builder.mul(b, _constant(7471))), _constant(32768))
+    return builder.lshr(total, _constant(16))
+
+
+def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
+    """Image.blend of int32 lanes in float32, truncated and clipped -> int8 lanes. ``factor``: float lanes."""
+    base = builder.sitofp(degenerate, _floats)
+    value = builder.fadd(base, builder.fmul(factor, builder.fsub(builder.sitofp(level, _floats), base)))
+    # Factors are finite and levels small, so the conversion never overflows; clip as integers.
+    whole = builder.fptosi(value, _words)
+    whole = builder.select(builder.icmp_signed("<", whole, _constant(0)), _constant(0), whole)
+    whole = builder.select(builder.icmp_signed(">", whole, _constant(255)), _constant(255), whole)
+    return builder.trunc(whole, vector(_i8, LANES))
+
+
+@intrinsic
+def mix_block(typing_context: Any, r: Any, g: Any, b: Any, factor: Any) -> Any:
+    """16 pixels of three planes blended with their luma, in place."""
+    signature = types.void(types.int64, types.int64, types.int64, types.float32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        planes = [_levels(builder, args[i]) for i in range(3)]
+        gray, factor = _luma(builder, *planes), splat(builder, args[3], LANES)
+        for address, level in zip(args[:3], planes):
+            store(builder, _blend(builder, gray, level, factor), address)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def luma_sum_block(typing_context: Any, r: Any, g: Any, b: Any) -> Any:
+    """Sum of the lumas of 16 pixels."""
+    signature = types.int64(types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        gray = _luma(builder, *(_levels(builder, args[i]) for i in range(3)))
+        reduce = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_i32, [_words]), "llvm.vector.reduce.add.v16i32"
+        )
+        return builder.zext(builder.call(reduce, [gray]), _i64)
+
+    return signature, codegen
+
+
+@intrinsic
+def sharpen_block(typing_context: Any, above: Any, row: Any, below: Any, factor: Any, target: Any) -> Any:
+    """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three rows."""
+    signature = types.void(types.int64, types.int64, types.int64, types.float32, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        halves = vector(_i16, LANES)
+
+        def neighbour(address: Any, dx: int) -> Any:
+            at = builder.add(address, ir.Constant(_i64, dx))
+            return builder.zext(load(builder, at, vector(_i8, LANES)), halves)
+
+        centre = neighbour(args[1], 0)
+        total = builder.mul(centre, ir.Constant(halves, [4] * LANES))
+        for address in args[:3]:
+            for dx in (-1, 0, 1):
+                total = builder.add(total, neighbour(address, dx))
+        # floor((2 total + 13) / 26), by a product that is exact for every total up to 13 * 255.
+        total = builder.zext(total, _words)
+        odd = builder.add(builder.shl(total, _constant(1)), _constant(13))
+        smooth = builder.lshr(builder.mul(odd, _constant(20165)), _constant(19))
+        value = _blend(builder, smooth, builder.zext(centre, _words), splat(builder, args[3], LANES))
+        store(builder, value, args[4])
+        return context.get_dummy_value()
+
+    return signature, codegen
