@@ -51,16 +51,17 @@ class _StampedCache(FunctionCache):  # type: ignore[misc]
     _impl_class = _StampedImpl
 
 
-def kernel(function: Callable[..., Any] | None = None, *, inline: str = "never", counted: bool = True) -> Any:
-    """Decorate a function to be compiled on first use, or loaded from the cache.
+def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, **options: Any) -> Any:
+    """Decorate a function to be compiled on first use, or loaded from the cache. ``options`` are those of ``numba.njit``.
 
     ``counted=False`` leaves reference counts of arrays alone: for pixel kernels, which allocate nothing, whose callers keep
     their arrays alive, and of which many a row costs less than the counting.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        options = {} if counted else {"_nrt": False}
-        dispatcher = nb.njit(function, nogil=True, inline=inline, **options)
+        if not counted:
+            options["_nrt"] = False
+        dispatcher = nb.njit(function, nogil=True, **options)
         try:
             dispatcher._cache = _StampedCache(function)
         except RuntimeError:

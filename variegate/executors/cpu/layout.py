@@ -58,7 +58,9 @@ class Scratch(NamedTuple):
     sums: Array  # float32[Wp + padding]
     stat_luts: Array  # uint8[K, 3, 256]
     fills: Array  # uint8[K, 3]: colour of pixels that left at slot k, at the end of the value operations
+    colours: Array  # int32[K]: the same, packed
     slots: Array  # int64[K]: the slots of a pass's maps
+    maps: Array  # int32[K, 16]: the maps of a chain, packed
     row_bytes: Array  # uint8[4 Wp]
     row_words: Array  # int32[4 Wp]
     tap_lut: Array  # uint8[3, 256]: LUTs applied to what an interpolating map reads
@@ -91,7 +93,9 @@ def make_scratch(
         sums=np.zeros(wp + 2 * max_kernel + BLOCK, np.float32),
         stat_luts=np.zeros((slots, 3, 256), np.uint8),
         fills=np.zeros((slots, 3), np.uint8),
+        colours=np.zeros(slots, np.int32),
         slots=np.zeros(slots, np.int64),
+        maps=np.zeros((slots, 16), np.int32),
         row_bytes=np.zeros(4 * wp, np.uint8),
         row_words=np.zeros(4 * wp, np.int32),
         tap_lut=np.zeros((3, 256), np.uint8),

@@ -17,6 +17,7 @@ from variegate.executors.cpu.rows import (
     fill_by_stage,
     fill_outside,
     fixed_row,
+    pack_maps,
     whole_row,
 )
 from variegate.executors.cpu.simd import bytes_at, floats_at
@@ -250,7 +251,9 @@ def run_pass(
     _build_tables(op, args, fill, out_size, window, begin, end, image, height, width, channels, side, scratch)
     for i in range(count):
         slot = slots[i]
-        _colour_after(op, args, fill[slot], slot + 1, position, channels, side, scratch, fills[slot])
+        colour = fills[slot]
+        _colour_after(op, args, fill[slot], slot + 1, position, channels, side, scratch, colour)
+        scratch.colours[slot] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
 
     values_from = begin
     first_slot = slots[0]
@@ -271,6 +274,8 @@ def run_pass(
         else:
             pad_table(int(args[first_slot, 0]), flags[first_slot], width, scratch.column, w)
             pad_table(int(args[first_slot, 1]), flags[first_slot], height, lines, h)
+    elif source == _CHAIN:
+        pack_maps(args, window, slots, count, scratch.maps)
     elif source == _RESIZE:
         taps_x = prepare_resize(
             image, height, width, channels, args[resample_slot], flags[resample_slot], h, w, scratch
@@ -287,22 +292,7 @@ def run_pass(
         elif source == _ONE_FIXED:
             first, last = fixed_row(image, width, channels, args[first_slot], window[first_slot], y, w, planes)
         elif source == _CHAIN:
-            chain_row(
-                image,
-                width,
-                channels,
-                args,
-                window,
-                slots,
-                count,
-                y,
-                w,
-                scratch.column,
-                scratch.line,
-                stage,
-                scratch.offset,
-                planes,
-            )
+            chain_row(image, width, channels, scratch.maps, count, y, w, scratch, planes)
         elif source == _TABLE:
             table_row(image, width, channels, scratch.column, lines[y], first_slot, w, stage, planes)
         elif source == _REAL:
@@ -340,7 +330,7 @@ def run_pass(
         if source == _WHOLE or source == _ONE_FIXED:
             fill_outside(planes, channels, fills[first_slot], first, last, w)
         elif source == _CHAIN or source == _TABLE or source == _REAL:
-            fill_by_stage(planes, channels, fills, stage, slots, count, w)
+            fill_by_stage(planes, scratch.colours, stage, w)
         for k in range(position, end):
             if KIND_OF[op[k]] == _POSITION:
                 if op[k] != _ERASE or args[k, 7] == 0.0:

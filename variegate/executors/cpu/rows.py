@@ -14,6 +14,8 @@ import numpy as np
 from variegate.executors.cpu.simd import (
     BLOCK,
     address_of,
+    begin_walk,
+    fill_block,
     gather_rgb,
     gather_rgb_affine,
     split_rgb,
@@ -26,7 +28,7 @@ _SHIFT = 16
 _GATHER = 16
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def copy_pixels(image: Any, start: Any, n: Any, mirrored: Any, channels: Any, planes: Any, at: Any) -> None:
     """``n`` pixels from pixel index ``start`` of an HWC image into planes from column ``at``."""
     if channels == 1:
@@ -54,7 +56,7 @@ def copy_pixels(image: Any, start: Any, n: Any, mirrored: Any, channels: Any, pl
             split_rgb(source + 3 * i, r + i, r + stride + i, r + 2 * stride + i)
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def whole_row(
     image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any
 ) -> Any:
@@ -75,7 +77,7 @@ def whole_row(
     return first, end
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def _stretch(start: Any, step: Any, low: Any, high: Any, n: Any) -> Any:
     """The x in 0..n with ``low <= start + step x < high`` -> (first, end)."""
     if step > 0:
@@ -89,7 +91,7 @@ def _stretch(start: Any, step: Any, low: Any, high: Any, n: Any) -> Any:
     return max(0, first), min(n, end)
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def fixed_row(
     image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any
 ) -> Any:
@@ -127,49 +129,32 @@ def fixed_row(
 
 
 @pixel_kernel
-def chain_row(
-    image: Any,
-    width: Any,
-    channels: Any,
-    args: Any,
-    windows: Any,
-    slots: Any,
-    count: Any,
-    y: Any,
-    out_width: Any,
-    column: Any,
-    line: Any,
-    stage: Any,
-    offset: Any,
-    planes: Any,
-) -> Any:
-    """Row ``y`` of several 16.16 maps run backwards, each rounding as it would alone. Returns the whole row; see ``stage``."""
-    for x in range(out_width):
-        column[x] = x
-        line[x] = y
-        stage[x] = -1
-    columns, lines, stages = address_of(column), address_of(line), address_of(stage)
-    for i in range(count - 1, -1, -1):
+def pack_maps(args: Any, windows: Any, slots: Any, count: Any, maps: Any) -> None:
+    """The maps of a chain as ``simd.step_back`` reads them, int32[count, 16]."""
+    for i in range(count):
         slot = slots[i]
-        for x in range(0, out_width, _GATHER):
-            step_back(
-                columns + 4 * x,
-                lines + 4 * x,
-                stages + 4 * x,
-                nb.int32(args[slot, 0]),
-                nb.int32(args[slot, 1]),
-                nb.int32(args[slot, 2]),
-                nb.int32(args[slot, 3]),
-                nb.int32(args[slot, 4]),
-                nb.int32(args[slot, 5]),
-                windows[slot, 0],
-                windows[slot, 1],
-                windows[slot, 2],
-                windows[slot, 3],
-                nb.int32(slot),
-            )
+        for j in range(6):
+            maps[i, j] = np.int32(args[slot, j])
+        for j in range(4):
+            maps[i, 6 + j] = windows[slot, j]
+        maps[i, 10] = slot
+
+
+@pixel_kernel(forceinline=True)
+def chain_row(
+    image: Any, width: Any, channels: Any, maps: Any, count: Any, y: Any, out_width: Any, scratch: Any, planes: Any
+) -> Any:
+    """Row ``y`` of several 16.16 maps run backwards, each rounding as it would alone. The whole row; see ``stage``."""
+    column, line, offset = scratch.column, scratch.line, scratch.offset
+    columns, lines, stages = address_of(column), address_of(line), address_of(scratch.stage)
+    map_at = address_of(maps)
+    for x in range(0, out_width, _GATHER):
+        begin_walk(nb.int32(x), nb.int32(y), columns + 4 * x, lines + 4 * x, stages + 4 * x)
+        for i in range(count - 1, -1, -1):
+            step_back(columns + 4 * x, lines + 4 * x, stages + 4 * x, map_at + 64 * i)
+    pixel_bytes, row_bytes = nb.int32(channels), nb.int32(channels * width)
     for x in range(out_width):
-        offset[x] = channels * (line[x] * width + column[x])
+        offset[x] = nb.int32(line[x] * row_bytes) + nb.int32(column[x] * pixel_bytes)
     gather_offsets(image, channels, offset, 0, out_width, planes)
     return 0, out_width
 
@@ -189,7 +174,7 @@ def gather_offsets(image: Any, channels: Any, offset: Any, first: Any, end: Any,
         gather_rgb(base, o + 4 * x, last, r + x, r + stride + x, r + 2 * stride + x)
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def fill_outside(planes: Any, channels: Any, colour: Any, first: Any, end: Any, out_width: Any) -> None:
     """One colour left of ``first`` and from ``end`` on."""
     for c in range(channels):
@@ -197,18 +182,10 @@ def fill_outside(planes: Any, channels: Any, colour: Any, first: Any, end: Any, 
         planes[c, end:out_width] = colour[c]
 
 
-@pixel_kernel
-def fill_by_stage(
-    planes: Any, channels: Any, fills: Any, stage: Any, slots: Any, count: Any, out_width: Any
-) -> None:
-    """The colour of the map at which each pixel left."""
-    for i in range(count):
-        slot = slots[i]
-        leavers = 0
-        for x in range(out_width):
-            leavers += stage[x] == slot
-        if leavers:
-            for c in range(channels):
-                plane, colour = planes[c], fills[slot, c]
-                for x in range(out_width):
-                    plane[x] = colour if stage[x] == slot else plane[x]
+@pixel_kernel(forceinline=True)
+def fill_by_stage(planes: Any, colours: Any, stage: Any, out_width: Any) -> None:
+    """The colour of the map at which each pixel left; ``colours``: int32[slots], red in the lowest byte."""
+    stride = planes.shape[1]
+    r, s, c = address_of(planes), address_of(stage), address_of(colours)
+    for x in range(0, out_width, _GATHER):
+        fill_block(s + 4 * x, c, r + x, r + stride + x, r + 2 * stride + x)

@@ -223,35 +223,21 @@ def gather_rgb_affine(
 
 
 @intrinsic
-def step_back(
-    typing_context: Any,
-    column: Any,
-    line: Any,
-    stage: Any,
-    a: Any,
-    b: Any,
-    c: Any,
-    d: Any,
-    e: Any,
-    f: Any,
-    top: Any,
-    left: Any,
-    bottom: Any,
-    right: Any,
-    slot: Any,
-) -> Any:
+def step_back(typing_context: Any, column: Any, line: Any, stage: Any, mapping: Any) -> Any:
     """16 int32 coordinates (at ``column``, ``line``) through one 16.16 map, in place.
 
-    A pixel that is outside for the first time gets ``slot`` at ``stage``; whatever is outside goes on from (0, 0).
+    ``mapping``: int32[11] a, b, c, d, e, f, top, left, bottom, right, slot. A pixel that is outside for the first time gets
+    ``slot`` at ``stage``; whatever is outside goes on from (0, 0).
     """
-    word = types.int32
-    signature = types.void(types.int64, types.int64, types.int64, *([word] * 11))
+    signature = types.void(types.int64, types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = 16
         words = vector(_i32, lanes)
         x, y, left_at = (load(builder, args[i], words) for i in range(3))
-        a, b, c, d, e, f, top, left, bottom, right, slot = (splat(builder, args[i], lanes) for i in range(3, 14))
+        a, b, c, d, e, f, top, left, bottom, right, slot = (
+            splat(builder, load(builder, builder.add(args[3], ir.Constant(_i64, 4 * i)), _i32), lanes) for i in range(11)
+        )
         sixteen, zero = ir.Constant(words, [16] * lanes), ir.Constant(words, [0] * lanes)
         u = builder.ashr(builder.add(builder.add(builder.mul(a, x), builder.mul(b, y)), c), sixteen)
         v = builder.ashr(builder.add(builder.add(builder.mul(d, x), builder.mul(e, y)), f), sixteen)
@@ -263,6 +249,54 @@ def step_back(
         store(builder, builder.select(still_in, left_at, slot), args[2])
         store(builder, builder.select(inside, u, zero), args[0])
         store(builder, builder.select(inside, v, zero), args[1])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def begin_walk(typing_context: Any, x: Any, y: Any, column: Any, line: Any, stage: Any) -> Any:
+    """16 output coordinates ``(x + i, y)``, none outside yet."""
+    signature = types.void(types.int32, types.int32, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = 16
+        words = vector(_i32, lanes)
+        store(builder, builder.add(splat(builder, args[0], lanes), ir.Constant(words, list(range(lanes)))), args[2])
+        store(builder, splat(builder, args[1], lanes), args[3])
+        store(builder, ir.Constant(words, [-1] * lanes), args[4])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def fill_block(typing_context: Any, stage: Any, colours: Any, r: Any, g: Any, b: Any) -> Any:
+    """Where ``stage`` (int32[16]) holds a slot, the pixel becomes that slot's packed colour, ``colours`` int32[slots]."""
+    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = 16
+        words, mask = vector(_i32, lanes), vector(ir.IntType(1), lanes)
+        slot = load(builder, args[0], words)
+        outside = builder.icmp_signed(">=", slot, ir.Constant(words, [0] * lanes))
+        anywhere = builder.icmp_unsigned("!=", builder.bitcast(outside, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0))
+        with builder.if_then(anywhere):
+            four = ir.Constant(vector(_i64, lanes), [4] * lanes)
+            offset = builder.mul(builder.sext(slot, vector(_i64, lanes)), four)
+            address = builder.add(offset, splat(builder, args[1], lanes))
+            pointers = builder.inttoptr(address, vector(_i32.as_pointer(), lanes))
+            gather = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(words, [pointers.type, _i32, mask, words]),
+                "llvm.masked.gather.v16i32.v16p0",
+            )
+            zero = ir.Constant(words, [0] * lanes)
+            colour = builder.call(gather, [pointers, ir.Constant(_i32, 4), outside, zero])
+            for channel, plane in enumerate(args[2:]):
+                level = builder.lshr(colour, ir.Constant(words, [8 * channel] * lanes))
+                level = builder.trunc(level, vector(_i8, lanes))
+                store(builder, builder.select(outside, level, load(builder, plane, vector(_i8, lanes))), plane)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -11,7 +11,7 @@ from variegate.executors.cpu.simd import BLOCK, address_of, join_rgb, scale_bloc
 from variegate.program.compiled import pixel_kernel
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def store_bytes(planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, target: Any) -> None:
     """As uint8, interleaved or planar."""
     if kind == BYTES_CHW or channels == 1:
@@ -33,7 +33,7 @@ def store_bytes(planes: Any, channels: Any, kind: Any, y: Any, height: Any, widt
                 target[at + 3 * x + c] = planes[c, x]
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def store_floats(
     planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, scale: Any, bias: Any, target: Any
 ) -> None:

@@ -18,7 +18,7 @@ _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
 _VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
     """``plane[x] = table[plane[x]]`` for first <= x < end (and, harmlessly, some padding after it)."""
     if HAS_BYTE_PERMUTE:
@@ -30,7 +30,7 @@ def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
             plane[x] = table[plane[x]]
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def apply_values(
     opcode: Any,
     args: Any,
@@ -90,7 +90,7 @@ def luma(r: Any, g: Any, b: Any) -> Any:
     return (np.int64(r) * 19595 + np.int64(g) * 38470 + np.int64(b) * 7471 + 32768) >> 16
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def _mix(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
     """Blend with luma: Pillow's ImageEnhance.Color. Runs over into the padding."""
     red, green, blue = address_of(r), address_of(g), address_of(b)
