@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.decoding import EncodedBatch
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
 from variegate.inputs import check_images, check_sizes, looks_like_sizes
@@ -73,7 +74,8 @@ class Augmenter:
         self.layout = layout
         self.num_threads = num_threads
         self.geometry = geometry
-        self._next_id = count()
+        self._next_id = 0
+        self._id_lock = Lock()
 
     def __call__(
         self,
@@ -113,9 +115,33 @@ class Augmenter:
             fused = lower(program, self.geometry)
             stacked, results = cpu.allocate(fused)
             cpu.run_into(fused, images, results, self.num_threads)
-        if stacked is not None:
-            return self._to_tensor(stacked)
-        return [self._to_tensor(result) for result in results]
+        return self._to_tensors(stacked, results)
+
+    def decode_and_run(
+        self,
+        files: Sequence[bytes],
+        ids: Sequence[int] | npt.ArrayLike | None = None,
+        epoch: int = 0,
+        copy: int = 0,
+        given: Given = None,
+    ) -> torch.Tensor | list[torch.Tensor]:
+        """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
+
+        Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the JPEG's header
+        and only what it needs is decoded: no rows below it, and a picture at half (quarter, eighth) scale where the crop is still
+        at least as large as the output. The former changes no bit; the latter differs from a full decode as any two
+        good reductions do, and depends on nothing but the file and the crop.
+
+        Raises DecodeError naming ``files[i]`` and the reason.
+        """
+        batch = EncodedBatch(files)
+        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        if self.device == "reference":
+            return self.run(program, [batch.whole(i) for i in range(len(files))])
+        fused = lower(program, self.geometry)
+        stacked, results = cpu.allocate(fused)
+        cpu.run_into(fused, None, results, self.num_threads, batch.loader(fused))
+        return self._to_tensors(stacked, results)
 
     def program(
         self,
@@ -156,7 +182,7 @@ class Augmenter:
     ) -> Program:
         number = len(shapes)
         if ids is None:
-            identities = np.array([next(self._next_id) for _ in range(number)], np.uint64)
+            identities = self._take_ids(number)
         else:
             identities = _check_ids(ids, number)
         values = {name: _check_given(name, value, number) for name, value in (given or {}).items()}
@@ -174,6 +200,17 @@ class Augmenter:
         sampling.output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self.transform.sample(sampling, np.arange(number), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))
+
+    def _take_ids(self, number: int) -> npt.NDArray[np.uint64]:
+        with self._id_lock:
+            first = self._next_id
+            self._next_id += number
+        return np.arange(first, first + number, dtype=np.uint64)
+
+    def _to_tensors(
+        self, stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]]
+    ) -> torch.Tensor | list[torch.Tensor]:
+        return [self._to_tensor(result) for result in results] if stacked is None else self._to_tensor(stacked)
 
     def _to_tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
         tensor = torch.from_numpy(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -19,16 +19,19 @@ from variegate.executors.cpu.layout import (
     Instructions,
     SideTables,
 )
-from variegate.executors.cpu.memory import RESULTS, scratch_for
+from variegate.executors.cpu.memory import RESULTS, scratch_for, scratch_needs
 from variegate.executors.cpu.passes import run_rows
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
+Load = Callable[[int], Image]
 
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 _CHUNK = 8
+# Decoded images held per thread: few enough to stay in its cache until they are used.
+_LOADED_AT_A_TIME = 2
 
 
 def default_threads() -> int:
@@ -73,20 +76,36 @@ def allocate(program: Program) -> tuple[Result | None, list[Result]]:
 
 
 def run_into(
-    program: Program, images: Sequence[Image], results: list[Result], num_threads: int | None = None
+    program: Program,
+    images: Sequence[Image] | None,
+    results: list[Result],
+    num_threads: int | None = None,
+    load: Load | None = None,
 ) -> None:
-    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``)."""
-    images = [np.ascontiguousarray(image) for image in images]
-    sources = np.array([images[s].ctypes.data for s in program.source], np.int64)
+    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``).
+
+    Images are either all given, or brought row by row: ``load(row)`` runs on the thread that needs the image, just before.
+    """
+    kept: list[Image] = []
+    sources = np.zeros(program.num_rows, np.int64)
+    if images is not None:
+        kept = [np.ascontiguousarray(image) for image in images]
+        addresses = np.array([_address(image) for image in kept], np.int64)
+        sources = addresses[program.source]
     if program.blend is None:
-        targets = np.array([result.ctypes.data for result in results], np.int64)
-        _run_rows(program, sources, targets, _store_kind(program.output), num_threads)
+        targets = np.array([_address(result) for result in results], np.int64)
+        _run_rows(program, sources, targets, _store_kind(program.output), num_threads, load)
         return
     canvases = [np.empty(result_shape(program, row), np.uint8) for row in range(program.num_rows)]
-    targets = np.array([canvas.ctypes.data for canvas in canvases], np.int64)
+    targets = np.array([_address(canvas) for canvas in canvases], np.int64)
     bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
-    _run_rows(program, sources, targets, bytes_kind, num_threads)
+    _run_rows(program, sources, targets, bytes_kind, num_threads, load)
     _blend(program, canvases, results)
+
+
+def _address(array: Result) -> int:
+    # Several times cheaper than array.ctypes.data, and this is asked for every image of a batch.
+    return int(array.__array_interface__["data"][0])
 
 
 def _store_kind(output: Output) -> int:
@@ -101,6 +120,7 @@ def _run_rows(
     targets: npt.NDArray[np.int64],
     kind: int,
     num_threads: int | None,
+    load: Load | None,
 ) -> None:
     instructions = Instructions(*(getattr(program, name) for name in Instructions._fields))
     side = _side_tables(program)
@@ -108,9 +128,19 @@ def _run_rows(
     if program.output.is_float:
         scale[0], bias[0] = program.output.scale_and_bias(1)
         scale[1], bias[1] = program.output.scale_and_bias(3)
+    # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
+    needs = scratch_needs(program)
 
     def work(rows: npt.NDArray[np.int64]) -> None:
-        run_rows(rows, instructions, side, sources, targets, kind, scale, bias, scratch_for(program))
+        scratch = scratch_for(needs)
+        if load is None:
+            run_rows(rows, instructions, side, sources, targets, kind, scale, bias, scratch)
+            return
+        for i in range(0, len(rows), _LOADED_AT_A_TIME):
+            part = rows[i : i + _LOADED_AT_A_TIME]
+            loaded = [load(int(row)) for row in part]
+            sources[part] = [_address(image) for image in loaded]
+            run_rows(part, instructions, side, sources, targets, kind, scale, bias, scratch)
 
     threads = default_threads() if num_threads is None else num_threads
     rows = np.arange(program.num_rows, dtype=np.int64)

@@ -77,7 +77,7 @@ def padded(width: int) -> int:
 
 
 def make_scratch(
-    max_side: int, canvas_bytes: int, plane_bytes: int, slots: int, max_kernel: int, resizes: int
+    max_side: int, canvas_bytes: int, filtered_lines: int, resized_bytes: int, slots: int, max_kernel: int, resizes: int
 ) -> Scratch:
     wp = padded(max_side)
     return Scratch(
@@ -89,7 +89,7 @@ def make_scratch(
         offset=np.zeros(wp, np.int32),
         real=np.zeros((2, wp), np.float64),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
-        plane_image=np.zeros(plane_bytes + BLOCK, np.uint8),
+        plane_image=np.zeros(max(filtered_lines * wp, resized_bytes) + BLOCK, np.uint8),
         sums=np.zeros(wp + 2 * max_kernel + BLOCK, np.float32),
         stat_luts=np.zeros((slots, 3, 256), np.uint8),
         fills=np.zeros((slots, 3), np.uint8),

@@ -61,36 +61,35 @@ RESULTS = ResultPool()
 _local = threading.local()
 
 
-def scratch_for(program: Program) -> Scratch:
-    """This thread's scratch, grown where the program needs more. Call it on the thread that runs the kernel."""
-    have: tuple[int, ...] = getattr(_local, "sizes", (0,) * 6)
-    needed = _scratch_needs(program, have[0])
-    if any(h < n for h, n in zip(have, needed)):
-        sizes = tuple(max(h, n) for h, n in zip(have, needed))
+def scratch_for(needs: tuple[int, ...]) -> Scratch:
+    """This thread's scratch, grown to ``scratch_needs``. Call it on the thread that runs the kernel."""
+    have: tuple[int, ...] = getattr(_local, "sizes", (0,) * len(needs))
+    if any(h < n for h, n in zip(have, needs, strict=True)):
+        sizes = tuple(max(h, n) for h, n in zip(have, needs, strict=True))
         _local.scratch = make_scratch(*sizes)
         _local.sizes = sizes
     scratch: Scratch = _local.scratch
     return scratch
 
 
-def _scratch_needs(program: Program, side_held: int) -> tuple[int, ...]:
-    """Arguments of make_scratch. Rows of planes are as long as the longest ever seen, so the side held counts."""
+def scratch_needs(program: Program) -> tuple[int, ...]:
+    """Arguments of make_scratch for a program."""
     in_size, out_size = program.in_shape[:, :2], program.out_size.reshape(-1, 2)
-    side = int(max(in_size.max(initial=1), out_size.max(initial=1), side_held))
+    side = int(max(in_size.max(initial=1), out_size.max(initial=1)))
     canvas = 0
     if int(program.num_passes.max(initial=1)) > 1:  # type: ignore[union-attr]
         canvas = 3 * int(out_size.prod(axis=1, dtype=np.int64).max(initial=0))
     kinds = KIND_OF[program.opcode]
-    planes = 0
-    # Sharpness and blurs hold the whole image in padded planes; a resize holds its rows at the new width.
+    filtered_lines, resized = 0, 0
+    # Sharpness and blurs hold the whole image in planes, as wide as the thread's rows; a resize holds rows at the new width.
     if (kinds == Kind.NEIGHBOURHOOD).any():
-        planes = 3 * side * padded(side)
+        filtered_lines = 3 * side
     resizes = int((kinds == Kind.RESAMPLE).any())
     if resizes:
         width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
-        planes = max(planes, 4 * side * padded(width))
+        resized = 4 * side * padded(width)
     kernel = 0
     blurs = program.opcode == Op.CONVOLVE
     if blurs.any():
         kernel = int(program.args[..., 1:3][blurs].max())
-    return side, canvas, planes, program.opcode.shape[1], kernel, resizes
+    return side, canvas, filtered_lines, resized, program.opcode.shape[1], kernel, resizes
