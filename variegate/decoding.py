@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,6 +26,17 @@ Image = npt.NDArray[np.uint8]
 # Reach of the resampling filters, in source pixels at scale 1.
 _SUPPORT = {Interpolation.BILINEAR: 1.0, Interpolation.BICUBIC: 2.0}
 _SCALES = (8, 4, 2)
+
+
+_local = threading.local()
+
+
+def _buffer(place: int, size: int) -> Image:
+    """uint8[>= size] of this thread, the same memory for the same place."""
+    held: dict[int, Image] = _local.__dict__.setdefault("buffers", {})
+    if place not in held or held[place].size < size:
+        held[place] = np.empty(size, np.uint8)
+    return held[place]
 
 
 class EncodedBatch:
@@ -61,21 +73,27 @@ class EncodedBatch:
         image = self.decoded.get(i)
         return read_image(bytes(self.files[i]), f"files[{i}]") if image is None else image
 
-    def loader(self, fused: Program) -> Callable[[int], Image]:
-        """Row -> the image that the row reads; rewrites the row's first resize to the part of it that was decoded."""
+    def loader(self, fused: Program) -> Callable[[int, int], Image]:
+        """(row, place) -> the image that the row reads; rewrites the row's first resize to the part that was decoded.
 
-        def load(row: int) -> Image:
+        The image may be overwritten by the thread's next load into the same place.
+        """
+
+        def load(row: int, place: int) -> Image:
             source = int(fused.source[row])
             header = self.headers[source]
             flag = int(fused.flags[row, 0])
             is_crop = fused.length[row] > 0 and fused.opcode[row, 0] == Op.RESIZED_CROP and flag in _SUPPORT
             if header is None or not is_crop:
                 return self.whole(source)
-            return self._decode_for(fused, row, source, header, _SUPPORT[Interpolation(flag)])
+            room = _buffer(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
+            return self._decode_for(fused, row, source, header, _SUPPORT[Interpolation(flag)], room)
 
         return load
 
-    def _decode_for(self, fused: Program, row: int, source: int, header: JpegHeader, support: float) -> Image:
+    def _decode_for(
+        self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image
+    ) -> Image:
         data, name, args = bytes(self.files[source]), f"files[{source}]", fused.args[row, 0]
         top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
         in_height, in_width = header.oriented_size
@@ -92,7 +110,7 @@ class EncodedBatch:
         end_y = min(in_height, math.ceil(top + height) + reach_y)
         end_x = min(in_width, math.ceil(left + width) + reach_x)
         image, part_top, part_left = decode_jpeg_box(
-            data, first_y, first_x, end_y - first_y, end_x - first_x, name, header=header
+            data, first_y, first_x, end_y - first_y, end_x - first_x, name, header=header, buffer=buffer
         )
         args[0] -= part_top
         args[1] -= part_left

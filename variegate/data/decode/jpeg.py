@@ -66,13 +66,15 @@ def decode_jpeg_box(
     path: str = "<bytes>",
     max_pixels: int | None = None,
     header: JpegHeader | None = None,
+    buffer: npt.NDArray[np.uint8] | None = None,
 ) -> tuple[Image_HWC, int, int]:
     """Decode no further down than a box reaches -> (part of the picture, its top, its left) in the whole picture.
 
     Pixel ``(y, x)`` of the whole picture, as ``decode_jpeg`` gives it, is ``part[y - part_top, x - part_left]``, the
     same to the bit; the part holds the box at least. A sequential JPEG is told a smaller height, so the Huffman code
     below the box is never read: time falls nearly in proportion to the rows left out. Damage below the box goes
-    unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole.
+    unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes, used if
+    large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
     """
     header = header or _header(data, path, max_pixels)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
@@ -81,12 +83,12 @@ def decode_jpeg_box(
     kept = (-(-rows // block) + 1) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
     if not header.is_sequential or header.components == 4 or kept >= header.height or not _is_complete(data):
-        whole = apply_orientation(_decode_stored(data, header, path), header.orientation)
+        whole = apply_orientation(_decode_stored(data, header, path, buffer), header.orientation)
         return whole, 0, 0
     patched = bytearray(data)
     patched[header.height_offset : header.height_offset + 2] = kept.to_bytes(2, "big")
     try:
-        part = simplejpeg.decode_jpeg(patched, "RGB", strict=False)
+        part = simplejpeg.decode_jpeg(patched, "RGB", strict=False, buffer=_fitting(buffer, kept, header.width))
     except ValueError as error:
         raise DecodeError(path, reason_for(error, data)) from error
     part = apply_orientation(part, header.orientation)
@@ -103,10 +105,17 @@ def _header(data: bytes, path: str, max_pixels: int | None) -> JpegHeader:
     return header
 
 
-def _decode_stored(data: bytes, header: JpegHeader, path: str, **options: Any) -> Image_HWC:
+def _fitting(buffer: npt.NDArray[np.uint8] | None, height: int, width: int) -> npt.NDArray[np.uint8] | None:
+    return buffer if buffer is not None and buffer.size >= 3 * height * width else None
+
+
+def _decode_stored(
+    data: bytes, header: JpegHeader, path: str, buffer: npt.NDArray[np.uint8] | None = None, **options: Any
+) -> Image_HWC:
     if header.components != 4:
         try:
-            img_HWC: Image_HWC = simplejpeg.decode_jpeg(data, "RGB", **options)
+            room = _fitting(buffer, header.height, header.width)
+            img_HWC: Image_HWC = simplejpeg.decode_jpeg(data, "RGB", buffer=room, **options)
             return img_HWC
         except ValueError:
             pass  # strict about warnings that Pillow passes over: Pillow decides below

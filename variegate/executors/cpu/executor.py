@@ -26,7 +26,7 @@ from variegate.program.program import Output, Program
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
-Load = Callable[[int], Image]
+Load = Callable[[int, int], Image]
 
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 _CHUNK = 8
@@ -84,7 +84,8 @@ def run_into(
 ) -> None:
     """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``).
 
-    Images are either all given, or brought row by row: ``load(row)`` runs on the thread that needs the image, just before.
+    Images are either all given, or brought row by row: ``load(row, place)`` runs on the thread that needs the image, just
+    before; what it returned must last until the thread's next load with the same place.
     """
     kept: list[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
@@ -138,7 +139,7 @@ def _run_rows(
             return
         for i in range(0, len(rows), _LOADED_AT_A_TIME):
             part = rows[i : i + _LOADED_AT_A_TIME]
-            loaded = [load(int(row)) for row in part]
+            loaded = [load(int(row), place) for place, row in enumerate(part)]
             sources[part] = [_address(image) for image in loaded]
             run_rows(part, instructions, side, sources, targets, kind, scale, bias, scratch)
 

@@ -70,6 +70,9 @@ class Scratch(NamedTuple):
     bounds: Array  # int64[2, Wp, 2]: first source index and number of weights, per output column and row
     weights: Array  # int32[2, weights]: of a resize, along x and along y
     taps: Array  # float64[taps]
+    picks: Array  # uint8[weights]: see simd_resize.resize_block
+    digits: Array  # int8[weights]
+    row_digits: Array  # int8[weights]: of one output row
 
 
 def padded(width: int) -> int:
@@ -105,4 +108,7 @@ def make_scratch(
         bounds=np.zeros((2, wp if resizes else 0, 2), np.int64),
         weights=np.zeros((2, 12 * wp if resizes else 0), np.int32),
         taps=np.zeros(6 * wp if resizes else 0, np.float64),
+        picks=np.zeros(48 * wp if resizes else 0, np.uint8),
+        digits=np.zeros(48 * wp if resizes else 0, np.int8),
+        row_digits=np.zeros(24 * wp if resizes else 0, np.int8),
     )

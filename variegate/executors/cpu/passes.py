@@ -20,7 +20,7 @@ from variegate.executors.cpu.rows import (
     pack_maps,
     whole_row,
 )
-from variegate.executors.cpu.simd import bytes_at, floats_at
+from variegate.executors.cpu.simd import BLOCK, address_of, bytes_at, copy_block, floats_at
 from variegate.executors.cpu.statistics import build_table, source_rectangle
 from variegate.executors.cpu.store import store_bytes, store_floats
 from variegate.executors.cpu.values import apply_values
@@ -187,12 +187,12 @@ def _planes_for_filter(
         if map_slot >= 0:
             fill_outside(planes, channels, colour, first, last, w)
         for c in range(channels):
-            line, plane = view[c, y], planes[c]
-            for x in range(w):
-                line[x] = plane[x]
+            line, plane = address_of(view[c, y]), address_of(planes[c])
+            for x in range(0, w, BLOCK):
+                copy_block(plane + x, line + x)
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def _filter_row(op: Any, args: Any, slot: Any, h: Any, w: Any, y: Any, channels: Any, side: Any, scratch: Any) -> None:
     stride = scratch.planes.shape[1]
     view = scratch.plane_image[: channels * h * stride].reshape((channels, h, stride))
@@ -258,7 +258,7 @@ def run_pass(
     values_from = begin
     first_slot = slots[0]
     lines = scratch.line
-    taps_x = 0
+    taps_x, has_picks = 0, False
     if source == _FILTER:
         values_from = filter_slot
         _planes_for_filter(
@@ -277,7 +277,7 @@ def run_pass(
     elif source == _CHAIN:
         pack_maps(args, window, slots, count, scratch.maps)
     elif source == _RESIZE:
-        taps_x = prepare_resize(
+        taps_x, has_picks = prepare_resize(
             image, height, width, channels, args[resample_slot], flags[resample_slot], h, w, scratch
         )
 
@@ -312,7 +312,7 @@ def run_pass(
         elif source == _FILTER:
             _filter_row(op, args, filter_slot, h, w, y, channels, side, scratch)
         else:
-            resized_row(image, width, channels, args[resample_slot], taps_x, y, h, w, scratch, planes)
+            resized_row(image, width, channels, args[resample_slot], taps_x, has_picks, y, h, w, scratch, planes)
         apply_values(
             op,
             args,

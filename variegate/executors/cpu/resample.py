@@ -14,6 +14,7 @@ from variegate.executors.cpu.simd import (
     split_rgbx_reversed,
     weigh_block,
 )
+from variegate.executors.cpu.simd_resize import HAS_BYTE_DOT, WINDOW, resize_block, split_weight, weigh_rows_block
 from variegate.program.compiled import pixel_kernel
 
 _PRECISION = 22
@@ -21,7 +22,7 @@ _LANES = 16
 _BILINEAR = 1
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def _filter(x: Any, kind: Any) -> float:
     x = abs(x)
     if kind == _BILINEAR:
@@ -74,6 +75,27 @@ def pad_to_vector(n: Any) -> Any:
 
 
 @pixel_kernel
+def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any, digits: Any) -> bool:
+    """What ``simd_resize.resize_block`` reads, per block of outputs; False where a block spans more than its window."""
+    stride = pad_to_vector(out_width)
+    groups = (taps + 3) // 4
+    for block in range(stride // _LANES):
+        base = bounds[block * _LANES, 0]
+        for lane in range(_LANES):
+            x = block * _LANES + lane
+            for j in range(4 * groups):
+                at = ((block * groups + j // 4) * 3) * 64 + 4 * lane + j % 4
+                is_used = x < out_width and j < bounds[x, 1]
+                w = np.int64(weights[j * stride + x]) if is_used else 0
+                first = 3 * (bounds[x, 0] + j - base) if is_used else 0
+                if first + 2 >= WINDOW:
+                    return False
+                picks[at], picks[at + 64], picks[at + 128] = first, first + 1, first + 2
+                digits[at], digits[at + 64], digits[at + 128] = split_weight(w)
+    return True
+
+
+@pixel_kernel(forceinline=True)
 def horizontal_row(
     image: Any,
     start: Any,
@@ -84,6 +106,9 @@ def horizontal_row(
     taps: Any,
     shift: Any,
     out_width: Any,
+    picks: Any,
+    digits: Any,
+    has_picks: Any,
     offset: Any,
     out: Any,
     at: Any,
@@ -94,6 +119,17 @@ def horizontal_row(
     for whole vectors.
     """
     stride = pad_to_vector(out_width)
+    if channels == 3 and has_picks:
+        # The last rows of an image have fewer readable bytes after them than a window.
+        last_block = 3 * (bounds[stride - _LANES, 0] - shift)
+        if start + last_block + WINDOW <= readable:
+            groups = (taps + 3) // 4
+            source, t = address_of(image) + start, address_of(out) + at
+            p, d = address_of(picks), address_of(digits)
+            for x in range(0, out_width, _LANES):
+                table = (x // _LANES) * groups * 192
+                resize_block(source + 3 * (bounds[x, 0] - shift), p + table, d + table, groups, t + 4 * x)
+            return
     if channels == 3 and readable >= 4:
         for x in range(out_width):
             offset[x] = 3 * (bounds[x, 0] - shift)
@@ -111,13 +147,28 @@ def horizontal_row(
             out[at + (4 * x + c if channels == 3 else x)] = min(max(total >> _PRECISION, 0), 255)
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def vertical_row(
-    image: Any, first: Any, stride: Any, n: Any, count: Any, weights: Any, at: Any, step: Any, total: Any, row: Any
+    image: Any, first: Any, stride: Any, n: Any, count: Any, weights: Any, at: Any, step: Any, scratch: Any, row: Any
 ) -> None:
     """``count`` stretches of ``n`` bytes, ``stride`` apart from byte ``first`` on, weighed into one, ``row``.
 
-    Weight j is ``weights[at + j * step]``."""
+    Weight j is ``weights[at + j * step]``. ``row`` has room for whole vectors.
+    """
+    if HAS_BYTE_DOT and n >= BLOCK:
+        groups = (count + 3) // 4
+        digits = scratch.row_digits
+        for j in range(4 * groups):
+            w = np.int64(weights[at + j * step]) if j < count else 0
+            i = 12 * (j // 4) + j % 4
+            digits[i], digits[i + 4], digits[i + 8] = split_weight(w)
+        source, d, r = address_of(image) + first, address_of(digits), address_of(row)
+        for block in range((n + BLOCK - 1) // BLOCK):
+            # The last block overlaps the one before it, so that no read leaves the stretch.
+            x = min(block * BLOCK, n - BLOCK)
+            weigh_rows_block(source + x, stride, d, groups, count, r + x)
+        return
+    total = scratch.row_words
     for x in range(n):
         total[x] = 1 << (_PRECISION - 1)
     for j in range(count):
@@ -131,10 +182,14 @@ def vertical_row(
 
 @pixel_kernel
 def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, flag: Any, h: Any, w: Any, scratch: Any) -> Any:
-    """Weights of both passes, and the horizontal pass of all rows where it comes first -> the greatest number of weights along x."""
+    """Weights of both passes, and the horizontal pass of all rows where it comes first -> (greatest number of weights along x, has picks)."""
     bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
     taps_x = coefficients(width, a[1], a[3], w, flag, bounds_x, scratch.weights[0], scratch.taps)
     coefficients(height, a[0], a[2], h, flag, bounds_y, scratch.weights[1], scratch.taps)
+    # The picks hold positions relative to a block's first column, so that they serve either order of passes.
+    has_picks = False
+    if HAS_BYTE_DOT and channels == 3:
+        has_picks = pick_tables(bounds_x, scratch.weights[0], taps_x, w, scratch.picks, scratch.digits)
     if a[7] == 0.0:
         row_size = 4 * pad_to_vector(w) if channels == 3 else w
         first, end = bounds_y[0, 0], bounds_y[h - 1, 0] + bounds_y[h - 1, 1]
@@ -149,25 +204,28 @@ def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, f
                 taps_x,
                 0,
                 w,
+                scratch.picks,
+                scratch.digits,
+                has_picks,
                 scratch.offset,
                 scratch.plane_image,
                 (v - first) * row_size,
             )
-    return taps_x
+    return taps_x, has_picks
 
 
-@pixel_kernel
+@pixel_kernel(forceinline=True)
 def resized_row(
-    image: Any, width: Any, channels: Any, a: Any, taps_x: Any, y: Any, h: Any, w: Any, scratch: Any, planes: Any
+    image: Any, width: Any, channels: Any, a: Any, taps_x: Any, has_picks: Any, y: Any, h: Any, w: Any, scratch: Any, planes: Any
 ) -> None:
     """Output row ``y`` in planes, after ``prepare_resize``."""
     bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
     low, count = bounds_y[y, 0], bounds_y[y, 1]
-    words, row, step = scratch.row_words, scratch.row_bytes, pad_to_vector(h)
+    row, step = scratch.row_bytes, pad_to_vector(h)
     if a[7] == 0.0:
         n = 4 * pad_to_vector(w) if channels == 3 else w
         first = (low - bounds_y[0, 0]) * n
-        vertical_row(scratch.plane_image, first, n, n, count, scratch.weights[1], y, step, words, row)
+        vertical_row(scratch.plane_image, first, n, n, count, scratch.weights[1], y, step, scratch, row)
     else:
         left, right = bounds_x[0, 0], bounds_x[w - 1, 0] + bounds_x[w - 1, 1]
         n = channels * (right - left)
@@ -181,7 +239,7 @@ def resized_row(
             scratch.weights[1],
             y,
             step,
-            words,
+            scratch,
             scratch.row_pixels,
         )
         horizontal_row(
@@ -194,6 +252,9 @@ def resized_row(
             taps_x,
             left,
             w,
+            scratch.picks,
+            scratch.digits,
+            has_picks,
             scratch.offset,
             row,
             0,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, FLOATS_CHW
-from variegate.executors.cpu.simd import BLOCK, address_of, join_rgb, scale_block
+from variegate.executors.cpu.simd import BLOCK, address_of, copy_block, join_rgb, scale_block
 from variegate.program.compiled import pixel_kernel
 
 
@@ -15,11 +15,17 @@ from variegate.program.compiled import pixel_kernel
 def store_bytes(planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, target: Any) -> None:
     """As uint8, interleaved or planar."""
     if kind == BYTES_CHW or channels == 1:
+        source, stride = address_of(planes), planes.shape[1]
         for c in range(channels):
             at = (c * height + y) * width
-            plane = planes[c]
-            for x in range(width):
-                target[at + x] = plane[x]
+            if width >= BLOCK:
+                t = address_of(target) + at
+                for block in range((width + BLOCK - 1) // BLOCK):
+                    x = min(block * BLOCK, width - BLOCK)
+                    copy_block(source + c * stride + x, t + x)
+            else:
+                for x in range(width):
+                    target[at + x] = planes[c, x]
     elif width >= BLOCK:
         source, stride = address_of(planes), planes.shape[1]
         t = address_of(target) + 3 * y * width
