@@ -14,7 +14,7 @@ import torch
 from variegate.decoding import EncodedBatch
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
-from variegate.inputs import check_images, check_sizes, looks_like_sizes
+from variegate.inputs import check_images, check_sizes, looks_like_sizes, shapes_of
 from variegate.program import rng
 from variegate.program.describe import explain_row
 from variegate.program.lowering import GEOMETRY_MODES, lower
@@ -102,7 +102,7 @@ class Augmenter:
             TypeError, ValueError: naming the image and what is accepted.
         """
         arrays = check_images(images)
-        program = self._sample(np.array([image.shape for image in arrays], np.int32), ids, epoch, copy, given)
+        program = self._sample(shapes_of(arrays), ids, epoch, copy, given)
         return self.run(program, arrays)
 
     def run(self, program: Program, images: Sequence[npt.NDArray[np.uint8]]) -> torch.Tensor | list[torch.Tensor]:
@@ -114,7 +114,7 @@ class Augmenter:
         else:
             fused = lower(program, self.geometry)
             stacked, results = cpu.allocate(fused)
-            cpu.run_into(fused, images, results, self.num_threads)
+            cpu.run_into(fused, images, results, stacked, self.num_threads)
         return self._to_tensors(stacked, results)
 
     def decode_and_run(
@@ -140,7 +140,7 @@ class Augmenter:
             return self.run(program, [batch.whole(i) for i in range(len(files))])
         fused = lower(program, self.geometry)
         stacked, results = cpu.allocate(fused)
-        cpu.run_into(fused, None, results, self.num_threads, batch.loader(fused))
+        cpu.run_into(fused, None, results, stacked, self.num_threads, batch.loader(fused))
         return self._to_tensors(stacked, results)
 
     def program(
@@ -158,7 +158,7 @@ class Augmenter:
         if looks_like_sizes(images_or_sizes):
             shapes = check_sizes(images_or_sizes)
         else:
-            shapes = np.array([image.shape for image in check_images(images_or_sizes)], np.int32)
+            shapes = shapes_of(check_images(images_or_sizes))
         return self._sample(shapes, ids, epoch, copy, given)
 
     def explain(

@@ -12,8 +12,8 @@ Image = npt.NDArray[np.uint8]
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 
 
-def check_images(images: Any) -> list[Image]:
-    """A batch as a list of contiguous uint8 [H, W, C] arrays; nothing is copied that is contiguous already."""
+def check_images(images: Any) -> list[Image] | Image:
+    """A batch as contiguous uint8 [H, W, C] arrays, in a list or as one [N, H, W, C]; what is contiguous is not copied."""
     whole = _as_array(images)
     if whole is not None:
         if whole.dtype != np.uint8:
@@ -23,7 +23,7 @@ def check_images(images: Any) -> list[Image]:
                 f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
                 f"of images {_ACCEPTED}"
             )
-        return list(np.ascontiguousarray(whole))
+        return np.ascontiguousarray(whole)
     if not isinstance(images, (list, tuple)):
         raise TypeError(f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]")
     return [_check_image(image, i) for i, image in enumerate(images)]
@@ -51,6 +51,13 @@ def _as_array(value: Any) -> npt.NDArray[Any] | None:
             raise ValueError(f"images: got a tensor on {value.device}; accepted on this device: CPU tensors")
         return np.asarray(value.numpy())
     return None
+
+
+def shapes_of(images: list[Image] | Image) -> npt.NDArray[np.int32]:
+    """int32[N, 3]: height, width, channels of checked images."""
+    if isinstance(images, np.ndarray):
+        return np.tile(np.array(images.shape[1:], np.int32), (len(images), 1))
+    return np.array([image.shape for image in images], np.int32).reshape(-1, 3)
 
 
 def looks_like_sizes(value: Any) -> bool:

@@ -70,10 +70,20 @@ def _fill_words(ids: Any, k0: Any, k1: Any, out: Any) -> None:
             out[n, slot, 3] = w3
 
 
+@kernel
+def _fill_key(counter: Any, key: Any, out: Any) -> None:
+    w0, w1, _, _ = philox_block(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
+    out[0] = w0
+    out[1] = w1
+
+
 def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
     """uint32[2]: the key under which everything of this (seed, epoch, copy) is drawn."""
-    seed_words = [seed & _MASK32, (seed >> 32) & _MASK32]
-    return philox4x32([domain, epoch & _MASK32, (epoch >> 32) & _MASK32, copy & _MASK32], seed_words)[:2]
+    counter = np.array([domain, epoch & _MASK32, (epoch >> 32) & _MASK32, copy & _MASK32], np.uint32)
+    key = np.array([seed & _MASK32, (seed >> 32) & _MASK32], np.uint32)
+    out = np.empty(2, np.uint32)
+    _fill_key(counter, key, out)
+    return out
 
 
 def sample_words(

@@ -53,7 +53,7 @@ def run(
     """Execute a program (lowered here if it is not yet) -> one array per output: uint8 or float32, CHW or HWC."""
     fused = program if program.stage == "fused" else lower(program, geometry)
     stacked, results = allocate(fused)
-    run_into(fused, images, results, num_threads)
+    run_into(fused, images, results, stacked, num_threads)
     return results
 
 
@@ -79,29 +79,37 @@ def run_into(
     program: Program,
     images: Sequence[Image] | None,
     results: list[Result],
+    stacked: Result | None = None,
     num_threads: int | None = None,
     load: Load | None = None,
 ) -> None:
-    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``).
+    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``; see ``allocate``).
 
     Images are either all given, or brought row by row: ``load(row, place)`` runs on the thread that needs the image, just
     before; what it returned must last until the thread's next load with the same place.
     """
-    kept: list[Image] = []
+    kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
-        kept = [np.ascontiguousarray(image) for image in images]
-        addresses = np.array([_address(image) for image in kept], np.int64)
-        sources = addresses[program.source]
+        whole = isinstance(images, np.ndarray)
+        kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
+        sources = _addresses(kept, kept if whole else None)[program.source]
     if program.blend is None:
-        targets = np.array([_address(result) for result in results], np.int64)
+        targets = _addresses(results, stacked)
         _run_rows(program, sources, targets, _store_kind(program.output), num_threads, load)
         return
     canvases = [np.empty(result_shape(program, row), np.uint8) for row in range(program.num_rows)]
-    targets = np.array([_address(canvas) for canvas in canvases], np.int64)
+    targets = _addresses(canvases, None)
     bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
     _run_rows(program, sources, targets, bytes_kind, num_threads, load)
     _blend(program, canvases, results)
+
+
+def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
+    """Where each array begins; they lie one after another in ``stacked``, if that is given."""
+    if stacked is not None and len(arrays):
+        return _address(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
+    return np.array([_address(array) for array in arrays], np.int64)
 
 
 def _address(array: Result) -> int:

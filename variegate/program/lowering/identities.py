@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
+import numpy as np
+
+from variegate.program.compiled import kernel
 from variegate.program.ops import Op
 from variegate.program.program import Program
 
@@ -31,38 +33,57 @@ _COLOUR_TABLE = np.zeros(128, dtype=bool)
 _COLOUR_TABLE[list(_COLOUR_ONLY)] = True
 
 _GRIDS = ("opcode", "args", "flags", "fill", "out_size", "label")
+_ROTATE, _SOLARIZE, _CROP, _PAD, _RESIZED_CROP = (
+    int(op) for op in (Op.ROTATE, Op.SOLARIZE, Op.CROP, Op.PAD, Op.RESIZED_CROP)
+)
 
 
 def drop_identities(program: Program) -> Program:
     """Remove neutral instructions and close the gaps, keeping order."""
-    opcode, args = program.opcode, program.args
-    used = np.arange(opcode.shape[1]) < program.length[:, None]
-    neutral = args[:, :, 0] == _NEUTRAL_TABLE[opcode]
-    gray = program.in_shape[:, 2] == 1
-    if gray.any():
-        neutral |= _COLOUR_TABLE[opcode] & gray[:, None]
-    keep = used & (opcode != Op.NOP) & ~neutral & ~_neutral_maps(program)
-    length = keep.sum(axis=1).astype(np.int32)
-    order = np.argsort(~keep, axis=1, kind="stable")[:, : max(1, int(length.max(initial=0)))]
-    rows = np.arange(len(order))[:, None]
-    grids = {name: getattr(program, name)[rows, order] for name in _GRIDS}
-    grids["opcode"][np.arange(order.shape[1]) >= length[:, None]] = Op.NOP
+    grids = {name: getattr(program, name).copy() for name in _GRIDS}
+    length = program.length.copy()
+    _compact(*grids.values(), length, program.in_shape)
+    longest = max(1, int(length.max(initial=0)))
+    if longest < program.opcode.shape[1]:
+        grids = {name: np.ascontiguousarray(grid[:, :longest]) for name, grid in grids.items()}
     return program.replace(length=length, stage="compact", **grids)
 
 
-def _neutral_maps(program: Program) -> npt.NDArray[np.bool_]:
-    """Whole-image crops, empty pads, turns by a multiple of 360 degrees, solarize above every level, same-size resizes."""
-    opcode, args = program.opcode, program.args
-    neutral = (opcode == Op.ROTATE) & (args[:, :, 0] % 360.0 == 0.0) & np.isnan(args[:, :, 1])
-    neutral |= (opcode == Op.SOLARIZE) & (args[:, :, 0] > 255.0)
-    sized = np.isin(opcode, (Op.CROP, Op.PAD, Op.RESIZED_CROP))
-    if sized.any():
-        first = program.in_shape[:, None, :2]
-        in_size = np.concatenate([first, program.out_size[:, :-1]], axis=1)
-        same = (in_size == program.out_size).all(axis=2)
-        at_origin = (args[:, :, 0] == 0.0) & (args[:, :, 1] == 0.0)
-        whole = (args[:, :, 2:4] == in_size).all(axis=2) & (args[:, :, 6] == 0.0)
-        neutral |= (opcode == Op.CROP) & same & at_origin
-        neutral |= (opcode == Op.PAD) & same
-        neutral |= (opcode == Op.RESIZED_CROP) & same & at_origin & whole
-    return neutral
+@kernel
+def _compact(
+    opcode: Any, args: Any, flags: Any, fill: Any, out_size: Any, label: Any, length: Any, in_shape: Any
+) -> None:
+    for r in range(opcode.shape[0]):
+        n = 0
+        h, w = in_shape[r, 0], in_shape[r, 1]
+        for k in range(length[r]):
+            op = opcode[r, k]
+            is_gray = in_shape[r, 2] == 1
+            if op == 0 or (is_gray and _COLOUR_TABLE[op]) or _is_neutral(op, args[r, k], out_size[r, k], h, w):
+                continue
+            h, w = out_size[r, k, 0], out_size[r, k, 1]
+            if n < k:
+                opcode[r, n], flags[r, n], label[r, n] = op, flags[r, k], label[r, k]
+                args[r, n], fill[r, n], out_size[r, n] = args[r, k], fill[r, k], out_size[r, k]
+            n += 1
+        opcode[r, n:] = 0
+        length[r] = n
+
+
+@kernel
+def _is_neutral(op: Any, a: Any, out_size: Any, h: Any, w: Any) -> bool:
+    if a[0] == _NEUTRAL_TABLE[op]:
+        return True
+    if op == _ROTATE:
+        return bool(a[0] % 360.0 == 0.0 and np.isnan(a[1]))
+    if op == _SOLARIZE:
+        return bool(a[0] > 255.0)
+    same = out_size[0] == h and out_size[1] == w
+    if op == _PAD:
+        return bool(same)
+    at_origin = a[0] == 0.0 and a[1] == 0.0
+    if op == _CROP:
+        return bool(same and at_origin)
+    if op == _RESIZED_CROP:
+        return bool(same and at_origin and a[2] == h and a[3] == w and a[6] == 0.0)
+    return False
