@@ -40,6 +40,8 @@ import json, sys
 import torch
 before = {name.partition(".")[0] for name in sys.modules}
 import variegate
+assert {"Augmenter", "load_policy", "transforms"} <= set(dir(variegate))
+variegate.Augmenter, variegate.load_policy, variegate.transforms
 after = {name.partition(".")[0] for name in sys.modules}
 print(json.dumps(sorted(after - before)))
 """
@@ -79,6 +81,19 @@ def test_import_loads_no_optional_package() -> None:
     loaded = set(json.loads(run.stdout.splitlines()[-1]))
     assert "variegate" in loaded
     assert loaded & FORBIDDEN == set()
+
+
+def test_a_bare_import_waits_for_nothing_heavy() -> None:
+    probe = "import sys, variegate, variegate.cli; print([m for m in ('torch', 'numba', 'numpy') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_name_that_is_not_there_is_named() -> None:
+    import variegate
+
+    with pytest.raises(AttributeError, match="module 'variegate' has no attribute 'Augmentor'"):
+        variegate.Augmentor  # type: ignore[attr-defined]  # noqa: B018
 
 
 def _imported_layers(path: Path) -> set[str]:

@@ -1,11 +1,37 @@
 """Variegate: image augmentation as fused programs, for training that never waits."""
 
-from variegate.augmenter import Augmenter
-from variegate.policies import load_policy
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from variegate import policies, transforms
+    from variegate.augmenter import Augmenter
+    from variegate.policies import load_policy
 
 __version__ = "0.1.0"
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Augmenter", "load_policy"]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Augmenter", "load_policy", "policies", "transforms"]
+
+# Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
+_HOMES = {"Augmenter": "variegate.augmenter", "load_policy": "variegate.policies"}
+_FOLDERS = ("policies", "transforms")
+
+
+if not TYPE_CHECKING:  # a type checker would take it for a promise that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name in _FOLDERS:
+            return import_module(f"variegate.{name}")
+        if name in _HOMES:
+            value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+            return value
+        raise AttributeError(f"module 'variegate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
