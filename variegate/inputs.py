@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.program.program import MAX_SIDE
+
 Image = npt.NDArray[np.uint8]
 
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 
 
 def check_images(images: Any) -> list[Image] | Image:
-    """A batch as contiguous uint8 [H, W, C] arrays, in a list or as one [N, H, W, C]; what is contiguous is not copied."""
+    """A batch as contiguous uint8 [H, W, C] arrays, in a list or as one [N, H, W, C]; contiguous ones are not copied."""
     whole = _as_array(images)
     if whole is not None:
         if whole.dtype != np.uint8:
@@ -23,6 +25,7 @@ def check_images(images: Any) -> list[Image] | Image:
                 f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
                 f"of images {_ACCEPTED}"
             )
+        _check_sides("images", whole.shape, whole.shape[1:3])
         return np.ascontiguousarray(whole)
     if not isinstance(images, (list, tuple)):
         raise TypeError(f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]")
@@ -39,7 +42,13 @@ def _check_image(image: Any, i: int) -> Image:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
         raise ValueError(f"images[{i}]: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty")
+    _check_sides(f"images[{i}]", array.shape, array.shape[:2])
     return np.ascontiguousarray(array)
+
+
+def _check_sides(where: str, shape: tuple[int, ...], sides: tuple[int, ...]) -> None:
+    if max(sides) > MAX_SIDE:
+        raise ValueError(f"{where}: got shape {shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
 
 
 def _as_array(value: Any) -> npt.NDArray[Any] | None:
@@ -75,8 +84,8 @@ def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
     for i, size in enumerate(sizes):
         shape = (*(int(n) for n in size), 3)[:3]
         if len(size) not in (2, 3) or min(shape) < 1 or shape[2] not in (1, 3):
-            raise ValueError(
-                f"sizes[{i}]: got {tuple(size)}; accepted: (height, width) or (height, width, channels), channels 1 or 3"
-            )
+            accepted = "(height, width) or (height, width, channels), channels 1 or 3"
+            raise ValueError(f"sizes[{i}]: got {tuple(size)}; accepted: {accepted}")
+        _check_sides(f"sizes[{i}]", shape, shape[:2])
         shapes.append(shape)
     return np.array(shapes, np.int32).reshape(-1, 3)

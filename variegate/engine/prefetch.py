@@ -14,6 +14,7 @@ import numpy.typing as npt
 from variegate.data.decode import read_image
 from variegate.data.sources.folder import FolderSource
 from variegate.errors import DecodeError
+from variegate.program.program import MAX_SIDE
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -77,7 +78,12 @@ def decoded_batches(
 
 
 def _read(source: FolderSource, index: int) -> Image_HWC:
-    return read_image(source.file(index))
+    file = source.file(index)
+    img_HWC = read_image(file)
+    if max(img_HWC.shape[:2]) > MAX_SIDE:
+        height, width = img_HWC.shape[:2]
+        raise DecodeError(str(file), f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side")
+    return img_HWC
 
 
 def _window(threads: int, batch_size: int, batch_bytes: int, largest: int) -> int:

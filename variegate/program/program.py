@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from variegate.program.custom import PointFunction
 
 
+# Sides of images that go in. Coordinates are 16.16 fixed-point numbers, so that larger ones would wrap around.
+MAX_SIDE = 32_767
+
+
 @dataclass(frozen=True)
 class Output:
     """What leaves the last pass. ``mean`` None: uint8 as it is. Else ``(x / 255 - mean) / std`` in ``dtype``."""
