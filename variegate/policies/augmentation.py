@@ -32,6 +32,8 @@ MAPPINGS: dict[str, Callable[[Any], Any]] = {
 }
 # Operations whose argument has to be a whole number.
 _WHOLE = {"Posterize"}
+# What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
+_DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
 DEFAULT_BINS = 31
 
 
@@ -103,7 +105,7 @@ class Augmentation(Transform):
             if getattr(cls, "_integral", False):
                 ends = [int(end) for end in ends]
             try:
-                driven = cls(**{number: (min(ends), max(ends))})
+                driven = cls(**{number: (min(ends), max(ends))}, **_DECIDED.get(str(self.op), {}))
             except ArgumentError as error:
                 raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
         if isinstance(self.op, str) and self.op not in EMISSIONS:
