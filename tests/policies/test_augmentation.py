@@ -74,6 +74,20 @@ def test_any_one_number_transform_by_name_or_instance(draw) -> None:
     assert set(np.round(program.args[~noisy, 0, 0], 9)) == {0.1}
 
 
+def test_blur_needs_no_kernel_size(draw) -> None:
+    blur = Augmentation("blur", "GaussianBlur", (0.5, 2.0))
+    args = draw(TrivialAugmentWide(4, operations=[blur]), 200).args[:, 0]
+    assert {tuple(row) for row in args[:, [0, 2]].tolist()} == {(5.0, 0.5), (7.0, 1.0), (11.0, 1.5), (13.0, 2.0)}
+    assert (args[:, 0] == args[:, 1]).all()
+    assert (args[:, 2] == args[:, 3]).all()
+
+
+def test_cutout_keeps_its_name(draw) -> None:
+    program = draw(RandAugment(1, 15, operations=[Augmentation("hole", "Cutout", (2, 20))]), 5)
+    assert program.names == ("Cutout",)
+    assert (program.label[:, 0] == 0).all()
+
+
 def test_mixed_with_vectorised_operations_in_order(draw) -> None:
     """A row's first operation stays first, whichever of the two ways it is emitted."""
     policy = RandAugment(2, 15, operations=["Rotate", PolicyWarm])
@@ -104,6 +118,7 @@ def test_functions_cannot_be_written() -> None:
         ({"op": "Rotate", "mag_to_param": "log"}, "mag_to_param='log'; accepted: a function, or one of identity"),
         ({"op": "Posterize", "magnitude": (4, 12)}, "magnitude=(4, 12); accepted: Posterize: "),
         ({"op": "Brightness", "magnitude": (0, 2), "signed": True}, "magnitude=(0, 2); accepted: Brightness: "),
+        ({"op": "GaussianBlur", "magnitude": (0, 1)}, "magnitude=(0, 1); accepted: GaussianBlur: "),
         ({"op": "GaussianNoise"}, "magnitude=None; accepted: a pair (low, high): GaussianNoise needs it"),
     ],
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
-from variegate.program.describe import captions, operations_of
+from variegate.program.describe import captions, explain_row, operations_of
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
+from variegate.transforms import CustomOp, Magnitude, Transform
 
 
 def sampling(count: int = 2) -> Sampling:
@@ -73,3 +76,60 @@ def test_blends_list_their_chains() -> None:
     ]
     assert captions(operations_of(program, 0)) == ["Blend of", "0.25 x unchanged", "0.75 x Invert"]
     assert operations_of(program, 1) == []
+
+
+def test_normalised_erasing_shows_its_values() -> None:
+    batch = sampling(1)
+    first = batch.add_rectangles(np.array([[1, 2, 5, 6]], np.int32))
+    batch.emit(np.array([0]), Op.ERASE, first, 1, 0.0, 0, 0.5, 0.25, 0.0, 1.0)
+    described = operations_of(batch.finish(Output(mean=(0.5,), std=(0.5,))), 0)
+    rectangles = {"rectangles": [[1, 2, 5, 6]]}
+    assert described == [{"op": "Erase", "v0": 0.5, "v1": 0.25, "v2": 0, "normalized": 1} | rectangles]
+
+
+@pytest.fixture
+def custom(monkeypatch: pytest.MonkeyPatch) -> list[Transform]:
+    """One operation of each form at magnitude 0.3, and one without a magnitude."""
+    monkeypatch.setattr(Transform, "registry", dict(Transform.registry))
+
+    class Table(CustomOp):
+        magnitude = Magnitude(0, 1)
+
+        def lut(self, m: float) -> np.ndarray:
+            return np.full(256, 255 * m).astype(np.uint8)
+
+    class Map(CustomOp):
+        magnitude = Magnitude(0, 1)
+
+        def affine(self, m: float, height: int, width: int) -> tuple[float, ...]:
+            return (1, m, 0, 0, 1, 0)
+
+    class Matrix(CustomOp):
+        magnitude = Magnitude(0, 1)
+
+        def color_matrix(self, m: float) -> np.ndarray:
+            return np.eye(3, 4) * m
+
+    class Function(CustomOp):
+        magnitude = Magnitude(0, 1)
+        point = staticmethod(lambda r, g, b, m: (r * m, g, b))
+
+    class Plain(CustomOp):
+        def lut(self, m: float) -> np.ndarray:
+            return np.zeros(256, np.uint8)
+
+    return [Table(0.3), Map(0.3), Matrix(0.3), Function(0.3), Plain()]
+
+
+def test_custom_operations_show_their_name_and_magnitude(custom: list[Transform]) -> None:
+    batch = sampling(1)
+    for transform in custom:
+        transform.sample(batch, np.array([0]), 0)
+    program = batch.finish(Output())
+    described = operations_of(program, 0)
+    names = ["Table", "Map", "Matrix", "Function"]
+    assert described == [*({"op": name, "magnitude": 0.3} for name in names), {"op": "Plain"}]
+    assert captions(described) == [*(f"{name} magnitude=0.30" for name in names), "Plain"]
+    explained = explain_row(program, lower(program))
+    assert "  Map magnitude=0.30\n" in explained
+    assert "LUT -> map_fixed -> Matrix -> Function -> LUT -> uint8 CHW" in explained

@@ -34,7 +34,11 @@ class Emission:
 
 
 def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
-    """A square of ``sides`` pixels about a centre that is uniform over the pixels, clipped at the borders (PBA, TF)."""
+    """A square about a centre that is uniform over the pixels, clipped at the borders, as PBA and TF do it.
+
+    Its side is ``sides`` rounded down to an even number, since they add half of it to both sides of the centre; under
+    2 there is none. The transform ``T.Cutout`` allows odd sides and takes exactly what it is told.
+    """
     half = sides.astype(np.int32) // 2
     rows, half = rows[half > 0], half[half > 0]
     if len(rows) == 0:
@@ -44,7 +48,7 @@ def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colo
     start = np.maximum(centre - half[:, None], 0)
     end = np.minimum(centre + half[:, None], size)
     first = sampling.add_rectangles(np.concatenate([start, end - start], axis=1))
-    sampling.emit(rows, Op.ERASE, first + np.arange(len(rows)), 1, fill=fill)
+    sampling.emit(rows, Op.ERASE, first + np.arange(len(rows)), 1, fill=fill, name="Cutout")
 
 
 def emit_blur(sampling: Sampling, rows: Rows, sigmas: npt.ArrayLike) -> None:

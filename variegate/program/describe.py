@@ -12,8 +12,15 @@ from variegate.program.program import Program
 
 # Where an instruction draws its per-pixel noise, and indices into side tables, say nothing outside of the program.
 _INTERNAL = frozenset({"slot", "table", "function", "first", "count"})
-_OFF_AT_ZERO = frozenset({"expand", "random", "normalized"})
+_OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude"})
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
+# Operations that users declare are instructions with a label, and keep their magnitude behind the instruction's own
+# arguments, which say nothing to people: the index of a table, or six coefficients.
+_CUSTOM = {
+    Op.LUT: ("table", "magnitude"),
+    Op.COLOR_MATRIX: ("table", "magnitude"),
+    Op.AFFINE: ("",) * 6 + ("magnitude",),
+}
 _USES_FILL = frozenset(
     (
         *(Op.CROP, Op.PAD, Op.ROTATE, Op.AFFINE, Op.PERSPECTIVE),
@@ -63,10 +70,12 @@ def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
     spec = SPECS[op]
     label = int(program.label[row, k])
     described: dict[str, Any] = {"op": program.names[label] if label >= 0 else spec.name}
-    for name, value in zip(spec.args, program.args[row, k], strict=False):
-        if name in _INTERNAL or math.isnan(value) or (name in _OFF_AT_ZERO and value == 0):
+    names = _CUSTOM.get(op, spec.args) if label >= 0 else spec.args
+    is_normalized = op is Op.ERASE and program.args[row, k, spec.args.index("normalized")] != 0
+    for name, value in zip(names, program.args[row, k], strict=False):
+        if not name or name in _INTERNAL or math.isnan(value) or (name in _OFF_AT_ZERO and value == 0):
             continue
-        if name not in _NORMALIZED_VALUES or "normalized" in described:
+        if name not in _NORMALIZED_VALUES or is_normalized:
             described[name] = _plain(float(value))
     flag = int(program.flags[row, k])
     if op is Op.PAD:
@@ -100,7 +109,7 @@ def _caption(operation: dict[str, Any]) -> str:
         shown = [f"{w}x{h} at {x},{y}" for y, x, h, w in args["rectangles"]]
         return f"{name} " + (", ".join(shown) if len(shown) <= 2 else f"{len(shown)} rectangles")
     numbers = {key: value for key, value in args.items() if key not in ("interpolation", "fill", "expand", "random")}
-    if len(numbers) == 1:
+    if len(numbers) == 1 and "magnitude" not in numbers:
         return f"{name} {_number(next(iter(numbers.values())))}"
     return " ".join([name, *(f"{key}={_number(value)}" for key, value in numbers.items())])
 
@@ -123,11 +132,19 @@ def explain_row(sampled: Program, fused: Program) -> str:
         lines.append(f"{count} pass{'es' if count != 1 else ''}{name}:")
         for p in range(count):
             slots = [k for k in range(int(fused.length[row])) if fused.pass_of[row, k] == p]
-            held = " -> ".join(SPECS[Op(int(fused.opcode[row, k]))].name for k in slots) or "copy"
-            is_last = p == count - 1
-            ends = "blend" if is_last and fused.blend is not None else _destination(fused) if is_last else "uint8 canvas"
+            held = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
+            ends = "uint8 canvas"
+            if p == count - 1:
+                ends = _destination(fused) if fused.blend is None else "blend"
             lines.append(f"  {p + 1}: {held} -> {ends}")
     return "\n".join(lines)
+
+
+def _step(fused: Program, row: int, k: int) -> str:
+    """One instruction of a pass. LUTs and maps may be several operations by now, so that they have no other name."""
+    op, label = Op(int(fused.opcode[row, k])), int(fused.label[row, k])
+    has_own_name = label >= 0 and op in (Op.COLOR_MATRIX, Op.POINT, Op.ERASE)
+    return fused.names[label] if has_own_name else SPECS[op].name
 
 
 def _destination(program: Program) -> str:

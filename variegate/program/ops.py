@@ -132,14 +132,12 @@ SPECS: dict[Op, OpSpec] = {
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
     Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",)),
-    Op.GAUSSIAN_BLUR: OpSpec(
-        "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y")
-    ),
+    Op.GAUSSIAN_BLUR: OpSpec("GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y")),
     Op.MOTION_BLUR: OpSpec("MotionBlur", Kind.NEIGHBOURHOOD, ("kernel", "angle", "direction")),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "slot")),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "slot")),
     Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "slot")),
-    Op.ERASE: OpSpec("Erase", Kind.POSITION, ("first", "count", "random", "slot")),
+    Op.ERASE: OpSpec("Erase", Kind.POSITION, ("first", "count", "random", "slot", "v0", "v1", "v2", "normalized")),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),

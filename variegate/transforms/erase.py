@@ -34,12 +34,14 @@ def emit_rectangles(
     rectangles: Ints,
     owner: Ints,
     fill: Fill | str,
+    name: str,
     noise_slot: int = 0,
 ) -> None:
     """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
 
     ``owner`` is in ascending order. Rectangles are cut to the image, and empty ones are dropped, with the instruction
-    where none is left. ``fill``: a colour, or "random" for noise in every pixel, drawn from ``noise_slot``.
+    where none is left. ``fill``: a colour, or "random" for noise in every pixel, drawn from ``noise_slot``. ``name``:
+    what descriptions call it.
     """
     size = sampling.size[rows[owner]]
     start = np.clip(rectangles[:, :2], 0, size)
@@ -52,13 +54,16 @@ def emit_rectangles(
     is_random = isinstance(fill, str)
     color = BLACK if isinstance(fill, str) else fill
     args = (first[hit], count[hit], float(is_random), noise_slot if is_random else 0)
-    sampling.emit(rows[hit], Op.ERASE, *args, fill=color)  # type: ignore[arg-type]
+    sampling.emit(rows[hit], Op.ERASE, *args, fill=color, name=name)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Cutout(MagnitudeOp):
     """Erase ``num_holes`` squares of ``size`` pixels a side (a number, or a range) about points drawn uniformly from
     the image; they may hang over its edge (DeVries and Taylor 2017, arXiv:1708.04552).
+
+    Sides may be odd: the square reaches ``size // 2`` up and left of its point, and the rest down and right. The
+    "Cutout" of policies (``policies/catalogue.py``) has even sides, as in PBA and TensorFlow.
     """
 
     size: int | tuple[int, int]
@@ -78,7 +83,8 @@ class Cutout(MagnitudeOp):
         middle = np.floor(unit * sampling.size[rows, None, :]).astype(np.int64)
         sides = np.broadcast_to(side[:, None, None], middle.shape)
         holes = np.concatenate([middle - sides // 2, sides], axis=-1).reshape(-1, 4)
-        emit_rectangles(sampling, rows, holes, np.repeat(np.arange(len(rows)), self.num_holes), self.fill)
+        owner = np.repeat(np.arange(len(rows)), self.num_holes)
+        emit_rectangles(sampling, rows, holes, owner, self.fill, "Cutout")
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ class RandomErasing(Transform):
         noise_slot = slot + 1 + TRIES if is_random else 0
         args = (first, 1, float(is_random), noise_slot, *values, float(is_float))
         fill = None if is_float else tuple(int(v) for v in values)
-        sampling.emit(rows, Op.ERASE, *args, fill=fill)
+        sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
 
 
 @dataclass(frozen=True)
@@ -162,7 +168,7 @@ class CoarseDropout(Transform):
         holes = np.concatenate([start, sides], axis=-1).astype(np.int64)
         used = np.arange(most) < count[:, None]
         owner = np.repeat(np.arange(len(rows)), count)
-        emit_rectangles(sampling, rows, holes[used], owner, self.fill, noise_slot=slot + 1)
+        emit_rectangles(sampling, rows, holes[used], owner, self.fill, "CoarseDropout", noise_slot=slot + 1)
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ class GridMask(Transform):
         index = np.stack([number // across, number % across], axis=1)
         start = offset[owner] + index * unit[owner, None]
         sides = np.broadcast_to(side[owner, None], start.shape)
-        emit_rectangles(sampling, rows, np.concatenate([start, sides], axis=1), owner, self.fill)
+        emit_rectangles(sampling, rows, np.concatenate([start, sides], axis=1), owner, self.fill, "GridMask")
 
 
 def _check_count(owner: Transform, argument: str) -> None:
