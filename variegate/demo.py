@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from variegate.augmenter import Augmenter
 
+from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.folder import FolderSource, SourceError, open_folder
 from variegate.engine.expand import Expansion, Report

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from variegate.augmenter import Augmenter
 
+from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.folder import SourceError, open_folder
 from variegate.engine.expand import Expansion, Report

@@ -1,14 +1,15 @@
 """``@kernel`` and ``@pixel_kernel``: Numba compilation without the GIL, cached on disk, and cached *correctly*.
 
-Numba keeps a compiled function until the file that defines it changes. But a kernel contains the code of the kernels it calls,
-which live in other files: after an upgrade it would go on running their old code. So the stamp here covers every source file
-of the packages that hold kernels.
+Numba keeps a compiled function until the file that defines it changes. But a kernel contains the code of the kernels it
+calls, which live in other files: after an upgrade it would go on running their old code. So the stamp here covers every
+source file of the packages that hold kernels.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -41,31 +42,32 @@ class _StampedLocator:
         return self._locator.get_source_stamp(), _sources_digest()
 
 
-class _StampedImpl(CompileResultCacheImpl):  # type: ignore[misc]
+class _StampedImpl(CompileResultCacheImpl):
+    _locator: Any
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._locator = _StampedLocator(self._locator)
 
 
-class _StampedCache(FunctionCache):  # type: ignore[misc]
+class _StampedCache(FunctionCache):
     _impl_class = _StampedImpl
 
 
 def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, **options: Any) -> Any:
-    """Decorate a function to be compiled on first use, or loaded from the cache. ``options`` are those of ``numba.njit``.
+    """Decorate a function to be compiled on first use, or loaded from the cache. ``options``: those of ``numba.njit``.
 
-    ``counted=False`` leaves reference counts of arrays alone: for pixel kernels, which allocate nothing, whose callers keep
-    their arrays alive, and of which many a row costs less than the counting.
+    ``counted=False`` leaves reference counts of arrays alone: for pixel kernels, which allocate nothing, whose callers
+    keep their arrays alive, and of which many a row costs less than the counting.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         if not counted:
             options["_nrt"] = False
         dispatcher = nb.njit(function, nogil=True, **options)
-        try:
+        # A RuntimeError: nowhere to keep a cache (a read-only zip), so every process compiles.
+        with suppress(RuntimeError):
             dispatcher._cache = _StampedCache(function)
-        except RuntimeError:
-            pass  # nowhere to keep a cache (a read-only zip): compile in every process
         return dispatcher
 
     return decorate if function is None else decorate(function)

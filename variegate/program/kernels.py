@@ -17,9 +17,9 @@ def gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:
 def motion_kernel(size: int, angle: float, direction: float) -> npt.NDArray[np.float32]:
     """float32[size, size]: a line through the centre at ``angle`` degrees (counter-clockwise), sum 1.
 
-    ``direction`` in [-1, 1] shifts the weight to one end of the line, as Kornia's motion blur does: weights run linearly
-    from ``(1 + direction) / 2`` to ``(1 - direction) / 2``. Each point of the line is shared among its four nearest
-    cells, so that every angle gives a smooth kernel.
+    ``direction`` in [-1, 1] shifts the weight to one end of the line, as Kornia's motion blur does: weights run
+    linearly from ``(1 + direction) / 2`` to ``(1 - direction) / 2``. Each point of the line is shared bilinearly among
+    the four cells around it, so that every angle gives a smooth kernel.
     """
     half = size // 2
     step = np.arange(size) - half

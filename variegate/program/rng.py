@@ -86,9 +86,7 @@ def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN
     return out
 
 
-def sample_words(
-    ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int
-) -> npt.NDArray[np.uint32]:
+def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:
     """All parameter words of a batch -> uint32[N, num_slots, 4]."""
     out = np.empty((len(ids), num_slots, 4), dtype=np.uint32)
     _fill_words(ids, key[0], key[1], out)
@@ -97,7 +95,7 @@ def sample_words(
 
 def to_unit(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
     """uint32 -> float64 uniform in [0, 1), exact multiples of 2**-32."""
-    return words * 2.0**-32
+    return np.multiply(words, 2.0**-32, dtype=np.float64)
 
 
 def to_normal(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:

@@ -20,7 +20,7 @@ _COMMUTES_WITH_BLEND = {Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.ERASE}
 
 
 class Sampling:
-    """Collects instructions row by row. Public state transforms may read: ``size``, ``channels``, ``epoch``, ``given``."""
+    """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Sampling:
             args_grid = grids["args"].reshape(-1, NUM_ARGS)
             for i, value in enumerate(args):
                 args_grid[flat, i] = value
-        if not isinstance(flags, int) or flags != 0:
+        if np.any(flags):
             grids["flags"].reshape(-1)[flat] = flags
         if fill is not None:
             grids["fill"].reshape(-1, 3)[flat] = fill

@@ -1,4 +1,4 @@
-"""What every Program must satisfy, whatever stage of lowering it is in. Used by tests after each rewrite, and by explain."""
+"""What every Program must satisfy, whatever stage of lowering it is in. Tests call it after each rewrite."""
 
 from __future__ import annotations
 
