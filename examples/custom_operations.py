@@ -1,0 +1,63 @@
+"""Operations of your own, one of each form, alone and inside RandAugment. See docs/custom.md."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import variegate as vg
+from variegate import transforms as T
+
+
+class Warm(T.CustomOp):
+    """A table for each channel: red up, blue down."""
+
+    magnitude = T.Magnitude(0, 60, unit="levels")
+
+    def lut(self, m):
+        x = np.arange(256)
+        return np.clip([x + m, x, x - m], 0, 255).astype(np.uint8)
+
+
+class Lean(T.CustomOp):
+    """An affine map: shear about the centre, to either side."""
+
+    magnitude = T.Magnitude(0, 0.4, signed=True)
+
+    def affine(self, m, height, width):
+        return (1, m, -m * height / 2, 0, 1, 0)
+
+
+class Sepia(T.CustomOp):
+    """A colour matrix on 0..255, from the identity (0) to brown (1)."""
+
+    magnitude = T.Magnitude(0, 1)
+
+    def color_matrix(self, m):
+        brown = np.array([[0.393, 0.769, 0.189, 0], [0.349, 0.686, 0.168, 0], [0.272, 0.534, 0.131, 0]])
+        return (1 - m) * np.eye(3, 4) + m * brown
+
+
+def lift_dull_colours(r, g, b, m):
+    mean = (r + g + b) / 3
+    gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
+    return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
+
+
+class Vibrance(T.CustomOp):
+    """A function of a pixel, compiled by Numba."""
+
+    magnitude = T.Magnitude(0, 1)
+    point = staticmethod(lift_dull_colours)
+
+
+if __name__ == "__main__":
+    image = np.random.default_rng(0).integers(0, 256, (160, 160, 3), dtype=np.uint8)
+
+    always = vg.Augmenter(T.Compose([Warm(30), Lean((0.1, 0.4)), Sepia(0.5), Vibrance()]))
+    print(always.explain(id=7, size=image.shape))
+    print(always([image], ids=[7]).shape, "\n")
+
+    policy = T.RandAugment(num_ops=2, magnitude=15, operations=["Rotate", "Posterize", Warm, Lean, Sepia, Vibrance])
+    aug = vg.Augmenter(policy)
+    for sample in range(3):
+        print(aug.explain(id=sample, size=image.shape))
