@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+import variegate
 from variegate.cli import app, main
 from variegate.data.decode import read_image
 
@@ -58,6 +59,11 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         assert run(*arguments) == 0
         shown = capsys.readouterr().out
         assert all(command in shown for command in COMMANDS)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"variegate {variegate.__version__}\n"
 
 
 def test_augment_writes_and_sums_up(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

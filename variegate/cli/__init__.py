@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+import variegate
 from variegate.cli import augment, demo, preview
-from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail
+from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 
 app = typer.Typer(
     name="variegate",
@@ -19,6 +21,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"variegate {variegate.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command()(demo.demo)
 app.command()(augment.augment)
 app.command()(preview.preview)
