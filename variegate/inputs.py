@@ -15,7 +15,7 @@ _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 
 
 def check_images(images: Any) -> list[Image] | Image:
-    """A batch as contiguous uint8 [H, W, C] arrays, in a list or as one [N, H, W, C]; contiguous ones are not copied."""
+    """A batch as contiguous uint8 [H, W, C] arrays: a list, or one [N, H, W, C]. Contiguous ones are not copied."""
     whole = _as_array(images)
     if whole is not None:
         if whole.dtype != np.uint8:

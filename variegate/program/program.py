@@ -107,7 +107,7 @@ class Program:
         return [(Op(int(self.opcode[row, k])), self.args[row, k]) for k in range(int(self.length[row]))]
 
     def replace(self, **changes: object) -> Program:
-        """A copy with some fields changed. Lowering does this ten times a batch; dataclasses.replace costs ten times more."""
+        """A copy with some fields changed, ten times a batch; ``dataclasses.replace`` would cost ten times more."""
         copied = object.__new__(Program)
         copied.__dict__.update(self.__dict__)
         copied.__dict__.update(changes)
