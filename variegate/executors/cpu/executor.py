@@ -30,6 +30,9 @@ Load = Callable[[int, int], Image]
 
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 _CHUNK = 8
+# Float batches from this size on are written past the caches: nobody reads them before they would have been evicted, and the
+# memory need not be read before it is written. Measured; the exact place matters little.
+STREAM_FROM_BYTES = 8 << 20
 # Decoded images held per thread: few enough to stay in its cache until they are used.
 _LOADED_AT_A_TIME = 2
 
@@ -137,19 +140,21 @@ def _run_rows(
     if program.output.is_float:
         scale[0], bias[0] = program.output.scale_and_bias(1)
         scale[1], bias[1] = program.output.scale_and_bias(3)
+    height, width = program.final_size(0) if program.num_rows else (0, 0)
+    streams = 12 * height * width * program.num_rows >= STREAM_FROM_BYTES
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
     needs = scratch_needs(program)
 
     def work(rows: npt.NDArray[np.int64]) -> None:
         scratch = scratch_for(needs)
         if load is None:
-            run_rows(rows, instructions, side, sources, targets, kind, scale, bias, scratch)
+            run_rows(rows, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
             return
         for i in range(0, len(rows), _LOADED_AT_A_TIME):
             part = rows[i : i + _LOADED_AT_A_TIME]
             loaded = [load(int(row), place) for place, row in enumerate(part)]
             sources[part] = [_address(image) for image in loaded]
-            run_rows(part, instructions, side, sources, targets, kind, scale, bias, scratch)
+            run_rows(part, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
 
     threads = default_threads() if num_threads is None else num_threads
     rows = np.arange(program.num_rows, dtype=np.int64)

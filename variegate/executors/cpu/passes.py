@@ -239,6 +239,7 @@ def run_pass(
     side: Any,
     scratch: Any,
     kind: Any,
+    streams: Any,
     scale: Any,
     bias: Any,
     target: Any,
@@ -353,7 +354,7 @@ def run_pass(
                     w,
                 )
         if kind >= FLOATS_CHW:
-            store_floats(planes, channels, kind, y, h, w, scale, bias, floats_target)
+            store_floats(planes, channels, kind, y, h, w, scale, bias, streams, floats_target)
         else:
             store_bytes(planes, channels, kind, y, h, w, bytes_target)
     if kind >= FLOATS_CHW:
@@ -366,7 +367,16 @@ def run_pass(
 
 @pixel_kernel
 def run_rows(
-    rows: Any, program: Any, side: Any, sources: Any, targets: Any, kind: Any, scale: Any, bias: Any, scratch: Any
+    rows: Any,
+    program: Any,
+    side: Any,
+    sources: Any,
+    targets: Any,
+    kind: Any,
+    streams: Any,
+    scale: Any,
+    bias: Any,
+    scratch: Any,
 ) -> None:
     """Every pass of every row in ``rows``. ``sources`` and ``targets`` are addresses, one per row of the program."""
     for r in rows:
@@ -398,6 +408,7 @@ def run_rows(
                 side,
                 scratch,
                 kind if is_last else BYTES_HWC,
+                streams,
                 scale[0 if channels == 1 else 1],
                 bias[0 if channels == 1 else 1],
                 targets[r] if is_last else canvas.ctypes.data,

@@ -138,22 +138,37 @@ def lookup_block(typing_context: Any, source: Any, target: Any, table: Any) -> A
     return signature, codegen
 
 
-@intrinsic
-def scale_block(typing_context: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
-    """64 bytes -> 64 float32 ``x * scale + bias``, rounded twice (no fused multiply-add)."""
-    signature = types.void(types.int64, types.int64, types.float32, types.float32)
+def _scale(lanes: int, blocks: int, streaming: bool) -> Any:
+    """An intrinsic: ``lanes * blocks`` bytes -> float32 ``x * scale + bias``, rounded twice (no fused multiply-add)."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = 16
-        scale16, bias16 = splat(builder, args[2], lanes), splat(builder, args[3], lanes)
-        for part in range(BLOCK // lanes):
-            levels = load(builder, builder.add(args[0], ir.Constant(_i64, part * lanes)), vector(_i8, lanes))
-            value = builder.uitofp(levels, vector(_f32, lanes))
-            value = builder.fadd(builder.fmul(value, scale16), bias16)
-            store(builder, value, builder.add(args[1], ir.Constant(_i64, part * lanes * 4)))
-        return context.get_dummy_value()
+    @intrinsic
+    def scale_levels(typing_context: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
+        signature = types.void(types.int64, types.int64, types.float32, types.float32)
 
-    return signature, codegen
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            floats = vector(_f32, lanes)
+            scales, biases = splat(builder, args[2], lanes), splat(builder, args[3], lanes)
+            for part in range(blocks):
+                levels = load(builder, builder.add(args[0], ir.Constant(_i64, part * lanes)), vector(_i8, lanes))
+                value = builder.fadd(builder.fmul(builder.uitofp(levels, floats), scales), biases)
+                address = builder.add(args[1], ir.Constant(_i64, part * lanes * 4))
+                if streaming:
+                    pointer = builder.inttoptr(address, floats.as_pointer())
+                    written = builder.store(value, pointer, align=lanes * 4)
+                    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_i32, 1)]))
+                else:
+                    store(builder, value, address)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return scale_levels
+
+
+# 64 levels to any address; and 16 levels past the caches, to an address that is a multiple of 64.
+scale_block = _scale(16, 4, streaming=False)
+stream_levels = _scale(16, 1, streaming=True)
+STREAMED = 16
 
 
 def _gather_words(builder: Any, image: Any, offset: Any, last: Any) -> Any:

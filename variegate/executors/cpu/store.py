@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, FLOATS_CHW
-from variegate.executors.cpu.simd import BLOCK, address_of, copy_block, join_rgb, scale_block
+from variegate.executors.cpu.simd import (
+    BLOCK,
+    STREAMED,
+    address_of,
+    copy_block,
+    join_rgb,
+    scale_block,
+    stream_levels,
+)
 from variegate.program.compiled import pixel_kernel
 
 
@@ -41,15 +49,27 @@ def store_bytes(planes: Any, channels: Any, kind: Any, y: Any, height: Any, widt
 
 @pixel_kernel(forceinline=True)
 def store_floats(
-    planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, scale: Any, bias: Any, target: Any
+    planes: Any,
+    channels: Any,
+    kind: Any,
+    y: Any,
+    height: Any,
+    width: Any,
+    scale: Any,
+    bias: Any,
+    streams: Any,
+    target: Any,
 ) -> None:
-    """As ``x * scale + bias`` in float32, interleaved or planar."""
+    """As ``x * scale + bias`` in float32, interleaved or planar. ``streams``: past the caches, where rows are aligned for it."""
     if kind == FLOATS_CHW or channels == 1:
         source, stride = address_of(planes), planes.shape[1]
         for c in range(channels):
             at = (c * height + y) * width
-            if width >= BLOCK:
-                t = address_of(target) + 4 * at
+            t = address_of(target) + 4 * at
+            if streams and width % STREAMED == 0 and t % (4 * STREAMED) == 0:
+                for x in range(0, width, STREAMED):
+                    stream_levels(source + c * stride + x, t + 4 * x, scale[c], bias[c])
+            elif width >= BLOCK:
                 for block in range((width + BLOCK - 1) // BLOCK):
                     x = min(block * BLOCK, width - BLOCK)
                     scale_block(source + c * stride + x, t + 4 * x, scale[c], bias[c])
