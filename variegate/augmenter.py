@@ -127,10 +127,10 @@ class Augmenter:
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
-        Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the JPEG's header
-        and only what it needs is decoded: no rows below it, and a picture at half (quarter, eighth) scale where the crop is still
-        at least as large as the output. The former changes no bit; the latter differs from a full decode as any two
-        good reductions do, and depends on nothing but the file and the crop.
+        Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
+        JPEG's header and only what it needs is decoded: no rows below it, and a picture at half (quarter, eighth)
+        scale where the crop is still at least as large as the output. The former changes no bit; the latter differs
+        from a full decode as any two good reductions do, and depends on nothing but the file and the crop.
 
         Raises DecodeError naming ``files[i]`` and the reason.
         """
@@ -163,7 +163,7 @@ class Augmenter:
 
     def explain(
         self,
-        id: int,  # noqa: A002 - the public name
+        id: int,
         epoch: int = 0,
         copy: int = 0,
         size: tuple[int, ...] = (224, 224),
@@ -177,9 +177,7 @@ class Augmenter:
         title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
         return title + "\n" + explain_row(sampled, lower(sampled, self.geometry))
 
-    def _sample(
-        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int, given: Given
-    ) -> Program:
+    def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int, given: Given) -> Program:
         number = len(shapes)
         if ids is None:
             identities = self._take_ids(number)

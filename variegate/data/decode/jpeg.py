@@ -73,8 +73,8 @@ def decode_jpeg_box(
     Pixel ``(y, x)`` of the whole picture, as ``decode_jpeg`` gives it, is ``part[y - part_top, x - part_left]``, the
     same to the bit; the part holds the box at least. A sequential JPEG is told a smaller height, so the Huffman code
     below the box is never read: time falls nearly in proportion to the rows left out. Damage below the box goes
-    unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes, used if
-    large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
+    unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
+    used if large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
     """
     header = header or _header(data, path, max_pixels)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)

@@ -1,39 +1,87 @@
-"""The end of a blend: what the store and the erasing after Normalize do for rows that are not blended."""
+"""Blends: weighted sums of rows, truncated to uint8, then stored (and erased after Normalize) as an unblended
+row would be.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.layout import FLOATS_CHW
 from variegate.executors.cpu.position import erase_normalized
+from variegate.executors.cpu.simd import bytes_at, floats_at
+from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import Op
 from variegate.program.program import Program
 
+_ERASE = int(Op.ERASE)
 
-def finish_blend(program: Program, row: int, mixed: npt.NDArray[np.uint8], result: npt.NDArray[Any]) -> None:
-    """``mixed``: the blended image in the output's layout; ``row``: the sample's first row, whose erasing counts."""
-    if not program.output.is_float:
-        result[...] = mixed
-        return
-    is_planar = program.output.layout == "NCHW"
-    channels = mixed.shape[0] if is_planar else mixed.shape[-1]
-    scale, bias = (table[:channels] for table in program.output.scale_and_bias(channels))
-    if is_planar:
-        scale, bias = scale[:, None, None], bias[:, None, None]
-    result[...] = mixed.astype(np.float32) * scale + bias
-    height, width = program.final_size(row)
-    for k in range(int(program.length[row])):
-        if program.opcode[row, k] == Op.ERASE and program.args[row, k, 7] != 0.0:
-            erase_normalized(
-                program.args[row, k],
-                program.tables.rectangles,
-                height,
-                width,
-                channels,
-                is_planar,
-                program.ids[row],
-                program.key,
-                result.reshape(-1),
-            )
+
+def rows_by_output(program: Program) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(rows ordered by the output they go to, where each output's rows begin, with the end appended)."""
+    assert program.blend is not None
+    order = np.argsort(program.blend.target, kind="stable").astype(np.int64)
+    counts = np.bincount(program.blend.target, minlength=program.num_outputs)
+    return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+@pixel_kernel
+def blend_outputs(
+    outputs: Any,
+    order: Any,
+    begins: Any,
+    weight: Any,
+    program: Any,
+    rectangles: Any,
+    canvases: Any,
+    targets: Any,
+    kind: Any,
+    scale: Any,
+    bias: Any,
+    total: Any,
+) -> None:
+    """Join the rows of each output. ``canvases`` and ``targets`` are addresses; ``total`` is float32 scratch of an
+    image.
+    """
+    for n in outputs:
+        row = order[begins[n]]
+        channels, last = nb.int64(program.in_shape[row, 2]), program.length[row] - 1
+        h = nb.int64(program.out_size[row, last, 0]) if last >= 0 else nb.int64(program.in_shape[row, 0])
+        w = nb.int64(program.out_size[row, last, 1]) if last >= 0 else nb.int64(program.in_shape[row, 1])
+        size = h * w * channels
+        for i in range(size):
+            total[i] = 0.0
+        for at in range(begins[n], begins[n + 1]):
+            pixels, share = bytes_at(canvases[order[at]], size), weight[order[at]]
+            for i in range(size):
+                total[i] += share * np.float32(pixels[i])
+        for i in range(size):
+            total[i] = np.floor(min(max(total[i], np.float32(0.0)), np.float32(255.0)))
+        if kind < FLOATS_CHW:
+            levels = bytes_at(targets[n], size)
+            for i in range(size):
+                levels[i] = np.uint8(total[i])
+            continue
+        floats = floats_at(targets[n], size)
+        of = 0 if channels == 1 else 1
+        step, stride = (1, h * w) if kind == FLOATS_CHW else (channels, 1)
+        for c in range(channels):
+            for i in range(h * w):
+                at = c * stride + i * step
+                floats[at] = total[at] * scale[of, c] + bias[of, c]
+        for k in range(program.length[row]):
+            if program.opcode[row, k] == _ERASE and program.args[row, k, 7] != 0.0:
+                erase_normalized(
+                    program.args[row, k],
+                    rectangles,
+                    h,
+                    w,
+                    channels,
+                    kind == FLOATS_CHW,
+                    program.ids[row],
+                    program.key,
+                    floats,
+                )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.blend import blend_outputs, rows_by_output
 from variegate.executors.cpu.layout import (
     BYTES_CHW,
     BYTES_HWC,
@@ -30,8 +31,8 @@ Load = Callable[[int, int], Image]
 
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 _CHUNK = 8
-# Float batches from this size on are written past the caches: nobody reads them before they would have been evicted, and the
-# memory need not be read before it is written. Measured; the exact place matters little.
+# Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
+# and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
 # Decoded images held per thread: few enough to stay in its cache until they are used.
 _LOADED_AT_A_TIME = 2
@@ -86,10 +87,11 @@ def run_into(
     num_threads: int | None = None,
     load: Load | None = None,
 ) -> None:
-    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``; see ``allocate``).
+    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``; see
+    ``allocate``).
 
-    Images are either all given, or brought row by row: ``load(row, place)`` runs on the thread that needs the image, just
-    before; what it returned must last until the thread's next load with the same place.
+    Images are either all given, or brought row by row: ``load(row, place)`` runs on the thread that needs the image,
+    just before; what it returned must last until the thread's next load with the same place.
     """
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
@@ -101,11 +103,11 @@ def run_into(
         targets = _addresses(results, stacked)
         _run_rows(program, sources, targets, _store_kind(program.output), num_threads, load)
         return
-    canvases = [np.empty(result_shape(program, row), np.uint8) for row in range(program.num_rows)]
-    targets = _addresses(canvases, None)
+    canvases = [RESULTS.take(int(np.prod(result_shape(program, row)))) for row in range(program.num_rows)]
+    at = _addresses(canvases, None)
     bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
-    _run_rows(program, sources, targets, bytes_kind, num_threads, load)
-    _blend(program, canvases, results)
+    _run_rows(program, sources, at, bytes_kind, num_threads, load)
+    _blend(program, at, _addresses(results, stacked), num_threads)
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
@@ -134,12 +136,8 @@ def _run_rows(
     num_threads: int | None,
     load: Load | None,
 ) -> None:
-    instructions = Instructions(*(getattr(program, name) for name in Instructions._fields))
-    side = _side_tables(program)
-    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
-    if program.output.is_float:
-        scale[0], bias[0] = program.output.scale_and_bias(1)
-        scale[1], bias[1] = program.output.scale_and_bias(3)
+    instructions, side = _instructions(program), _side_tables(program)
+    scale, bias = _scale_and_bias(program.output)
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     streams = 12 * height * width * program.num_rows >= STREAM_FROM_BYTES
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
@@ -156,15 +154,32 @@ def _run_rows(
             sources[part] = [_address(image) for image in loaded]
             run_rows(part, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
 
+    _share_out(work, program.num_rows, num_threads)
+
+
+def _share_out(work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None) -> None:
+    """``work`` on all of 0..number-1, in chunks that threads take one after another."""
     threads = default_threads() if num_threads is None else num_threads
-    rows = np.arange(program.num_rows, dtype=np.int64)
-    if threads == 1 or len(rows) <= 1:
-        work(rows)
+    every = np.arange(number, dtype=np.int64)
+    if threads == 1 or number <= 1:
+        work(every)
         return
-    chunk = max(1, min(_CHUNK, -(-len(rows) // threads)))
-    chunks = [rows[i : i + chunk] for i in range(0, len(rows), chunk)]
-    for _ in _thread_pool(threads).map(work, chunks):
+    chunk = max(1, min(_CHUNK, -(-number // threads)))
+    for _ in _thread_pool(threads).map(work, (every[i : i + chunk] for i in range(0, number, chunk))):
         pass
+
+
+def _instructions(program: Program) -> Instructions:
+    return Instructions(*(getattr(program, name) for name in Instructions._fields))
+
+
+def _scale_and_bias(output: Output) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """float32[2, 3] each: for images of one channel, and of three."""
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    if output.is_float:
+        scale[0], bias[0] = output.scale_and_bias(1)
+        scale[1], bias[1] = output.scale_and_bias(3)
+    return scale, bias
 
 
 def _side_tables(program: Program) -> SideTables:
@@ -181,15 +196,20 @@ def _side_tables(program: Program) -> SideTables:
     )
 
 
-def _blend(program: Program, canvases: list[Image], results: list[Result]) -> None:
-    """Weighted sums of rows, truncated to uint8; then normalised, and erased where that comes after Normalize."""
-    from variegate.executors.cpu.blend import finish_blend
-
+def _blend(
+    program: Program, canvases: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], num_threads: int | None
+) -> None:
     assert program.blend is not None
-    for n, result in enumerate(results):
-        rows = np.flatnonzero(program.blend.target == n)
-        total = np.zeros(result.shape, np.float32)
-        for row in rows:
-            total += program.blend.weight[row] * canvases[row].astype(np.float32)
-        mixed = np.clip(total, 0.0, 255.0).astype(np.uint8)
-        finish_blend(program, int(rows[0]), mixed, result)
+    instructions = _instructions(program)
+    scale, bias = _scale_and_bias(program.output)
+    order, begins = rows_by_output(program)
+    largest = max(int(np.prod(result_shape(program, row))) for row in range(program.num_rows))
+    kind, weight, rectangles = _store_kind(program.output), program.blend.weight, program.tables.rectangles
+
+    def work(outputs: npt.NDArray[np.int64]) -> None:
+        total = RESULTS.take(4 * largest).view(np.float32)
+        blend_outputs(
+            outputs, order, begins, weight, instructions, rectangles, canvases, targets, kind, scale, bias, total
+        )
+
+    _share_out(work, program.num_outputs, num_threads)

@@ -1,7 +1,8 @@
 """Rows through real-valued maps: perspective, and bilinear or bicubic anything, with Pillow's double arithmetic.
 
-A chain of maps is walked backwards on continuous coordinates; at each the point must lie in that map's window. The source is
-gathered once, through the LUTs that precede the first map. Also the two separable nearest maps, as tables of columns and lines.
+A chain of maps is walked backwards on continuous coordinates; at each the point must lie in that map's window. The
+source is gathered once, through the LUTs that precede the first map. Also the two separable nearest maps, as tables
+of columns and lines.
 """
 
 from __future__ import annotations

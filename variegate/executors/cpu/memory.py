@@ -1,7 +1,8 @@
 """Memory that is used again: scratch per thread, and result buffers.
 
-A fresh allocation of a batch costs more than filling it: the kernel hands out zeroed pages one fault at a time. So the memory
-of a result goes back to a pool when the last tensor (or view) over it is gone, and the next batch takes it from there.
+A fresh allocation of a batch costs more than filling it: the kernel hands out zeroed pages one fault at a time. So
+the memory of a result goes back to a pool when the last tensor (or view) over it is gone, and the next batch takes it
+from there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _ROUND = 1 << 20
 
 
 class ResultPool:
-    """Hands out uint8 buffers and takes them back when nobody refers to them any more; keeps at most ``limit`` bytes."""
+    """Hands out uint8 buffers and takes them back when nobody refers to them any more; keeps at most ``limit``
+    bytes.
+    """
 
     def __init__(self, limit: int = 1 << 31) -> None:
         self._limit = limit
@@ -81,7 +84,8 @@ def scratch_needs(program: Program) -> tuple[int, ...]:
         canvas = 3 * int(out_size.prod(axis=1, dtype=np.int64).max(initial=0))
     kinds = KIND_OF[program.opcode]
     filtered_lines, resized = 0, 0
-    # Sharpness and blurs hold the whole image in planes, as wide as the thread's rows; a resize holds rows at the new width.
+    # Sharpness and blurs hold the whole image in planes, as wide as the thread's rows; a resize holds rows at the new
+    # width.
     if (kinds == Kind.NEIGHBOURHOOD).any():
         filtered_lines = 3 * side
     resizes = int((kinds == Kind.RESAMPLE).any())

@@ -29,8 +29,7 @@ from variegate.program.lowering.merge import KIND_OF, _is_integer
 from variegate.program.ops import Kind, Op
 
 _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
-    int(kind)
-    for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
+    int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
 )
 _FIXED, _SCALE, _PAD, _SHARPNESS, _ERASE = (
     int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_PAD, Op.SHARPNESS, Op.ERASE)
@@ -90,9 +89,7 @@ def _colour_after(
     spare = scratch.spare
     for c in range(3):
         spare[c, 0] = colour[c]
-    apply_values(
-        op, args, begin, stop, channels, side.luts, scratch.stat_luts, side.matrices, side.points, spare, 0, 1
-    )
+    apply_values(op, args, begin, stop, channels, side.luts, scratch.stat_luts, side.matrices, side.points, spare, 0, 1)
     for c in range(3):
         out[c] = spare[c, 0]
 
@@ -182,7 +179,18 @@ def _planes_for_filter(
         else:
             first, last = fixed_row(image, width, channels, args[map_slot], window[map_slot], y, w, planes)
         apply_values(
-            op, args, begin, stop, channels, side.luts, scratch.stat_luts, side.matrices, side.points, planes, first, last
+            op,
+            args,
+            begin,
+            stop,
+            channels,
+            side.luts,
+            scratch.stat_luts,
+            side.matrices,
+            side.points,
+            planes,
+            first,
+            last,
         )
         if map_slot >= 0:
             fill_outside(planes, channels, colour, first, last, w)
@@ -262,9 +270,7 @@ def run_pass(
     taps_x, has_picks = 0, False
     if source == _FILTER:
         values_from = filter_slot
-        _planes_for_filter(
-            op, args, fill, out_size, window, begin, filter_slot, image, width, channels, side, scratch
-        )
+        _planes_for_filter(op, args, fill, out_size, window, begin, filter_slot, image, width, channels, side, scratch)
     elif source == _REAL:
         values_from = first_slot
         _tap_lut(op, args, begin, first_slot, channels, side, scratch)
@@ -335,9 +341,7 @@ def run_pass(
         for k in range(position, end):
             if KIND_OF[op[k]] == _POSITION:
                 if op[k] != _ERASE or args[k, 7] == 0.0:
-                    apply_position(
-                        op[k], args[k], fill[k], side.rectangles, y, w, channels, sample_id, key, planes
-                    )
+                    apply_position(op[k], args[k], fill[k], side.rectangles, y, w, channels, sample_id, key, planes)
             else:
                 apply_values(
                     op,

@@ -10,9 +10,7 @@ from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import Op
 from variegate.program.rng import philox_block
 
-_GAUSSIAN, _SALT, _SHOT, _ERASE = (
-    int(op) for op in (Op.GAUSSIAN_NOISE, Op.SALT_AND_PEPPER, Op.SHOT_NOISE, Op.ERASE)
-)
+_GAUSSIAN, _SALT, _SHOT, _ERASE = (int(op) for op in (Op.GAUSSIAN_NOISE, Op.SALT_AND_PEPPER, Op.SHOT_NOISE, Op.ERASE))
 _TWO_PI = np.float32(2.0 * np.pi)
 _UNIT = np.float32(2.0**-24)
 

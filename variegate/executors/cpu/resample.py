@@ -39,10 +39,11 @@ def _filter(x: Any, kind: Any) -> float:
 def coefficients(
     in_size: Any, start: Any, extent: Any, out_size: Any, kind: Any, bounds: Any, weights: Any, real: Any
 ) -> int:
-    """Per output i its first source index and number of weights, ``bounds[i]``, and weight j, ``weights[j * padded + i]``.
+    """Per output i its first source index and number of weights, ``bounds[i]``, and weight j, ``weights[j * padded +
+    i]``.
 
-    Weights have 22 fraction bits; ``padded`` is ``out_size`` rounded up to whole vectors. Returns the greatest number of weights.
-    The box is float32 as in Pillow; weights are normalised in double.
+    Weights have 22 fraction bits; ``padded`` is ``out_size`` rounded up to whole vectors. Returns the greatest number
+    of weights. The box is float32 as in Pillow; weights are normalised in double.
     """
     first = np.float32(start)
     scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
@@ -113,10 +114,11 @@ def horizontal_row(
     out: Any,
     at: Any,
 ) -> None:
-    """One row, pixels from byte ``start`` on, resized along x into ``out`` from ``at``: RGBX for colour, bytes for gray.
+    """One row, pixels from byte ``start`` on, resized along x into ``out`` from ``at``: RGBX for colour, bytes for
+    gray.
 
-    ``shift``: the source column that ``start`` stands for. No byte of ``image`` from ``readable`` on is touched. ``out`` has room
-    for whole vectors.
+    ``shift``: the source column that ``start`` stands for. No byte of ``image`` from ``readable`` on is touched.
+    ``out`` has room for whole vectors.
     """
     stride = pad_to_vector(out_width)
     if channels == 3 and has_picks:
@@ -181,8 +183,12 @@ def vertical_row(
 
 
 @pixel_kernel
-def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, flag: Any, h: Any, w: Any, scratch: Any) -> Any:
-    """Weights of both passes, and the horizontal pass of all rows where it comes first -> (greatest number of weights along x, has picks)."""
+def prepare_resize(
+    image: Any, height: Any, width: Any, channels: Any, a: Any, flag: Any, h: Any, w: Any, scratch: Any
+) -> Any:
+    """Weights of both passes, and the horizontal pass of all rows where it comes first -> (greatest number of
+    weights along x, has picks).
+    """
     bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]
     taps_x = coefficients(width, a[1], a[3], w, flag, bounds_x, scratch.weights[0], scratch.taps)
     coefficients(height, a[0], a[2], h, flag, bounds_y, scratch.weights[1], scratch.taps)
@@ -216,7 +222,17 @@ def prepare_resize(image: Any, height: Any, width: Any, channels: Any, a: Any, f
 
 @pixel_kernel(forceinline=True)
 def resized_row(
-    image: Any, width: Any, channels: Any, a: Any, taps_x: Any, has_picks: Any, y: Any, h: Any, w: Any, scratch: Any, planes: Any
+    image: Any,
+    width: Any,
+    channels: Any,
+    a: Any,
+    taps_x: Any,
+    has_picks: Any,
+    y: Any,
+    h: Any,
+    w: Any,
+    scratch: Any,
+    planes: Any,
 ) -> None:
     """Output row ``y`` in planes, after ``prepare_resize``."""
     bounds_x, bounds_y = scratch.bounds[0], scratch.bounds[1]

@@ -1,7 +1,7 @@
 """One row of a pass's source, in planes: copied, or gathered through nearest maps.
 
-Every function writes ``planes[channel, x]`` for the part of the row that lies inside and returns that part, ``(first, end)``; where
-inside is not one stretch, ``stage[x]`` holds the slot of the map at which the pixel left, or -1.
+Every function writes ``planes[channel, x]`` for the part of the row that lies inside and returns that part, ``(first,
+end)``; where inside is not one stretch, ``stage[x]`` holds the slot of the map at which the pixel left, or -1.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def copy_pixels(image: Any, start: Any, n: Any, mirrored: Any, channels: Any, pl
 
 
 @pixel_kernel(forceinline=True)
-def whole_row(
-    image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any
-) -> Any:
+def whole_row(image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any) -> Any:
     """Row ``y`` of a whole-pixel map that is not transposed."""
     step, shift = a[0] > 0.0, int(a[2]) >> _SHIFT
     v = (y if a[4] > 0.0 else -y) + (int(a[5]) >> _SHIFT)
@@ -92,9 +90,7 @@ def _stretch(start: Any, step: Any, low: Any, high: Any, n: Any) -> Any:
 
 
 @pixel_kernel(forceinline=True)
-def fixed_row(
-    image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any
-) -> Any:
+def fixed_row(image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any) -> Any:
     """Row ``y`` of one 16.16 map: solve for the stretch that lies inside, then gather it without tests."""
     dx, dy = int(a[0]), int(a[3])
     x0, y0 = int(a[1]) * y + int(a[2]), int(a[4]) * y + int(a[5])

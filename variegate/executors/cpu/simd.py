@@ -1,7 +1,8 @@
 """The few vector moves that LLVM does not find by itself, as Numba intrinsics over raw addresses.
 
-Each handles one block of 64 pixels (16 for the gather) and is plain LLVM IR, so that it compiles for any processor; only the
-256-entry table lookup uses an instruction by name (AVX-512 VBMI's two-register byte permute) and has a scalar twin for the rest.
+Each handles one block of 64 pixels (16 for the gather) and is plain LLVM IR, so that it compiles for any processor;
+only the 256-entry table lookup uses an instruction by name (AVX-512 VBMI's two-register byte permute) and has a
+scalar twin for the rest.
 """
 
 from __future__ import annotations
@@ -121,9 +122,7 @@ def lookup_block(typing_context: Any, source: Any, target: Any, table: Any) -> A
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bytes64 = vector(_i8, BLOCK)
         index = load(builder, args[0], bytes64)
-        quarters = [
-            load(builder, builder.add(args[2], ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)
-        ]
+        quarters = [load(builder, builder.add(args[2], ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)]
         permute = cgutils.get_or_insert_function(
             builder.module,
             ir.FunctionType(bytes64, [bytes64, bytes64, bytes64]),
@@ -189,7 +188,8 @@ def _gather_words(builder: Any, image: Any, offset: Any, last: Any) -> Any:
         "llvm.masked.gather.v16i32.v16p0",
     )
     pixel = builder.call(gather, [pointers, ir.Constant(_i32, 1), ir.Constant(mask, [1] * lanes), zero])
-    # More than one pixel beyond the end only happens to lanes that nobody looks at; their shift may be anything below 32.
+    # More than one pixel beyond the end only happens to lanes that nobody looks at; their shift may be anything below
+    # 32.
     return builder.lshr(pixel, builder.and_(shift, ir.Constant(words, [31] * lanes)))
 
 
@@ -240,8 +240,8 @@ def gather_rgb_affine(
 def step_back(typing_context: Any, column: Any, line: Any, stage: Any, mapping: Any) -> Any:
     """16 int32 coordinates (at ``column``, ``line``) through one 16.16 map, in place.
 
-    ``mapping``: int32[11] a, b, c, d, e, f, top, left, bottom, right, slot. A pixel that is outside for the first time gets
-    ``slot`` at ``stage``; whatever is outside goes on from (0, 0).
+    ``mapping``: int32[11] a, b, c, d, e, f, top, left, bottom, right, slot. A pixel that is outside for the first
+    time gets ``slot`` at ``stage``; whatever is outside goes on from (0, 0).
     """
     signature = types.void(types.int64, types.int64, types.int64, types.int64)
 
@@ -250,7 +250,8 @@ def step_back(typing_context: Any, column: Any, line: Any, stage: Any, mapping: 
         words = vector(_i32, lanes)
         x, y, left_at = (load(builder, args[i], words) for i in range(3))
         a, b, c, d, e, f, top, left, bottom, right, slot = (
-            splat(builder, load(builder, builder.add(args[3], ir.Constant(_i64, 4 * i)), _i32), lanes) for i in range(11)
+            splat(builder, load(builder, builder.add(args[3], ir.Constant(_i64, 4 * i)), _i32), lanes)
+            for i in range(11)
         )
         sixteen, zero = ir.Constant(words, [16] * lanes), ir.Constant(words, [0] * lanes)
         u = builder.ashr(builder.add(builder.add(builder.mul(a, x), builder.mul(b, y)), c), sixteen)
@@ -286,7 +287,9 @@ def begin_walk(typing_context: Any, x: Any, y: Any, column: Any, line: Any, stag
 
 @intrinsic
 def fill_block(typing_context: Any, stage: Any, colours: Any, r: Any, g: Any, b: Any) -> Any:
-    """Where ``stage`` (int32[16]) holds a slot, the pixel becomes that slot's packed colour, ``colours`` int32[slots]."""
+    """Where ``stage`` (int32[16]) holds a slot, the pixel becomes that slot's packed colour, ``colours``
+    int32[slots].
+    """
     signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -294,7 +297,9 @@ def fill_block(typing_context: Any, stage: Any, colours: Any, r: Any, g: Any, b:
         words, mask = vector(_i32, lanes), vector(ir.IntType(1), lanes)
         slot = load(builder, args[0], words)
         outside = builder.icmp_signed(">=", slot, ir.Constant(words, [0] * lanes))
-        anywhere = builder.icmp_unsigned("!=", builder.bitcast(outside, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0))
+        anywhere = builder.icmp_unsigned(
+            "!=", builder.bitcast(outside, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0)
+        )
         with builder.if_then(anywhere):
             four = ir.Constant(vector(_i64, lanes), [4] * lanes)
             offset = builder.mul(builder.sext(slot, vector(_i64, lanes)), four)
@@ -317,11 +322,14 @@ def fill_block(typing_context: Any, stage: Any, colours: Any, r: Any, g: Any, b:
 
 
 @intrinsic
-def weigh_block(typing_context: Any, image: Any, offsets: Any, weights: Any, stride: Any, taps: Any, last: Any, target: Any) -> Any:
-    """16 output pixels of a horizontal resize: sums of ``taps`` RGB pixels times weights -> 16 RGBX pixels at ``target``.
+def weigh_block(
+    typing_context: Any, image: Any, offsets: Any, weights: Any, stride: Any, taps: Any, last: Any, target: Any
+) -> Any:
+    """16 output pixels of a horizontal resize: sums of ``taps`` RGB pixels times weights -> 16 RGBX pixels at
+    ``target``.
 
-    ``offsets``: int32[16] byte offset of each output's first tap; ``weights``: int32[taps][16], rows ``stride`` bytes apart, 22
-    fraction bits. Rounded and clipped as Pillow's ImagingResampleHorizontal_8bpc.
+    ``offsets``: int32[16] byte offset of each output's first tap; ``weights``: int32[taps][16], rows ``stride`` bytes
+    apart, 22 fraction bits. Rounded and clipped as Pillow's ImagingResampleHorizontal_8bpc.
     """
     signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.int32, types.int64)
 
@@ -359,9 +367,7 @@ def call_point(typing_context: Any, address: Any, r: Any, g: Any, b: Any, n: Any
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte_pointer = _i8.as_pointer()
-        function_type = ir.FunctionType(
-            ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, _i64, _f32]
-        )
+        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, _i64, _f32])
         function = builder.inttoptr(args[0], function_type.as_pointer())
         planes = [builder.inttoptr(args[i], byte_pointer) for i in (1, 2, 3)]
         builder.call(function, [*planes, args[4], args[5]])

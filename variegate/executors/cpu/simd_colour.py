@@ -1,4 +1,6 @@
-"""Vector blocks of the operations that mix channels or neighbours: 16 pixels at a time, Pillow's arithmetic to the bit."""
+"""Vector blocks of the operations that mix channels or neighbours: 16 pixels at a time, Pillow's arithmetic to
+the bit.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def mix_block(typing_context: Any, r: Any, g: Any, b: Any, factor: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         planes = [_levels(builder, args[i]) for i in range(3)]
         gray, factor = _luma(builder, *planes), splat(builder, args[3], LANES)
-        for address, level in zip(args[:3], planes):
+        for address, level in zip(args[:3], planes, strict=True):
             store(builder, _blend(builder, gray, level, factor), address)
         return context.get_dummy_value()
 
@@ -74,7 +76,9 @@ def luma_sum_block(typing_context: Any, r: Any, g: Any, b: Any) -> Any:
 
 @intrinsic
 def sharpen_block(typing_context: Any, above: Any, row: Any, below: Any, factor: Any, target: Any) -> Any:
-    """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three rows."""
+    """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three
+    rows.
+    """
     signature = types.void(types.int64, types.int64, types.int64, types.float32, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

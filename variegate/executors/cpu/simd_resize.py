@@ -1,8 +1,8 @@
 """Both passes of a resize as byte dot products (AVX-512 VNNI), exact in integers.
 
-A weight of 22 fraction bits is split into three signed bytes, ``w = d0 + 256 d1 + 65536 d2``. One instruction multiplies four
-bytes of an image with four such digits and adds them up in 32 bits, for 16 outputs at once. Where the processor lacks the
-instructions, ``resample.py`` takes its plain way, with the same results to the bit.
+A weight of 22 fraction bits is split into three signed bytes, ``w = d0 + 256 d1 + 65536 d2``. One instruction
+multiplies four bytes of an image with four such digits and adds them up in 32 bits, for 16 outputs at once. Where the
+processor lacks the instructions, ``resample.py`` takes its plain way, with the same results to the bit.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _joined(builder: Any, totals: list[Any]) -> Any:
 def resize_block(typing_context: Any, source: Any, picks: Any, digits: Any, groups: Any, target: Any) -> Any:
     """16 output pixels of a horizontal pass -> 16 RGBX pixels at ``target``.
 
-    ``source``: WINDOW readable bytes. Per group of four weights: ``picks`` holds 3 x 64 byte positions (per channel, output and
-    weight), ``digits`` holds 3 x 64 signed bytes (per digit, output and weight).
+    ``source``: WINDOW readable bytes. Per group of four weights: ``picks`` holds 3 x 64 byte positions (per channel,
+    output and weight), ``digits`` holds 3 x 64 signed bytes (per digit, output and weight).
     """
     signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
 
@@ -109,10 +109,13 @@ def _interleave(builder: Any, a: Any, b: Any, unit: int, high: bool) -> Any:
 
 
 @intrinsic
-def weigh_rows_block(typing_context: Any, source: Any, stride: Any, digits: Any, groups: Any, count: Any, target: Any) -> Any:
+def weigh_rows_block(
+    typing_context: Any, source: Any, stride: Any, digits: Any, groups: Any, count: Any, target: Any
+) -> Any:
     """64 bytes of a vertical pass: ``count`` rows, ``stride`` bytes apart, weighed into one.
 
-    ``digits``: int32[groups][3], four signed bytes each; those past ``count`` are zero, and row ``count - 1`` is read for them.
+    ``digits``: int32[groups][3], four signed bytes each; those past ``count`` are zero, and row ``count - 1`` is read
+    for them.
     """
     signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 
@@ -127,8 +130,12 @@ def weigh_rows_block(typing_context: Any, source: Any, stride: Any, digits: Any,
                 row = builder.add(builder.mul(loop.index, ir.Constant(_i64, 4)), ir.Constant(_i64, j))
                 row = builder.select(builder.icmp_signed("<", row, last), row, last)
                 rows.append(load(builder, builder.add(source, builder.mul(row, stride)), _bytes))
-            pairs = [_interleave(builder, rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)]
-            quads = [_interleave(builder, pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)]
+            pairs = [
+                _interleave(builder, rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)
+            ]
+            quads = [
+                _interleave(builder, pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)
+            ]
             at = builder.add(digits, builder.mul(loop.index, ir.Constant(_i64, 12)))
             for d in range(DIGITS):
                 word = load(builder, builder.add(at, ir.Constant(_i64, 4 * d)), _i32)

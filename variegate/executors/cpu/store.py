@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, FLOATS_CHW
+from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW
 from variegate.executors.cpu.simd import (
     BLOCK,
     STREAMED,
@@ -60,7 +60,9 @@ def store_floats(
     streams: Any,
     target: Any,
 ) -> None:
-    """As ``x * scale + bias`` in float32, interleaved or planar. ``streams``: past the caches, where rows are aligned for it."""
+    """As ``x * scale + bias`` in float32, interleaved or planar. ``streams``: past the caches, where rows are
+    aligned for it.
+    """
     if kind == FLOATS_CHW or channels == 1:
         source, stride = address_of(planes), planes.shape[1]
         for c in range(channels):

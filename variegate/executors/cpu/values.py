@@ -45,7 +45,9 @@ def apply_values(
     first: Any,
     end: Any,
 ) -> None:
-    """Run the value and statistic operations of slots begin..stop on columns first..end; other kinds are passed over."""
+    """Run the value and statistic operations of slots begin..stop on columns first..end; other kinds are passed
+    over.
+    """
     if end <= first:
         return
     for k in range(begin, stop):

@@ -1,11 +1,13 @@
-"""Assign instructions to fused passes. A pass reads an image once and writes one once; fewer passes, less memory traffic.
+"""Assign instructions to fused passes. A pass reads an image once and writes one once; fewer passes, less memory
+traffic.
 
-One pass is, in order: at most one *source* (a chain of maps, or a resample, or a neighbourhood filter), value operations
-anywhere around a nearest chain, and last the operations that depend on position. What starts a new pass:
+One pass is, in order: at most one *source* (a chain of maps, or a resample, or a neighbourhood filter), value
+operations anywhere around a nearest chain, and last the operations that depend on position. What starts a new pass:
 
 - a map after a resample, a filter, a table map or an operation that depends on position;
 - nearest and interpolating maps in one chain; in ``exact`` mode any two interpolating maps;
-- an interpolating map or a filter after value operations that are not per-channel (those before it, being LUTs, are applied to
+- an interpolating map or a filter after value operations that are not per-channel (those before it, being LUTs, are
+applied to
   what it reads);
 - statistics, or a filter, unless only LUTs and one whole-pixel map come before it in the pass: there the histogram is
   taken of the source's window and remapped;
@@ -23,9 +25,7 @@ from variegate.program.lowering.merge import KIND_OF, _is_integer
 from variegate.program.ops import Kind, Op
 from variegate.program.program import Program
 
-_FIXED, _FLOAT, _PERSPECTIVE, _LUT = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT)
-)
+_FIXED, _FLOAT, _PERSPECTIVE, _LUT = (int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT))
 _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind)
     for kind in (
@@ -51,9 +51,7 @@ def assign_passes(program: Program, composed: bool = True) -> Program:
 
 
 @kernel
-def _assign(
-    opcode: Any, args: Any, flags: Any, length: Any, composed: Any, pass_of: Any, num_passes: Any
-) -> None:
+def _assign(opcode: Any, args: Any, flags: Any, length: Any, composed: Any, pass_of: Any, num_passes: Any) -> None:
     for r in range(opcode.shape[0]):
         current, source, flag = 0, _DIRECT, 0
         is_empty, only_luts, has_position = True, True, False

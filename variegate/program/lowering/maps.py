@@ -1,9 +1,10 @@
 """Geometry becomes coordinate maps: where does an output pixel read its input?
 
-A nearest map is ``MAP_FIXED``: six 16.16 integers, source = ``(a x + b y + c) >> 16, (d x + e y + f) >> 16`` for integer
-output coordinates, exactly as Pillow steps them; flips, quarter turns, crops, pads and whole-pixel translations are such maps
-too, with steps of +-1. ``window`` is the part of the source that counts as inside. Interpolating maps stay real
-(``MAP_FLOAT``, ``MAP_PERSPECTIVE``); maps that are separable tables of source columns and rows are ``MAP_SCALE`` and ``MAP_PAD``.
+A nearest map is ``MAP_FIXED``: six 16.16 integers, source = ``(a x + b y + c) >> 16, (d x + e y + f) >> 16`` for
+integer output coordinates, exactly as Pillow steps them; flips, quarter turns, crops, pads and whole-pixel
+translations are such maps too, with steps of +-1. ``window`` is the part of the source that counts as inside.
+Interpolating maps stay real (``MAP_FLOAT``, ``MAP_PERSPECTIVE``); maps that are separable tables of source columns
+and rows are ``MAP_SCALE`` and ``MAP_PAD``.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ _HFLIP, _VFLIP, _ROT90, _CROP, _PAD, _RESIZED = (
     int(op) for op in (Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.RESIZED_CROP)
 )
 _ROTATE, _SHEAR_X, _SHEAR_Y, _TRANSLATE_X, _TRANSLATE_Y, _AFFINE, _PERSPECTIVE = (
-    int(op)
-    for op in (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
+    int(op) for op in (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
 )
 _FIXED, _SCALE, _FLOAT, _MAP_PERSPECTIVE, _MAP_PAD = (
     int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_PAD)
@@ -38,9 +38,7 @@ def geometry_to_maps(program: Program) -> Program:
     """Rewrite every geometric instruction to a map with its window (top, left, bottom, right) into the source."""
     rows, slots = program.opcode.shape
     window = np.zeros((rows, slots, 4), np.int32)
-    _rewrite(
-        program.opcode, program.args, program.flags, program.out_size, program.length, program.in_shape, window
-    )
+    _rewrite(program.opcode, program.args, program.flags, program.out_size, program.length, program.in_shape, window)
     return program.replace(window=window, stage="mapped")
 
 

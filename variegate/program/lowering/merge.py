@@ -1,10 +1,10 @@
 """Join what can be joined exactly: neighbouring coordinate maps into one map, neighbouring LUTs into one LUT.
 
-A map commutes with value operations on the pixels it keeps inside; on pixels that fall outside only the operations after it
-act. So two maps with only value operations between them join (a) where the later one never falls outside (a flip, an inner
-crop): at the place of the earlier; (b) where the earlier one never falls outside: at the place of the later; (c) where the
-earlier one moves whole pixels, nothing stands between, and both fill alike. A crop must not jump over an operation that
-needs statistics of the whole image; a flip may.
+A map commutes with value operations on the pixels it keeps inside; on pixels that fall outside only the operations
+after it act. So two maps with only value operations between them join (a) where the later one never falls outside (a
+flip, an inner crop): at the place of the earlier; (b) where the earlier one never falls outside: at the place of the
+later; (c) where the earlier one moves whole pixels, nothing stands between, and both fill alike. A crop must not jump
+over an operation that needs statistics of the whole image; a flip may.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.program import Program
 
 ONE = 65536
-_FIXED, _FLOAT, _PERSPECTIVE, _LUT = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT)
-)
+_FIXED, _FLOAT, _PERSPECTIVE, _LUT = (int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT))
 _RESIZED_CROP = int(Op.RESIZED_CROP)
 _VALUE, _STATISTIC, _GEOMETRY = int(Kind.VALUE), int(Kind.STATISTIC), int(Kind.GEOMETRY)
 
@@ -226,9 +224,7 @@ def _merge_rows(
                         break
                     between, statistic = True, statistic or kind == _STATISTIC
             if gone >= 0:
-                _remove(
-                    gone, length[r], opcode[r], args[r], flags[r], fill[r], out_size[r], label[r], window[r]
-                )
+                _remove(gone, length[r], opcode[r], args[r], flags[r], fill[r], out_size[r], label[r], window[r])
                 length[r] -= 1
                 j = max(1, gone - 1)
             else:

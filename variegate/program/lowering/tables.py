@@ -94,7 +94,9 @@ def _one_channel(op: Any, a: Any, table: Any) -> None:
 
 
 def _blurs_to_kernels(program: Program) -> list[np.ndarray]:
-    """CONVOLVE holds (table, kernel_x, kernel_y, separable); a separable table is the row weights, then the column's."""
+    """CONVOLVE holds (table, kernel_x, kernel_y, separable); a separable table is the row weights, then the
+    column's.
+    """
     kernels: list[np.ndarray] = []
     blurs = np.argwhere((program.opcode == Op.GAUSSIAN_BLUR) | (program.opcode == Op.MOTION_BLUR))
     for r, k in blurs:
