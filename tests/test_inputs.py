@@ -42,3 +42,9 @@ def test_a_file_with_a_longer_side_is_skipped_by_name(tmp_path: Path, capsys: py
     assert main(["augment", str(tmp_path / "in"), str(tmp_path / "out"), "--on-error", "skip", "--policy", "none"]) == 0
     assert "skipped long.png: 32,768 x 1 pixels, more than 32,767 on a side" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").glob("*.jpg")] == ["small_0.jpg"]
+
+
+@pytest.mark.parametrize("transform", [T.Resize((MAX_SIDE + 1, 2)), T.Pad((0, MAX_SIDE))])
+def test_operations_do_not_make_longer_sides(transform: T.Transform) -> None:
+    with pytest.raises(ValueError, match=r"to \d+x\d+; accepted: sides of at most 32,767 pixels"):
+        Augmenter(transform).explain(0, size=(8, 8))

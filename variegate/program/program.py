@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from variegate.program.custom import PointFunction
 
 
-# Sides of images that go in. Coordinates are 16.16 fixed-point numbers, so that larger ones would wrap around.
+# Sides of images that go in or come out of an operation. Coordinates are 16.16 fixed-point numbers, so that larger ones
+# would wrap around.
 MAX_SIDE = 32_767
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.custom import PointFunction
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.program import Blend, Output, Program, Tables, empty_instructions
+from variegate.program.program import MAX_SIDE, Blend, Output, Program, Tables, empty_instructions
 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
@@ -92,6 +92,10 @@ class Sampling:
         if self.output.is_float and not (isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])):
             shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
             raise ValueError(f"{shown} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+        if size is not None and int(np.max(size)) > MAX_SIDE:
+            shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
+            height, width = np.reshape(size, (-1, 2)).max(axis=0)
+            raise ValueError(f"{shown} to {height}x{width}; accepted: sides of at most {MAX_SIDE:,} pixels")
         at = self.length[rows]
         if int(at.max()) >= self._grids["opcode"].shape[1]:
             self._widen()
