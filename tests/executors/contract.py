@@ -1,0 +1,101 @@
+"""What every executor must do, as checks over a device. A new executor joins by one line in DEVICES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.images import Image
+from tests.programs import INTERPOLATING, ROUNDED, Step
+from variegate.executors import reference
+from variegate.executors.cpu import executor as cpu
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+
+Result = npt.NDArray[Any]
+Run = Callable[..., list[Result]]
+
+
+@dataclass(frozen=True)
+class Device:
+    """``run(program, images, geometry=, threads=, poison=)``: ``poison``, a byte that fills the results beforehand."""
+
+    name: str
+    run: Run
+    marks: tuple[pytest.MarkDecorator, ...] = ()
+    # Levels by which interpolated, blurred and noisy pixels may differ: sums in another order, float32 in place of
+    # float64, and another library's log and cos tip values that lie on the edge of two levels.
+    off: int = 1
+    # Share of pixels that may be off in one instruction, beyond one single pixel.
+    share: float = 1e-3
+
+
+def _run_cpu(
+    program: Program,
+    images: Sequence[Image],
+    geometry: str = "composed",
+    threads: int | None = 1,
+    poison: int | None = None,
+) -> list[Result]:
+    fused = lower(program, geometry)
+    _, results = cpu.allocate(fused)
+    if poison is not None:
+        for result in results:
+            result.reshape(-1).view(np.uint8)[:] = poison
+    cpu.run_into(fused, images, results, threads)
+    # Copies: the memory of results is used again.
+    return [result.copy() for result in results]
+
+
+DEVICES = (Device("cpu", _run_cpu),)
+
+every_device = pytest.mark.parametrize("device", [pytest.param(d, id=d.name, marks=d.marks) for d in DEVICES])
+
+
+def to_levels(program: Program, result: Result) -> npt.NDArray[np.float64]:
+    """A result, HWC or CHW, float or not, in units of levels, so that one tolerance serves every output."""
+    channels_last = result if program.output.layout == "NHWC" else result.transpose(1, 2, 0)
+    if not program.output.is_float:
+        return channels_last.astype(np.float64)
+    scale, bias = program.output.scale_and_bias(channels_last.shape[2])
+    return (channels_last.astype(np.float64) - bias[: channels_last.shape[2]]) / scale[: channels_last.shape[2]]
+
+
+def is_exact(chain: Sequence[Step]) -> bool:
+    """Whether a chain is the same bits everywhere: integer arithmetic, or float arithmetic whose order is laid down."""
+    return not any(s.op in ROUNDED or (s.op in INTERPOLATING and s.flags) for s in chain)
+
+
+def check(
+    device: Device, program: Program, images: Sequence[Image], chains: Sequence[Sequence[Step]], **options: Any
+) -> None:
+    """Run and compare with the reference: rows of exact steps bit for bit, others within the device's tolerance."""
+    results = device.run(program, images, **options)
+    expected = reference.run(program, images)
+    assert len(results) == len(expected)
+    for row, (chain, out, wanted) in enumerate(zip(chains, results, expected, strict=True)):
+        what = f"row {row}, image {images[row].shape}: " + ", ".join(f"{s.op.name}{s.args} {s.flags}" for s in chain)
+        assert out.shape == wanted.shape, what
+        assert out.dtype == wanted.dtype, what
+        if is_exact(chain):
+            np.testing.assert_array_equal(out, wanted, err_msg=what)
+        else:
+            assert_close(device, program, out, wanted, len(chain), what)
+
+
+def assert_close(device: Device, program: Program, out: Result, wanted: Result, length: int, what: str) -> None:
+    difference = np.abs(to_levels(program, out) - to_levels(program, wanted))
+    # A float32 output of a level is not quite a multiple of the scale.
+    is_off = difference > 1e-3
+    allowed = max(1, device.share * is_off.size)
+    if length == 1:
+        assert difference.max() <= device.off + 1e-3, what
+        assert is_off.sum() <= allowed, f"{is_off.sum()} of {is_off.size} differ: {what}"
+    else:
+        # Later steps (a table, an equalisation) may make much of the one level by which an earlier one was off.
+        assert is_off.sum() <= 5 * length * allowed, f"{is_off.sum()} of {is_off.size} differ: {what}"
