@@ -1,0 +1,139 @@
+"""Rewrites keep the meaning: whichever of them are left out, and whatever maps are merged, the pixels stay."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.images import gray, noise
+from tests.programs import EXACT, Step, crop, program_of, random_program, rotate, step
+from variegate.executors import cpu, reference
+from variegate.program.lowering import lower, lowering_passes
+from variegate.program.lowering.identities import drop_identities
+from variegate.program.lowering.merge import merge_luts, merge_maps
+from variegate.program.ops import Op
+from variegate.program.program import Program
+from variegate.program.validate import validate
+
+OPTIONAL = (drop_identities, merge_maps, merge_luts)
+
+
+def copy_of(program: Program) -> Program:
+    """With arrays of its own; tables, which rewrites replace and never write to, may be shared."""
+    names = ("opcode", "args", "flags", "fill", "out_size", "label", "length")
+    return program.replace(**{name: getattr(program, name).copy() for name in names})
+
+
+def lower_without(program: Program, left_out: tuple[object, ...]) -> Program:
+    # drop_identities also gives lowering its own arrays.
+    program = copy_of(program)
+    for rewrite in lowering_passes():
+        if rewrite not in left_out:
+            program = rewrite(program)
+    return validate(program)
+
+
+@pytest.mark.parametrize("chosen", list(product([False, True], repeat=3))[1:], ids=str)
+def test_every_optional_rewrite_may_be_left_out(chosen: tuple[bool, ...]) -> None:
+    left_out = tuple(rewrite for rewrite, is_out in zip(OPTIONAL, chosen, strict=True) if is_out)
+    for seed in range(3000, 3040):
+        program, images, _ = random_program(seed, EXACT, interpolate=False)
+        expected = cpu.run(lower(program), images, 1)
+        for a, b in zip(cpu.run(lower_without(program, left_out), images, 1), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_lowering_leaves_the_sampled_program_alone_and_repeats_itself() -> None:
+    for seed in range(40):
+        program, _, _ = random_program(seed, EXACT)
+        before, luts = copy_of(program), program.tables.luts.copy()
+        first, again = lower(program), lower(program)
+        for name in ("opcode", "args", "flags", "fill", "out_size", "length"):
+            np.testing.assert_array_equal(getattr(program, name), getattr(before, name), err_msg=name)
+            np.testing.assert_array_equal(getattr(first, name), getattr(again, name), err_msg=name)
+        np.testing.assert_array_equal(program.tables.luts, luts)
+        assert program.window is None
+        assert program.stage == "sampled"
+
+
+def test_lowering_an_unknown_geometry_is_refused() -> None:
+    with pytest.raises(ValueError, match='geometry: got \'fast\'; accepted: "composed" or "exact"'):
+        lower(program_of([[]], [noise(3, 3)]), "fast")
+
+
+SHAPES = st.sampled_from([(1, 1), (1, 9), (8, 1), (5, 7), (16, 16), (13, 40), (33, 70)])
+FILLS = st.sampled_from([(0, 0, 0), (255, 0, 9)])
+
+
+@st.composite
+def chains(draw: st.DrawFn, shape: tuple[int, int], rotations: int) -> list[Step]:
+    """Flips, quarter turns, crops, pads, whole translations and tables in any order, with ``rotations`` among them."""
+    height, width = shape
+    kinds = ["hflip", "vflip", "turn", "crop", "pad", "shift", "value", "statistic"]
+    length = draw(st.integers(1, 6))
+    places = [draw(st.integers(0, length - 1)) for _ in range(rotations)]
+    chain: list[Step] = []
+    for i in range(length):
+        fill = draw(FILLS)
+        kind = "rotate" if i in places else draw(st.sampled_from(kinds))
+        if kind == "rotate":
+            chain.append(rotate(draw(st.floats(-180, 180)), fill=fill))
+        elif kind == "hflip":
+            chain.append(step(Op.HFLIP))
+        elif kind == "vflip":
+            chain.append(step(Op.VFLIP))
+        elif kind == "turn":
+            turns = draw(st.integers(1, 3))
+            height, width = (width, height) if turns % 2 else (height, width)
+            chain.append(step(Op.ROT90, turns, size=(height, width)))
+        elif kind == "crop":
+            top, left = draw(st.integers(-6, height + 2)), draw(st.integers(-6, width + 2))
+            height, width = draw(st.integers(1, height + 4)), draw(st.integers(1, width + 4))
+            chain.append(crop(top, left, height, width, fill=fill))
+        elif kind == "pad":
+            left, top, right, bottom = (draw(st.integers(0, 5)) for _ in range(4))
+            height, width = height + top + bottom, width + left + right
+            chain.append(step(Op.PAD, left, top, right, bottom, size=(height, width), fill=fill))
+        elif kind == "shift":
+            op = draw(st.sampled_from([Op.TRANSLATE_X, Op.TRANSLATE_Y]))
+            chain.append(step(op, float(draw(st.integers(-12, 12))), fill=fill))
+        elif kind == "value":
+            chain.append(draw(st.sampled_from([step(Op.INVERT), step(Op.SOLARIZE, 99.0), step(Op.SATURATION, 0.4)])))
+        else:
+            chain.append(draw(st.sampled_from([step(Op.AUTOCONTRAST), step(Op.CONTRAST, 1.7), step(Op.EQUALIZE)])))
+    return chain
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_merged_maps_read_the_same_pixels(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    chain = data.draw(chains(shape, data.draw(st.integers(0, 2))))
+    img = noise(*shape) if data.draw(st.booleans()) else gray(*shape)
+    program = program_of([chain], [img])
+    np.testing.assert_array_equal(cpu.run(program, [img], 1)[0], reference.run(program, [img])[0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_integer_maps_of_one_fill_are_one_map(data: st.DataObject) -> None:
+    """Flips, turns, inner crops and pads by one colour always end as at most one map, whatever their order."""
+    shape = data.draw(SHAPES)
+    drawn = data.draw(chains(shape, 0))
+    geometry = [s for s in drawn if s.op in (Op.HFLIP, Op.VFLIP, Op.ROT90)]
+    height, width = shape
+    chain: list[Step] = []
+    for s in geometry:
+        if s.op is Op.ROT90 and s.args[0] % 2:
+            height, width = width, height
+        chain.append(Step(s.op, s.args, size=(height, width)))
+        chain.append(step(Op.PAD, 1, 2, 3, 0, size=(height + 2, width + 4)))
+        height, width = height + 2, width + 4
+    fused = lower(program_of([chain], [noise(*shape)]))
+    assert fused.length[0] <= 1
+    assert fused.num_passes is not None
+    assert fused.num_passes[0] == 1
