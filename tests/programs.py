@@ -117,10 +117,10 @@ def random_image(rng: np.random.Generator, size: tuple[int, int] | None = None) 
 
 def random_step(rng: np.random.Generator, op: Op, height: int, width: int, interpolate: bool = True) -> Step:
     """The instruction with random arguments, special ones among them, for an image of that size."""
-    fill = tuple(int(v) for v in rng.integers(0, 256, 3))
+    red, green, blue = (int(v) for v in rng.integers(0, 256, 3))
     drawn = _ARGUMENTS[op](rng, height, width)
     taken = drawn if isinstance(drawn, Step) else Step(op, tuple(float(v) for v in drawn))
-    taken = replace(taken, fill=fill)
+    taken = replace(taken, fill=(red, green, blue))
     if op in INTERPOLATING and interpolate:
         # Points exactly on the border are for tests of their own: these angles, shears and halves meet them.
         first = abs(taken.args[0])
@@ -141,7 +141,7 @@ def random_chain(
     height, width = shape[:2]
     chain: list[Step] = []
     while len(chain) < length:
-        taken = random_step(rng, ops[rng.integers(len(ops))], height, width, interpolate)
+        taken = random_step(rng, ops[int(rng.integers(len(ops)))], height, width, interpolate)
         after = taken.size or (height, width)
         if max(after) > LARGEST:
             continue
@@ -251,7 +251,8 @@ def _matrix(rng: np.random.Generator, h: int, w: int) -> Step:
     return step(Op.COLOR_MATRIX, table=matrix.astype(np.float32))
 
 
-_ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Step | tuple[float, ...]]] = {
+# A Step, or its arguments as any numbers.
+_ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.HFLIP: _nothing,
     Op.VFLIP: _nothing,
     Op.ROT90: _quarter,

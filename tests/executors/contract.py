@@ -47,7 +47,7 @@ def _run_cpu(
     if poison is not None:
         for result in results:
             result.reshape(-1).view(np.uint8)[:] = poison
-    cpu.run_into(fused, images, results, threads)
+    cpu.run_into(fused, images, results, num_threads=threads)
     # Copies: the memory of results is used again.
     return [result.copy() for result in results]
 

@@ -98,7 +98,7 @@ def test_strided_images_are_read_as_they_are(device: Device) -> None:
     base = photo(90, 120)
     views: list[Image] = [base[::2, 3:80:3], base[::-1, ::-1], base.transpose(1, 0, 2), base[..., ::-1], base[..., 1:2]]
     rng = np.random.default_rng(3)
-    chains = [[random_step(rng, Op.ROTATE, *v.shape[:2], interpolate=False)] for v in views]
+    chains = [[random_step(rng, Op.ROTATE, v.shape[0], v.shape[1], interpolate=False)] for v in views]
     program = program_of(chains, views)
     packed = [np.ascontiguousarray(v) for v in views]
     for a, b in zip(device.run(program, views), reference.run(program, packed), strict=True):
@@ -142,7 +142,7 @@ def _augmix(images: list[Image], output: Output, interpolation: str) -> Program:
 def test_erasing_of_a_normalised_blend(device: Device) -> None:
     images = [photo(30, 40), photo(20, 70)]
     transform = T.Compose(
-        [T.AugMix(interpolation="nearest"), T.Normalize(0.5, 0.25), T.RandomErasing(1.0, value="random")]
+        [T.AugMix(interpolation="nearest"), T.Normalize((0.5,), (0.25,)), T.RandomErasing(1.0, value="random")]
     )
     program = Augmenter(transform).program(images, ids=[1, 2])
     for a, b in zip(device.run(program, images), reference.run(program, images), strict=True):
