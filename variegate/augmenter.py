@@ -105,7 +105,9 @@ class Augmenter:
         program = self._sample(shapes_of(arrays), ids, epoch, copy, given)
         return self.run(program, arrays)
 
-    def run(self, program: Program, images: Sequence[npt.NDArray[np.uint8]]) -> torch.Tensor | list[torch.Tensor]:
+    def run(
+        self, program: Program, images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]
+    ) -> torch.Tensor | list[torch.Tensor]:
         """Execute a program of ``self.program`` on its images (contiguous uint8 arrays [H, W, C])."""
         if self.device == "reference":
             results = reference.run(program, list(images))

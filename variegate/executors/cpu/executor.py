@@ -81,7 +81,7 @@ def allocate(program: Program) -> tuple[Result | None, list[Result]]:
 
 def run_into(
     program: Program,
-    images: Sequence[Image] | None,
+    images: Sequence[Image] | Image | None,
     results: list[Result],
     stacked: Result | None = None,
     num_threads: int | None = None,

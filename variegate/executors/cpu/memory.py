@@ -46,7 +46,7 @@ class ResultPool:
             block = np.empty(room + _ALIGNMENT, np.uint8)
         start = -block.ctypes.data % _ALIGNMENT
         # A view of its own: every tensor made of the result refers to it, and its death returns the block.
-        result = np.frombuffer(memoryview(block)[start : start + size], np.uint8)
+        result = np.frombuffer(block.data[start : start + size], np.uint8)
         weakref.finalize(result, self._give_back, room, block).atexit = False
         return result
 

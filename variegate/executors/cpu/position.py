@@ -77,9 +77,9 @@ def apply_position(
         if op == _SALT:
             w0, w1, _, _ = _words(pixel, slot, sample_id, key)
             if _unit(w0) < np.float32(a[0]):
-                level = 255 if _unit(w1) < np.float32(a[1]) else 0
+                extreme = 255 if _unit(w1) < np.float32(a[1]) else 0
                 for c in range(channels):
-                    planes[c, x] = level
+                    planes[c, x] = extreme
             continue
         n0, n1, n2 = normals(pixel, slot, sample_id, key)
         for c in range(channels):
