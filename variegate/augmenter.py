@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
@@ -34,7 +35,8 @@ class Augmenter:
 
     Args:
         transform: what may be done (``variegate.transforms``, ``vg.load_policy``).
-        device: "cpu" (compiled, all cores) or "reference" (plain NumPy, slow, defines the meaning).
+        device: "cpu" (compiled, all cores; also "auto" and "cpu:0") or "reference" (plain NumPy, slow, defines the
+            meaning).
         seed: with the epoch, the sample's id and the copy it determines every random number.
         dtype: of a normalised output: "float32", "float16", "bfloat16" or the torch dtype. Without a
             ``Normalize`` in the transform the output is uint8.
@@ -59,16 +61,16 @@ class Augmenter:
         if not isinstance(transform, Transform):
             raise TypeError(f"transform: got {transform!r}; accepted: a variegate transform, such as T.Compose([...])")
         name = str(dtype).removeprefix("torch.")
-        _check("device", str(device), _DEVICES)
+        name_of_device = _resolve(str(device))
         _check("dtype", name, tuple(_DTYPES))
         _check("layout", layout, _LAYOUTS)
         _check("geometry", geometry, GEOMETRY_MODES)
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 1 << 64:
+        if not _is_integer(seed) or not 0 <= seed < 1 << 64:
             raise ValueError(f"seed: got {seed!r}; accepted: an integer from 0 to 2**64 - 1")
-        if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
+        if num_threads is not None and (not _is_integer(num_threads) or num_threads < 1):
             raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
         self.transform = transform
-        self.device = str(device)
+        self.device = name_of_device
         self.seed = int(seed)
         self.dtype = _DTYPES[name]
         self.layout = layout
@@ -103,12 +105,22 @@ class Augmenter:
         """
         arrays = check_images(images)
         program = self._sample(shapes_of(arrays), ids, epoch, copy, given)
-        return self.run(program, arrays)
+        return self._execute(program, arrays)
 
     def run(
         self, program: Program, images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]
     ) -> torch.Tensor | list[torch.Tensor]:
-        """Execute a program of ``self.program`` on its images (contiguous uint8 arrays [H, W, C])."""
+        """Execute a program of ``self.program`` on its images (uint8 arrays [H, W, C]).
+
+        Raises ValueError naming the row for images of other sizes than the program was sampled for.
+        """
+        if self.device != "reference":
+            cpu.check_fits(program, images)
+        return self._execute(program, images)
+
+    def _execute(
+        self, program: Program, images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]
+    ) -> torch.Tensor | list[torch.Tensor]:
         if self.device == "reference":
             results = reference.run(program, list(images))
             same = len({result.shape for result in results}) == 1
@@ -175,6 +187,8 @@ class Augmenter:
 
         ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it.
         """
+        if not looks_like_sizes([size]):
+            raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
         sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, given=given)
         title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
         return title + "\n" + explain_row(sampled, lower(sampled, self.geometry))
@@ -186,9 +200,9 @@ class Augmenter:
         else:
             identities = _check_ids(ids, number)
         values = {name: _check_given(name, value, number) for name, value in (given or {}).items()}
-        for name, value in (("epoch", epoch), ("copy", copy)):
-            if not isinstance(value, (int, np.integer)) or value < 0:
-                raise ValueError(f"{name}: got {value!r}; accepted: an integer from 0 up")
+        for name, value, bits in (("epoch", epoch, 64), ("copy", copy, 32)):
+            if not _is_integer(value) or not 0 <= value < 1 << bits:
+                raise ValueError(f"{name}: got {value!r}; accepted: an integer from 0 to 2**{bits} - 1")
         sampling = Sampling(
             shapes,
             identities,
@@ -217,16 +231,32 @@ class Augmenter:
         return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
 
 
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _resolve(device: str) -> str:
+    """The executor that a device name means."""
+    if device == "auto" or re.fullmatch(r"cpu(:\d+)?", device):
+        return "cpu"
+    if device.split(":")[0] == "cuda":
+        raise ValueError(f"device: got {device!r}; accepted: 'cpu' or 'reference' (there is no CUDA executor yet)")
+    _check("device", device, _DEVICES)
+    return device
+
+
 def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:
     if value in accepted:
         return
-    if argument == "device" and value.split(":")[0] == "cuda":
-        raise ValueError(f"device: got {value!r}; accepted: 'cpu' or 'reference' (there is no CUDA executor yet)")
     raise ValueError(f"{argument}: got {value!r}; accepted: " + ", ".join(map(repr, accepted)))
 
 
 def _check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
     array = np.asarray(ids)
+    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(map(_is_integer, ids)):
+        # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
+        array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
+        array = array.astype(np.int64 if (array < 0).any() else np.uint64)
     if array.shape != (number,):
         raise ValueError(f"ids: got shape {array.shape}; accepted: one integer per image, {number} here")
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):

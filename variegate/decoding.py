@@ -19,7 +19,7 @@ from variegate.data.decode import (
 )
 from variegate.errors import DecodeError
 from variegate.program.ops import Interpolation, Op
-from variegate.program.program import Program
+from variegate.program.program import MAX_SIDE, Program
 
 Image = npt.NDArray[np.uint8]
 
@@ -57,6 +57,10 @@ class EncodedBatch:
                 self.decoded[i] = read_image(bytes(data), f"files[{i}]")
                 shapes.append(self.decoded[i].shape)
             else:
+                if max(header.oriented_size) > MAX_SIDE:
+                    height, width = header.oriented_size
+                    reason = f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side"
+                    raise DecodeError(f"files[{i}]", reason)
                 shapes.append((*header.oriented_size, 3))
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 

@@ -63,7 +63,8 @@ def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, 
 
     def decorate(function: Callable[..., Any]) -> Any:
         if not counted:
-            options["_nrt"] = False
+            # Division by zero gives infinity or NaN, as in C and on a GPU, and no test before every division.
+            options.update(_nrt=False, error_model="numpy")
         dispatcher = nb.njit(function, nogil=True, **options)
         # A RuntimeError: nowhere to keep a cache (a read-only zip), so every process compiles.
         with suppress(RuntimeError):

@@ -44,7 +44,8 @@ def default_threads() -> int:
 
 
 @lru_cache(maxsize=8)
-def _thread_pool(threads: int) -> ThreadPoolExecutor:
+def _thread_pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """The threads of this process: those of a parent do not live on in a forked child."""
     return ThreadPoolExecutor(threads, thread_name_prefix="variegate")
 
 
@@ -55,10 +56,23 @@ def run(
     geometry: str = "composed",
 ) -> list[Result]:
     """Execute a program (lowered here if it is not yet) -> one array per output: uint8 or float32, CHW or HWC."""
+    check_fits(program, images)
     fused = program if program.stage == "fused" else lower(program, geometry)
     stacked, results = allocate(fused)
     run_into(fused, images, results, stacked, num_threads)
     return results
+
+
+def check_fits(program: Program, images: Sequence[Image] | Image) -> None:
+    """ValueError unless ``images`` are those that the program was sampled for: kernels trust its sizes."""
+    for row, source in enumerate(program.source):
+        accepted = f"sampled for uint8{program.in_shape[row].tolist()}"
+        if source >= len(images):
+            raise ValueError(f"row {row}: image {source} of {len(images)} is missing; {accepted}")
+        image = images[source]
+        shape = image.shape if image.ndim == 3 else (*image.shape, 1)
+        if image.dtype != np.uint8 or shape != tuple(program.in_shape[row]):
+            raise ValueError(f"row {row}: image {source} is {image.dtype}{list(shape)}; {accepted}")
 
 
 def result_shape(program: Program, row: int) -> tuple[int, ...]:
@@ -165,7 +179,7 @@ def _share_out(work: Callable[[npt.NDArray[np.int64]], None], number: int, num_t
         work(every)
         return
     chunk = max(1, min(_CHUNK, -(-number // threads)))
-    for _ in _thread_pool(threads).map(work, (every[i : i + chunk] for i in range(0, number, chunk))):
+    for _ in _thread_pool(threads, os.getpid()).map(work, (every[i : i + chunk] for i in range(0, number, chunk))):
         pass
 
 

@@ -34,14 +34,19 @@ def walk_back(
         slot = slots[i]
         a = args[slot]
         top, left, bottom, right = windows[slot, 0], windows[slot, 1], windows[slot, 2], windows[slot, 3]
+        is_affine = opcode[slot] != _PERSPECTIVE
+        mirrored_x, mirrored_y = is_affine and a[6] != 0.0, is_affine and a[7] != 0.0
         for x in range(out_width):
             u = a[0] * us[x] + a[1] * vs[x] + a[2]
             v = a[3] * us[x] + a[4] * vs[x] + a[5]
             if opcode[slot] == _PERSPECTIVE:
                 depth = a[6] * us[x] + a[7] * vs[x] + 1.0
                 u, v = u / depth, v / depth
-            # Written so that NaN (a point at infinity) counts as outside.
-            is_inside = u >= left and u < right and v >= top and v < bottom
+            # Written so that NaN (a point at infinity) counts as outside. A map that took in a flip has the border that
+            # counts on the other side.
+            inside_x = (u > left and u <= right) if mirrored_x else (u >= left and u < right)
+            inside_y = (v > top and v <= bottom) if mirrored_y else (v >= top and v < bottom)
+            is_inside = inside_x and inside_y
             stage[x] = slot if stage[x] < 0 and not is_inside else stage[x]
             us[x] = u if is_inside else left + 0.5
             vs[x] = v if is_inside else top + 0.5

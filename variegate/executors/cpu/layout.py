@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_resize import DIGITS
 
 Array = npt.NDArray[Any]
 
@@ -80,7 +81,14 @@ def padded(width: int) -> int:
 
 
 def make_scratch(
-    max_side: int, canvas_bytes: int, filtered_lines: int, resized_bytes: int, slots: int, max_kernel: int, resizes: int
+    max_side: int,
+    canvas_bytes: int,
+    filtered_lines: int,
+    resized_bytes: int,
+    slots: int,
+    max_kernel: int,
+    weights: int,
+    taps: int,
 ) -> Scratch:
     wp = padded(max_side)
     return Scratch(
@@ -105,10 +113,10 @@ def make_scratch(
         row_pixels=np.zeros(4 * wp, np.uint8),
         counts=np.zeros((3, 8, 256), np.int32),
         extremes=np.zeros((2, 3), np.uint8),
-        bounds=np.zeros((2, wp if resizes else 0, 2), np.int64),
-        weights=np.zeros((2, 12 * wp if resizes else 0), np.int32),
-        taps=np.zeros(6 * wp if resizes else 0, np.float64),
-        picks=np.zeros(48 * wp if resizes else 0, np.uint8),
-        digits=np.zeros(48 * wp if resizes else 0, np.int8),
-        row_digits=np.zeros(24 * wp if resizes else 0, np.int8),
+        bounds=np.zeros((2, wp if weights else 0, 2), np.int64),
+        weights=np.zeros((2, weights), np.int32),
+        taps=np.zeros(taps, np.float64),
+        picks=np.zeros(DIGITS * weights, np.uint8),
+        digits=np.zeros(DIGITS * weights, np.int8),
+        row_digits=np.zeros(DIGITS * taps, np.int8),
     )

@@ -16,27 +16,28 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.layout import Scratch, make_scratch, padded
 from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Kind, Op
+from variegate.program.ops import Interpolation, Kind, Op
 from variegate.program.program import Program
 
 _ALIGNMENT = 64
-_ROUND = 1 << 20
 
 
 class ResultPool:
-    """Hands out uint8 buffers and takes them back when nobody refers to them any more; keeps at most ``limit``
-    bytes.
+    """Hands out uint8 buffers and takes them back when nobody refers to them any more.
+
+    At most ``limit`` bytes wait to be used again; the sizes asked for longest ago go first.
     """
 
-    def __init__(self, limit: int = 1 << 31) -> None:
+    def __init__(self, limit: int = 1 << 29) -> None:
         self._limit = limit
         self._free: OrderedDict[int, list[npt.NDArray[np.uint8]]] = OrderedDict()
         self._held = 0
+        # Reentrant: a finalizer may run on any allocation, also on one made under the lock.
         self._lock = threading.RLock()
 
     def take(self, size: int) -> npt.NDArray[np.uint8]:
         """uint8[size], 64-byte aligned, uninitialised."""
-        room = -(-max(size, 1) // _ROUND) * _ROUND if size >= _ROUND else max(size, 1)
+        room = _size_class(size)
         with self._lock:
             waiting = self._free.get(room)
             block = waiting.pop() if waiting else None
@@ -52,11 +53,23 @@ class ResultPool:
 
     def _give_back(self, room: int, block: npt.NDArray[np.uint8]) -> None:
         with self._lock:
-            if self._held + room > self._limit:
-                return
             self._free.setdefault(room, []).append(block)
             self._free.move_to_end(room)
             self._held += room
+            # One batch is always kept, however large.
+            while self._held > self._limit and self._held > room:
+                oldest = next(iter(self._free))
+                if self._free[oldest]:
+                    self._free[oldest].pop()
+                    self._held -= oldest
+                if not self._free[oldest]:
+                    del self._free[oldest]
+
+
+def _size_class(size: int) -> int:
+    """``size`` rounded up by less than an eighth, so that images of nearly one size share their memory."""
+    step = 1 << max(6, size.bit_length() - 4)
+    return -(-max(size, 1) // step) * step
 
 
 RESULTS = ResultPool()
@@ -88,12 +101,28 @@ def scratch_needs(program: Program) -> tuple[int, ...]:
     # width.
     if (kinds == Kind.NEIGHBOURHOOD).any():
         filtered_lines = 3 * side
-    resizes = int((kinds == Kind.RESAMPLE).any())
-    if resizes:
+    weights, taps = 0, 0
+    if (kinds == Kind.RESAMPLE).any():
+        weights, taps = _resize_needs(program, kinds == Kind.RESAMPLE)
         width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
         resized = 4 * side * padded(width)
     kernel = 0
     blurs = program.opcode == Op.CONVOLVE
     if blurs.any():
         kernel = int(program.args[..., 1:3][blurs].max())
-    return side, canvas, filtered_lines, resized, program.opcode.shape[1], kernel, resizes
+    return side, canvas, filtered_lines, resized, program.opcode.shape[1], kernel, weights, taps
+
+
+def _resize_needs(program: Program, is_resize: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Room for the weights of the largest resize along one axis, and for those of one output.
+
+    See ``resample.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
+    """
+    args = program.args[is_resize]
+    extent, size = args[:, 2:4], args[:, 4:6]
+    radius = np.where(program.flags[is_resize] == Interpolation.BICUBIC, 2.0, 1.0)[:, None]
+    # One more than Pillow's formula, for a scale that rounds up in float32.
+    taps = 2 * np.ceil(radius * np.maximum(extent / size, 1.0)) + 2
+    taps = np.ceil(taps / 4) * 4
+    outputs = np.ceil(size / 16) * 16
+    return int((taps * outputs).max()), int(taps.max())

@@ -282,7 +282,7 @@ def run_pass(
             pad_table(int(args[first_slot, 0]), flags[first_slot], width, scratch.column, w)
             pad_table(int(args[first_slot, 1]), flags[first_slot], height, lines, h)
     elif source == _CHAIN:
-        pack_maps(args, window, slots, count, scratch.maps)
+        pack_maps(args, window, out_size, slots, count, scratch.maps)
     elif source == _RESIZE:
         taps_x, has_picks = prepare_resize(
             image, height, width, channels, args[resample_slot], flags[resample_slot], h, w, scratch

@@ -64,7 +64,8 @@ def apply_position(
     if op == _ERASE:
         for q in range(int(a[0]), int(a[0]) + int(a[1])):
             if rectangles[q, 0] <= y < rectangles[q, 0] + rectangles[q, 2]:
-                first, end = max(0, rectangles[q, 1]), min(width, rectangles[q, 1] + rectangles[q, 3])
+                first = max(0, rectangles[q, 1])
+                end = max(first, min(width, rectangles[q, 1] + rectangles[q, 3]))
                 if a[2] != 0.0:
                     _erase_with_noise(planes, channels, y, width, first, end, int(a[3]), sample_id, key)
                 else:

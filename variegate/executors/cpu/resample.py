@@ -194,7 +194,7 @@ def prepare_resize(
     coefficients(height, a[0], a[2], h, flag, bounds_y, scratch.weights[1], scratch.taps)
     # The picks hold positions relative to a block's first column, so that they serve either order of passes.
     has_picks = False
-    if HAS_BYTE_DOT and channels == 3:
+    if HAS_BYTE_DOT and channels == 3 and 3 * taps_x < WINDOW:
         has_picks = pick_tables(bounds_x, scratch.weights[0], taps_x, w, scratch.picks, scratch.digits)
     if a[7] == 0.0:
         row_size = 4 * pad_to_vector(w) if channels == 3 else w

@@ -125,12 +125,31 @@ def fixed_row(image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any
 
 
 @pixel_kernel
-def pack_maps(args: Any, windows: Any, slots: Any, count: Any, maps: Any) -> None:
+def _may_hit(a: Any, window: Any, size: Any) -> bool:
+    """Whether the bounding box of what a 16.16 map reads meets its window."""
+    dx, dy = a[0] * (size[1] - 1), a[1] * (size[0] - 1)
+    ex, ey = a[3] * (size[1] - 1), a[4] * (size[0] - 1)
+    left, right = a[2] + min(dx, 0.0) + min(dy, 0.0), a[2] + max(dx, 0.0) + max(dy, 0.0)
+    top, bottom = a[5] + min(ex, 0.0) + min(ey, 0.0), a[5] + max(ex, 0.0) + max(ey, 0.0)
+    one = 1 << _SHIFT
+    return bool(
+        right >= window[1] * one and left < window[3] * one and bottom >= window[0] * one and top < window[2] * one
+    )
+
+
+@pixel_kernel
+def pack_maps(args: Any, windows: Any, out_size: Any, slots: Any, count: Any, maps: Any) -> None:
     """The maps of a chain as ``simd.step_back`` reads them, int32[count, 16]."""
     for i in range(count):
         slot = slots[i]
+        a = args[slot]
+        if not _may_hit(a, windows[slot], out_size[slot]):
+            # Nothing of it is inside, perhaps by more than 32 bits can tell.
+            maps[i] = 0
+            maps[i, 10] = slot
+            continue
         for j in range(6):
-            maps[i, j] = np.int32(args[slot, j])
+            maps[i, j] = np.int32(a[j])
         for j in range(4):
             maps[i, 6 + j] = windows[slot, j]
         maps[i, 10] = slot

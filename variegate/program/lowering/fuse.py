@@ -6,7 +6,7 @@ operations anywhere around a nearest chain, and last the operations that depend 
 
 - a map after a resample, a filter, a table map or an operation that depends on position;
 - nearest and interpolating maps in one chain; in ``exact`` mode any two interpolating maps;
-- an interpolating map or a filter after value operations that are not per-channel (those before it, being LUTs, are
+- a real-valued map or a filter after value operations that are not per-channel (those before it, being LUTs, are
 applied to
   what it reads);
 - statistics, or a filter, unless only LUTs and one whole-pixel map come before it in the pass: there the histogram is
@@ -85,8 +85,8 @@ def _assign(opcode: Any, args: Any, flags: Any, length: Any, composed: Any, pass
 def _map_joins(op: Any, a: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any, composed: Any) -> bool:
     if op == _FIXED:
         return bool(source == _DIRECT or source == _WHOLE or source == _CHAIN)
-    if (op == _FLOAT or op == _PERSPECTIVE) and flag != 0:
-        if source == _INTERPOLATING:
+    if op == _FLOAT or op == _PERSPECTIVE:
+        if source == _INTERPOLATING and flag != 0:
             return bool(composed and flag == chain_flag)
         return bool(source == _DIRECT and only_luts)
     return bool(source == _DIRECT)

@@ -132,6 +132,11 @@ def _real_after_integer(first: Any, then: Any, perspective: Any) -> None:
         a0, a1, a2, a3, a4, a5 = a3, a4, a5, a0, a1, a2
     then[0], then[1], then[2] = sx * a0 + tx * g, sx * a1 + tx * h, sx * a2 + tx
     then[3], then[4], then[5] = sy * a3 + ty * g, sy * a4 + ty * h, sy * a5 + ty
+    if not perspective:
+        # Inside was [left, right); seen in a mirror it is (left, right].
+        mirrored_x, mirrored_y = (then[7], then[6]) if swap else (then[6], then[7])
+        then[6] = 1.0 - mirrored_x if sx < 0 else mirrored_x
+        then[7] = 1.0 - mirrored_y if sy < 0 else mirrored_y
 
 
 @kernel
@@ -147,6 +152,13 @@ def _integer_after_real(first: Any, then: Any) -> None:
 
 
 @kernel
+def _takes_flip(then: Any, flag: Any, first: Any) -> bool:
+    """Whether a real map can take in the whole-pixel map before it; where that mirrors, the border must be minded."""
+    mirrors = first[0] < 0.0 or first[1] < 0.0 or first[3] < 0.0 or first[4] < 0.0
+    return bool((then == _FLOAT and flag != 0) or ((then == _FLOAT or then == _PERSPECTIVE) and not mirrors))
+
+
+@kernel
 def _join(
     i: Any,
     j: Any,
@@ -155,6 +167,7 @@ def _join(
     statistic: Any,
     opcode: Any,
     args: Any,
+    flags: Any,
     fill: Any,
     out_size: Any,
     window: Any,
@@ -179,7 +192,7 @@ def _join(
             return int(j)
     if first_whole and _stays_inside(args[i], window[i], out_size[i]):
         bijective = out_size[i, 0] * out_size[i, 1] == in_size[0] * in_size[1]
-        if (bijective or not statistic) and (then == _FIXED or then == _FLOAT or then == _PERSPECTIVE):
+        if (bijective or not statistic) and (then == _FIXED or _takes_flip(then, flags[j], args[i])):
             _window_through(args[i], window[j])
             if then == _FIXED:
                 _compose_fixed(args[i], args[j], then_whole)
@@ -213,10 +226,20 @@ def _merge_rows(
                     if kind == _GEOMETRY:
                         in_size = out_size[r, i - 1] if i > 0 else in_shape[r, :2]
                         gone = _join(
-                            i, j, in_size, between, statistic, opcode[r], args[r], fill[r], out_size[r], window[r]
+                            i,
+                            j,
+                            in_size,
+                            between,
+                            statistic,
+                            opcode[r],
+                            args[r],
+                            flags[r],
+                            fill[r],
+                            out_size[r],
+                            window[r],
                         )
                         break
-                    is_next = opcode[r, i] == _RESIZED_CROP and i == j - 1
+                    is_next = opcode[r, i] == _RESIZED_CROP and flags[r, i] != 0
                     if is_next and _is_mirror(args[r, j], opcode[r, j], out_size[r, j]):
                         args[r, i, 6] = 1.0 - args[r, i, 6]
                         gone = j

@@ -87,7 +87,7 @@ def _one_channel(op: Any, a: Any, table: Any) -> None:
             table[i] = i if i < a[0] else 255 - i
     elif op == _SOLARIZE_ADD:
         for i in range(256):
-            table[i] = min(max(i + int(a[0]), 0), 255) if i < a[1] else i
+            table[i] = np.uint8(min(max(i + a[0], 0.0), 255.0)) if i < a[1] else i
     else:
         for i in range(256):
             table[i] = 255 - i
