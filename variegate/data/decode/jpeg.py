@@ -78,9 +78,9 @@ def decode_jpeg_box(
     """
     header = header or _header(data, path, max_pixels)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
-    # One more row of blocks, because fancy upsampling of the last row looks at the row below it.
+    # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
     block = header.mcu_height
-    kept = (-(-rows // block) + 1) * block
+    kept = (-(-rows // block) + (block > 8)) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
     if not header.is_sequential or header.components == 4 or kept >= header.height or not _is_complete(data):
         whole = apply_orientation(_decode_stored(data, header, path, buffer), header.orientation)
