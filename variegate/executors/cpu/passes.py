@@ -8,8 +8,24 @@ import numba as nb
 
 from variegate.executors.cpu.interpolate import pad_table, sample_row, scale_table, table_row, walk_back
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW
-from variegate.executors.cpu.neighbourhood import blur_row, convolve_row, sharpen_row
 from variegate.executors.cpu.position import apply_position, erase_normalized
+from variegate.executors.cpu.prepare import (
+    CHAIN,
+    DIRECT,
+    FILTER,
+    ONE_FIXED,
+    REAL,
+    RESIZE,
+    TABLE,
+    WHOLE,
+    build_tables,
+    choose,
+    colour_after,
+    filter_row,
+    planes_for_filter,
+    survey,
+    tap_lut,
+)
 from variegate.executors.cpu.resample import prepare_resize, resized_row
 from variegate.executors.cpu.rows import (
     chain_row,
@@ -20,12 +36,11 @@ from variegate.executors.cpu.rows import (
     pack_maps,
     whole_row,
 )
-from variegate.executors.cpu.simd import BLOCK, address_of, bytes_at, copy_block, floats_at
-from variegate.executors.cpu.statistics import build_table, source_rectangle
+from variegate.executors.cpu.simd import bytes_at, floats_at
 from variegate.executors.cpu.store import store_bytes, store_floats
 from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
-from variegate.program.lowering.merge import KIND_OF, _is_integer
+from variegate.program.lowering.merge import KIND_OF
 from variegate.program.ops import Kind, Op
 
 _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
@@ -34,198 +49,6 @@ _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
 _FIXED, _SCALE, _PAD, _SHARPNESS, _ERASE = (
     int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_PAD, Op.SHARPNESS, Op.ERASE)
 )
-
-# How a pass gets its rows.
-_DIRECT, _WHOLE, _ONE_FIXED, _CHAIN, _TABLE, _REAL, _FILTER, _RESIZE = range(8)
-
-
-@pixel_kernel
-def _survey(op: Any, begin: Any, end: Any, slots: Any) -> Any:
-    """Slots of the maps into ``slots`` -> (how many, filter slot, resample slot, first position slot)."""
-    count, filter_slot, resample_slot, position = 0, -1, -1, end
-    for k in range(begin, end):
-        kind = KIND_OF[op[k]]
-        if kind == _GEOMETRY:
-            slots[count] = k
-            count += 1
-        elif kind == _NEIGHBOURHOOD:
-            filter_slot = k
-        elif kind == _RESAMPLE:
-            resample_slot = k
-        elif kind == _POSITION and position == end:
-            position = k
-    return count, filter_slot, resample_slot, position
-
-
-@pixel_kernel
-def _is_whole(op: Any, a: Any) -> bool:
-    """A whole-pixel map whose rows are stretches of source rows."""
-    return bool(op == _FIXED and _is_integer(a) and a[1] == 0.0)
-
-
-@pixel_kernel
-def _choose(op: Any, args: Any, slots: Any, count: Any, filter_slot: Any, resample_slot: Any) -> int:
-    if resample_slot >= 0:
-        return _RESIZE
-    if filter_slot >= 0:
-        return _FILTER
-    if count == 0:
-        return _DIRECT
-    first = slots[0]
-    if op[first] == _SCALE or op[first] == _PAD:
-        return _TABLE
-    if op[first] != _FIXED:
-        return _REAL
-    if count > 1:
-        return _CHAIN
-    return _WHOLE if _is_whole(op[first], args[first]) else _ONE_FIXED
-
-
-@pixel_kernel
-def _colour_after(
-    op: Any, args: Any, colour: Any, begin: Any, stop: Any, channels: Any, side: Any, scratch: Any, out: Any
-) -> None:
-    """What ``colour`` becomes through the value operations of slots begin..stop."""
-    spare = scratch.spare
-    for c in range(3):
-        spare[c, 0] = colour[c]
-    apply_values(op, args, begin, stop, channels, side.luts, scratch.stat_luts, side.matrices, side.points, spare, 0, 1)
-    for c in range(3):
-        out[c] = spare[c, 0]
-
-
-@pixel_kernel
-def _build_tables(
-    op: Any,
-    args: Any,
-    fill: Any,
-    out_size: Any,
-    window: Any,
-    begin: Any,
-    end: Any,
-    image: Any,
-    height: Any,
-    width: Any,
-    channels: Any,
-    side: Any,
-    scratch: Any,
-) -> None:
-    """The tables of the pass's statistics. Only LUTs and at most one whole-pixel map come before them."""
-    map_slot = -1
-    for k in range(begin, end):
-        kind = KIND_OF[op[k]]
-        if kind == _GEOMETRY:
-            map_slot = k
-        elif kind == _STATISTIC:
-            rectangle, outside = (0, 0, height, width), 0
-            colour = scratch.fills[k]
-            if map_slot >= 0:
-                h, w = out_size[map_slot, 0], out_size[map_slot, 1]
-                top, left, bottom, right = source_rectangle(args[map_slot], window[map_slot], h, w)
-                rectangle = (top, left, bottom, right)
-                outside = h * w - max(0, bottom - top) * max(0, right - left)
-                _colour_after(op, args, fill[map_slot], map_slot + 1, k, channels, side, scratch, colour)
-            build_table(
-                k,
-                op[k],
-                args[k, 0],
-                image,
-                width,
-                channels,
-                rectangle,
-                outside,
-                colour,
-                op,
-                args,
-                begin,
-                side,
-                scratch,
-            )
-
-
-@pixel_kernel
-def _planes_for_filter(
-    op: Any,
-    args: Any,
-    fill: Any,
-    out_size: Any,
-    window: Any,
-    begin: Any,
-    stop: Any,
-    image: Any,
-    width: Any,
-    channels: Any,
-    side: Any,
-    scratch: Any,
-) -> None:
-    """What a filter at slot ``stop`` sees, as padded planes in ``scratch.plane_image``."""
-    map_slot = -1
-    for k in range(begin, stop):
-        if KIND_OF[op[k]] == _GEOMETRY:
-            map_slot = k
-    h, w = nb.int64(out_size[stop, 0]), nb.int64(out_size[stop, 1])
-    stride = scratch.planes.shape[1]
-    view = scratch.plane_image[: channels * h * stride].reshape((channels, h, stride))
-    colour = scratch.fills[stop]
-    if map_slot >= 0:
-        _colour_after(op, args, fill[map_slot], map_slot + 1, stop, channels, side, scratch, colour)
-    planes = scratch.planes
-    for y in range(h):
-        first, last = 0, w
-        if map_slot < 0:
-            copy_pixels(image, y * width, w, False, channels, planes, 0)
-        elif _is_whole(op[map_slot], args[map_slot]):
-            first, last = whole_row(image, width, channels, args[map_slot], window[map_slot], y, w, planes)
-        else:
-            first, last = fixed_row(image, width, channels, args[map_slot], window[map_slot], y, w, planes)
-        apply_values(
-            op,
-            args,
-            begin,
-            stop,
-            channels,
-            side.luts,
-            scratch.stat_luts,
-            side.matrices,
-            side.points,
-            planes,
-            first,
-            last,
-        )
-        if map_slot >= 0:
-            fill_outside(planes, channels, colour, first, last, w)
-        for c in range(channels):
-            line, plane = address_of(view[c, y]), address_of(planes[c])
-            for x in range(0, w, BLOCK):
-                copy_block(plane + x, line + x)
-
-
-@pixel_kernel(forceinline=True)
-def _filter_row(op: Any, args: Any, slot: Any, h: Any, w: Any, y: Any, channels: Any, side: Any, scratch: Any) -> None:
-    stride = scratch.planes.shape[1]
-    view = scratch.plane_image[: channels * h * stride].reshape((channels, h, stride))
-    for c in range(channels):
-        if op[slot] == _SHARPNESS:
-            sharpen_row(view[c], h, w, y, nb.float32(args[slot, 0]), scratch.planes[c])
-        else:
-            weights = side.kernels[side.kernel_start[int(args[slot, 0])] :]
-            kx, ky = int(args[slot, 1]), int(args[slot, 2])
-            if args[slot, 3] != 0.0:
-                blur_row(view[c], h, w, y, weights, kx, ky, scratch.sums, scratch.planes[c])
-            else:
-                convolve_row(view[c], h, w, y, weights, kx, ky, scratch.sums, scratch.planes[c])
-
-
-@pixel_kernel
-def _tap_lut(op: Any, args: Any, begin: Any, stop: Any, channels: Any, side: Any, scratch: Any) -> None:
-    """The LUTs of slots begin..stop as one table, for what an interpolating map reads."""
-    table = scratch.tap_lut
-    for c in range(3):
-        for i in range(256):
-            table[c, i] = i
-    apply_values(
-        op, args, begin, stop, channels, side.luts, scratch.stat_luts, side.matrices, side.points, table, 0, 256
-    )
 
 
 @pixel_kernel
@@ -255,35 +78,35 @@ def run_pass(
     """Slots begin..end of one row of a program, from ``image`` (HWC bytes) to ``target`` (an address)."""
     h, w = (nb.int64(out_size[end - 1, 0]), nb.int64(out_size[end - 1, 1])) if end > begin else (height, width)
     slots, planes, stage, fills = scratch.slots, scratch.planes, scratch.stage, scratch.fills
-    count, filter_slot, resample_slot, position = _survey(op, begin, end, slots)
-    source = _choose(op, args, slots, count, filter_slot, resample_slot)
-    _build_tables(op, args, fill, out_size, window, begin, end, image, height, width, channels, side, scratch)
+    count, filter_slot, resample_slot, position = survey(op, begin, end, slots)
+    source = choose(op, args, slots, count, filter_slot, resample_slot)
+    build_tables(op, args, fill, out_size, window, begin, end, image, height, width, channels, side, scratch)
     for i in range(count):
         slot = slots[i]
         colour = fills[slot]
-        _colour_after(op, args, fill[slot], slot + 1, position, channels, side, scratch, colour)
+        colour_after(op, args, fill[slot], slot + 1, position, channels, side, scratch, colour)
         scratch.colours[slot] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
 
     values_from = begin
     first_slot = slots[0]
     lines = scratch.line
     taps_x, has_picks = 0, False
-    if source == _FILTER:
+    if source == FILTER:
         values_from = filter_slot
-        _planes_for_filter(op, args, fill, out_size, window, begin, filter_slot, image, width, channels, side, scratch)
-    elif source == _REAL:
+        planes_for_filter(op, args, fill, out_size, window, begin, filter_slot, image, width, channels, side, scratch)
+    elif source == REAL:
         values_from = first_slot
-        _tap_lut(op, args, begin, first_slot, channels, side, scratch)
-    elif source == _TABLE:
+        tap_lut(op, args, begin, first_slot, channels, side, scratch)
+    elif source == TABLE:
         if op[first_slot] == _SCALE:
             scale_table(args[first_slot, 1], args[first_slot, 0], width, scratch.column, w, args[first_slot, 4] != 0.0)
             scale_table(args[first_slot, 3], args[first_slot, 2], height, lines, h, False)
         else:
             pad_table(int(args[first_slot, 0]), flags[first_slot], width, scratch.column, w)
             pad_table(int(args[first_slot, 1]), flags[first_slot], height, lines, h)
-    elif source == _CHAIN:
+    elif source == CHAIN:
         pack_maps(args, window, out_size, slots, count, scratch.maps)
-    elif source == _RESIZE:
+    elif source == RESIZE:
         taps_x, has_picks = prepare_resize(
             image, height, width, channels, args[resample_slot], flags[resample_slot], h, w, scratch
         )
@@ -292,17 +115,17 @@ def run_pass(
     floats_target = floats_at(target, h * w * channels)
     for y in range(h):
         first, last = 0, w
-        if source == _DIRECT:
+        if source == DIRECT:
             copy_pixels(image, y * width, w, False, channels, planes, 0)
-        elif source == _WHOLE:
+        elif source == WHOLE:
             first, last = whole_row(image, width, channels, args[first_slot], window[first_slot], y, w, planes)
-        elif source == _ONE_FIXED:
+        elif source == ONE_FIXED:
             first, last = fixed_row(image, width, channels, args[first_slot], window[first_slot], y, w, planes)
-        elif source == _CHAIN:
+        elif source == CHAIN:
             chain_row(image, width, channels, scratch.maps, count, y, w, scratch, planes)
-        elif source == _TABLE:
+        elif source == TABLE:
             table_row(image, width, channels, scratch.column, lines[y], first_slot, w, stage, planes)
-        elif source == _REAL:
+        elif source == REAL:
             walk_back(op, args, window, slots, count, y, w, scratch.real, stage)
             sample_row(
                 image,
@@ -316,8 +139,8 @@ def run_pass(
                 w,
                 planes,
             )
-        elif source == _FILTER:
-            _filter_row(op, args, filter_slot, h, w, y, channels, side, scratch)
+        elif source == FILTER:
+            filter_row(op, args, filter_slot, h, w, y, channels, side, scratch)
         else:
             resized_row(image, width, channels, args[resample_slot], taps_x, has_picks, y, h, w, scratch, planes)
         apply_values(
@@ -334,9 +157,9 @@ def run_pass(
             first,
             last,
         )
-        if source == _WHOLE or source == _ONE_FIXED:
+        if source == WHOLE or source == ONE_FIXED:
             fill_outside(planes, channels, fills[first_slot], first, last, w)
-        elif source == _CHAIN or source == _TABLE or source == _REAL:
+        elif source == CHAIN or source == TABLE or source == REAL:
             fill_by_stage(planes, scratch.colours, stage, w)
         for k in range(position, end):
             if KIND_OF[op[k]] == _POSITION:

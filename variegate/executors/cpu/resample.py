@@ -7,13 +7,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.simd import (
-    BLOCK,
-    address_of,
-    split_rgbx,
-    split_rgbx_reversed,
-    weigh_block,
-)
+from variegate.executors.cpu.simd import BLOCK, address_of, split_rgbx, split_rgbx_reversed
+from variegate.executors.cpu.simd_gather import weigh_block
 from variegate.executors.cpu.simd_resize import HAS_BYTE_DOT, WINDOW, resize_block, split_weight, weigh_rows_block
 from variegate.program.compiled import pixel_kernel
 

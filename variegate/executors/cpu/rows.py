@@ -11,17 +11,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.simd import (
-    BLOCK,
-    address_of,
-    begin_walk,
-    fill_block,
-    gather_rgb,
-    gather_rgb_affine,
-    split_rgb,
-    split_rgb_reversed,
-    step_back,
-)
+from variegate.executors.cpu.simd import BLOCK, address_of, split_rgb, split_rgb_reversed
+from variegate.executors.cpu.simd_gather import begin_walk, fill_block, gather_rgb, gather_rgb_affine, step_back
 from variegate.program.compiled import pixel_kernel
 
 _SHIFT = 16
