@@ -46,6 +46,7 @@ class EncodedBatch:
         self.files = files
         self.headers: list[JpegHeader | None] = []
         self.decoded: dict[int, Image] = {}
+        self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         shapes = []
         for i, data in enumerate(files):
             if not isinstance(data, (bytes, bytearray, memoryview)):
@@ -90,13 +91,25 @@ class EncodedBatch:
             is_crop = fused.length[row] > 0 and fused.opcode[row, 0] == Op.RESIZED_CROP and flag in _SUPPORT
             if header is None or not is_crop:
                 return self.whole(source)
+            if fused.blend is not None:
+                return self._decode_once(fused, row, source, header, _SUPPORT[Interpolation(flag)])
             room = _buffer(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
             return self._decode_for(fused, row, source, header, _SUPPORT[Interpolation(flag)], room)
 
         return load
 
+    def _decode_once(self, fused: Program, row: int, source: int, header: JpegHeader, support: float) -> Image:
+        """A blend's rows begin with the same crop of one image, which is decoded for the first of them and kept."""
+        crop = (source, *fused.args[row, 0].tolist())
+        if crop not in self._parts:
+            image = self._decode_for(fused, row, source, header, support, None)
+            self._parts[crop] = image, fused.args[row, 0].copy()
+        image, fused.args[row, 0] = self._parts[crop]
+        fused.in_shape[row, :2] = image.shape[:2]
+        return image
+
     def _decode_for(
-        self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image
+        self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image | None
     ) -> Image:
         data, name, args = bytes(self.files[source]), f"files[{source}]", fused.args[row, 0]
         top, left, height, width, out_height, out_width = (float(v) for v in args[:6])

@@ -1,0 +1,101 @@
+"""``Augmenter.decode_and_run``: as decoding whole images and augmenting them, with less decoding."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import variegate as vg
+from tests.images import photo
+from variegate import decoding
+from variegate import transforms as T
+from variegate.data.decode import read_image
+from variegate.errors import DecodeError
+
+# Crops of 120 x 160 pictures to 64 pixels: never twice as large on both sides, so never decoded at a scale.
+CROP = T.RandomResizedCrop(64)
+POLICY = T.Compose([CROP, T.RandomHorizontalFlip(), T.RandAugment()])
+
+
+def encoded(format: str = "JPEG", height: int = 120, width: int = 160, mode: str = "RGB", **options: object) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(photo(height, width)).convert(mode).save(stream, format, **options)
+    return stream.getvalue()
+
+
+def turned(orientation: int) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return encoded(exif=exif)
+
+
+FILES = {
+    "4:2:0": encoded(subsampling=2, quality=90),
+    "4:4:4": encoded(subsampling=0, quality=90),
+    "4:2:2": encoded(subsampling=1, quality=90),
+    "progressive": encoded(progressive=True),
+    "gray": encoded(mode="L"),
+    "cmyk": encoded(mode="CMYK"),
+    "upside down": turned(3),
+    "on its side": turned(6),
+    "png": encoded("PNG"),
+    "one pixel": encoded(height=1, width=1),
+}
+
+
+def whole(files: Sequence[bytes]) -> list[np.ndarray]:
+    return [read_image(data) for data in files]
+
+
+@pytest.mark.parametrize("transform", [CROP, POLICY, T.Resize((64, 64)), T.Compose([CROP, T.AugMix()])])
+@pytest.mark.parametrize("name", FILES)
+def test_equals_decoding_first(name: str, transform: T.Transform) -> None:
+    files = [FILES[name]] * 24
+    aug = vg.Augmenter(transform, seed=7)
+    ids = list(range(24))
+    assert torch.equal(aug.decode_and_run(files, ids=ids), aug(whole(files), ids=ids))
+
+
+def test_equals_the_reference_whatever_the_threads() -> None:
+    files = list(FILES.values()) * 3
+    ids = list(range(len(files)))
+    expected = vg.Augmenter(POLICY, device="reference").decode_and_run(files, ids=ids)
+    for threads in (1, 3):
+        assert torch.equal(vg.Augmenter(POLICY, num_threads=threads).decode_and_run(files, ids=ids), expected)
+
+
+@pytest.mark.parametrize("flip", [0.0, 1.0])
+def test_large_crops_are_decoded_at_a_scale(flip: float) -> None:
+    data = encoded(height=420, width=500, quality=95)
+    aug = vg.Augmenter(T.Compose([T.RandomResizedCrop(48, scale=(0.5, 1.0)), T.RandomHorizontalFlip(flip)]))
+    ids = list(range(16))
+    scaled, full = aug.decode_and_run([data] * 16, ids=ids), aug(whole([data] * 16), ids=ids)
+    off = (scaled.float() - full.float()).abs()
+    # Two good reductions of one picture: close everywhere on average, and the same crop (a wrong one is tens off).
+    assert 0.0 < off.mean() < 3.0
+    assert off.flatten(1).mean(1).max() < 6.0
+
+
+def test_rows_of_a_blend_share_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    decode = decoding.decode_jpeg_box
+    monkeypatch.setattr(decoding, "decode_jpeg_box", lambda *a, **k: calls.append(a) or decode(*a, **k))
+    aug = vg.Augmenter(T.Compose([CROP, T.AugMix()]), num_threads=1)
+    aug.decode_and_run([FILES["4:2:0"]] * 5, ids=range(5))
+    assert len(calls) == 5
+
+
+@pytest.mark.parametrize("bad", [b"", b"not an image", FILES["4:2:0"][:300]])
+def test_a_bad_file_is_named(bad: bytes) -> None:
+    with pytest.raises(DecodeError, match=r"files\[1\]"):
+        vg.Augmenter(CROP).decode_and_run([FILES["4:2:0"], bad])
+
+
+def test_only_bytes_are_taken() -> None:
+    with pytest.raises(TypeError, match=r"files\[0\]: got str; accepted: the bytes"):
+        vg.Augmenter(CROP).decode_and_run(["photo.jpg"])
