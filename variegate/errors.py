@@ -18,3 +18,7 @@ class DecodeError(ValueError):
         self.path = path
         self.reason = reason
         super().__init__(f"{path}: {reason}")
+
+
+class DeviceMemoryError(RuntimeError):
+    """A device has no room for a batch: its images, results, or what lies between passes."""

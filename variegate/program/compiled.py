@@ -21,9 +21,10 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 @cache
-def _sources_digest() -> str:
+def _sources_digest(folder: Path) -> str:
+    """Of what a kernel in ``folder`` may contain: the code beside it, and that of the programs."""
     digest = hashlib.sha256()
-    for path in sorted(_ROOT.glob("program/**/*.py")) + sorted(_ROOT.glob("executors/cpu/*.py")):
+    for path in sorted({*_ROOT.glob("program/**/*.py"), *folder.glob("*.py")}):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -32,14 +33,14 @@ def _sources_digest() -> str:
 class _StampedLocator:
     """A cache locator whose stamp also covers the other files."""
 
-    def __init__(self, locator: Any) -> None:
-        self._locator = locator
+    def __init__(self, locator: Any, folder: Path) -> None:
+        self._locator, self._folder = locator, folder
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._locator, name)
 
     def get_source_stamp(self) -> tuple[Any, str]:
-        return self._locator.get_source_stamp(), _sources_digest()
+        return self._locator.get_source_stamp(), _sources_digest(self._folder)
 
 
 class _StampedImpl(CompileResultCacheImpl):
@@ -47,7 +48,7 @@ class _StampedImpl(CompileResultCacheImpl):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._locator = _StampedLocator(self._locator)
+        self._locator = _StampedLocator(self._locator, Path(function.__code__.co_filename).resolve().parent)
 
 
 class _StampedCache(FunctionCache):

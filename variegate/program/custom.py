@@ -15,10 +15,14 @@ PointScalar = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
 
 @dataclass(frozen=True, eq=False)
 class PointFunction:
-    """A user's scalar function and its compiled row form. Results are rounded to nearest and clipped to 0..255."""
+    """A user's scalar function and its compiled row form. Results are rounded to nearest and clipped to 0..255.
+
+    ``triton_function``: the same as a ``@triton.jit`` function of float32 tensors, for CUDA devices.
+    """
 
     function: PointScalar
     name: str
+    triton_function: Any = None
 
     @cached_property
     def scalar(self) -> Any:

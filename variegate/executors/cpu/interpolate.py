@@ -1,8 +1,8 @@
 """Rows through real-valued maps: perspective, and bilinear or bicubic anything, with Pillow's double arithmetic.
 
 A chain of maps is walked backwards on continuous coordinates; at each the point must lie in that map's window. The
-source is gathered once, through the LUTs that precede the first map. Also the two separable nearest maps, as tables
-of columns and lines.
+source is gathered once, through the LUTs that precede the first map. Also rows of the two separable nearest maps, given
+tables of columns and lines.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.neighbourhood import reflect
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import Interpolation, Op, PadMode
+from variegate.program.ops import Interpolation, Op
 
 _PERSPECTIVE = int(Op.MAP_PERSPECTIVE)
 _NEAREST, _BILINEAR = int(Interpolation.NEAREST), int(Interpolation.BILINEAR)
-_EDGE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
 
 
 @pixel_kernel
@@ -122,30 +120,6 @@ def _cubic(v: Any, d: Any) -> Any:
     p3 = 2.0 * (v[0] - v[1]) + v[2] - v[3]
     p4 = -v[0] + v[1] - v[2] + v[3]
     return v[1] + d * (p2 + d * (p3 + d * p4))
-
-
-@pixel_kernel
-def scale_table(start: Any, step: Any, in_size: Any, table: Any, n: Any, mirrored: Any) -> None:
-    """Source index per output of Pillow's ImagingScaleAffine, which adds ``step`` up; -1 outside."""
-    at = start + step * 0.5
-    for i in range(n):
-        index = -1 if at < 0.0 else int(at)
-        table[n - 1 - i if mirrored else i] = index if index < in_size else -1
-        at += step
-
-
-@pixel_kernel
-def pad_table(before: Any, mode: Any, in_size: Any, table: Any, n: Any) -> None:
-    """Source index per output of edge, reflect or symmetric padding, reflections repeated as NumPy does."""
-    for i in range(n):
-        at = i - before
-        if mode == _EDGE:
-            table[i] = min(max(at, 0), in_size - 1)
-        elif mode == _REFLECT:
-            table[i] = reflect(at, in_size)
-        else:
-            at = at % (2 * in_size)
-            table[i] = 2 * in_size - 1 - at if at >= in_size else at
 
 
 @pixel_kernel

@@ -9,6 +9,7 @@ import numpy as np
 from variegate.executors.cpu.simd import address_of
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.program.compiled import pixel_kernel
+from variegate.program.places import reflect
 
 
 @pixel_kernel
@@ -23,16 +24,6 @@ def sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, target
     for x in range(1, width - 1, LANES):
         sharpen_block(above + x, at + x, below + x, factor, out + x)
     target[0], target[width - 1] = row[0], row[width - 1]
-
-
-@pixel_kernel
-def reflect(i: Any, n: Any) -> Any:
-    """Index ``i`` mirrored into 0..n-1 about the border pixels, repeatedly."""
-    if n == 1:
-        return 0
-    period = 2 * (n - 1)
-    i = abs(i) % period
-    return period - i if i >= n else i
 
 
 @pixel_kernel

@@ -6,7 +6,7 @@ from typing import Any
 
 import numba as nb
 
-from variegate.executors.cpu.interpolate import pad_table, sample_row, scale_table, table_row, walk_back
+from variegate.executors.cpu.interpolate import sample_row, table_row, walk_back
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW
 from variegate.executors.cpu.position import apply_position, erase_normalized
 from variegate.executors.cpu.prepare import (
@@ -42,6 +42,7 @@ from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
 from variegate.program.lowering.merge import KIND_OF
 from variegate.program.ops import Kind, Op
+from variegate.program.places import pad_table, scale_table
 
 _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)

@@ -9,11 +9,12 @@ import numba as nb
 from variegate.executors.cpu.neighbourhood import blur_row, convolve_row, sharpen_row
 from variegate.executors.cpu.rows import copy_pixels, fill_outside, fixed_row, whole_row
 from variegate.executors.cpu.simd import BLOCK, address_of, copy_block
-from variegate.executors.cpu.statistics import build_table, source_rectangle
+from variegate.executors.cpu.statistics import build_table
 from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
 from variegate.program.lowering.merge import KIND_OF, _is_integer
 from variegate.program.ops import Kind, Op
+from variegate.program.places import source_rectangle
 
 _GEOMETRY, _RESAMPLE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)

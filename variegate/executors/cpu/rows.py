@@ -14,6 +14,7 @@ import numpy as np
 from variegate.executors.cpu.simd import BLOCK, address_of, split_rgb, split_rgb_reversed
 from variegate.executors.cpu.simd_gather import begin_walk, fill_block, gather_rgb, gather_rgb_affine, step_back
 from variegate.program.compiled import pixel_kernel
+from variegate.program.places import may_hit
 
 _SHIFT = 16
 _GATHER = 16
@@ -116,25 +117,12 @@ def fixed_row(image: Any, width: Any, channels: Any, a: Any, window: Any, y: Any
 
 
 @pixel_kernel
-def _may_hit(a: Any, window: Any, size: Any) -> bool:
-    """Whether the bounding box of what a 16.16 map reads meets its window."""
-    dx, dy = a[0] * (size[1] - 1), a[1] * (size[0] - 1)
-    ex, ey = a[3] * (size[1] - 1), a[4] * (size[0] - 1)
-    left, right = a[2] + min(dx, 0.0) + min(dy, 0.0), a[2] + max(dx, 0.0) + max(dy, 0.0)
-    top, bottom = a[5] + min(ex, 0.0) + min(ey, 0.0), a[5] + max(ex, 0.0) + max(ey, 0.0)
-    one = 1 << _SHIFT
-    return bool(
-        right >= window[1] * one and left < window[3] * one and bottom >= window[0] * one and top < window[2] * one
-    )
-
-
-@pixel_kernel
 def pack_maps(args: Any, windows: Any, out_size: Any, slots: Any, count: Any, maps: Any) -> None:
     """The maps of a chain as ``simd.step_back`` reads them, int32[count, 16]."""
     for i in range(count):
         slot = slots[i]
         a = args[slot]
-        if not _may_hit(a, windows[slot], out_size[slot]):
+        if not may_hit(a, windows[slot], out_size[slot]):
             # Nothing of it is inside, perhaps by more than 32 bits can tell.
             maps[i] = 0
             maps[i, 10] = slot

@@ -15,19 +15,6 @@ from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import Op
 
 _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)
-_SHIFT = 16
-
-
-@pixel_kernel
-def source_rectangle(a: Any, window: Any, out_height: Any, out_width: Any) -> Any:
-    """The part of the source that a whole-pixel map shows: top, left, bottom, right (empty: bottom <= top)."""
-    xa = int(a[2])
-    ya = int(a[5])
-    xb = int(a[0]) * (out_width - 1) + int(a[1]) * (out_height - 1) + xa
-    yb = int(a[3]) * (out_width - 1) + int(a[4]) * (out_height - 1) + ya
-    left, right = min(xa, xb) >> _SHIFT, (max(xa, xb) >> _SHIFT) + 1
-    top, bottom = min(ya, yb) >> _SHIFT, (max(ya, yb) >> _SHIFT) + 1
-    return max(top, window[0]), max(left, window[1]), min(bottom, window[2]), min(right, window[3])
 
 
 @pixel_kernel

@@ -14,7 +14,7 @@ from variegate.program.program import Program
 GEOMETRY_MODES = ("composed", "exact")
 
 
-def lowering_passes(geometry: str = "composed") -> list[Callable[[Program], Program]]:
+def lowering_passes(geometry: str = "composed", contrast_first: bool = False) -> list[Callable[[Program], Program]]:
     """The rewrites in order. Each takes and returns a Program and leaves it valid (see ``program.validate``)."""
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed" or "exact"')
@@ -24,12 +24,15 @@ def lowering_passes(geometry: str = "composed") -> list[Callable[[Program], Prog
         values_to_tables,
         merge_maps,
         merge_luts,
-        lambda program: assign_passes(program, composed=geometry == "composed"),
+        lambda program: assign_passes(program, geometry == "composed", contrast_first),
     ]
 
 
-def lower(program: Program, geometry: str = "composed") -> Program:
-    """Run every rewrite. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not."""
-    for rewrite in lowering_passes(geometry):
+def lower(program: Program, geometry: str = "composed", contrast_first: bool = False) -> Program:
+    """Run every rewrite. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not.
+
+    ``contrast_first``: see ``assign_passes``.
+    """
+    for rewrite in lowering_passes(geometry, contrast_first):
         program = rewrite(program)
     return program

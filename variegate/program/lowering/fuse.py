@@ -25,7 +25,9 @@ from variegate.program.lowering.merge import KIND_OF, _is_integer
 from variegate.program.ops import Kind, Op
 from variegate.program.program import Program
 
-_FIXED, _FLOAT, _PERSPECTIVE, _LUT = (int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT))
+_FIXED, _FLOAT, _PERSPECTIVE, _LUT, _CONTRAST = (
+    int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT, Op.CONTRAST)
+)
 _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind)
     for kind in (
@@ -42,19 +44,32 @@ _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
 _DIRECT, _WHOLE, _CHAIN, _INTERPOLATING, _CLOSED = range(5)
 
 
-def assign_passes(program: Program, composed: bool = True) -> Program:
-    """Set ``pass_of`` and ``num_passes``; a row without instructions still has the one pass that writes it out."""
+def assign_passes(program: Program, composed: bool = True, contrast_first: bool = False) -> Program:
+    """Set ``pass_of`` and ``num_passes``; a row without instructions still has the one pass that writes it out.
+
+    ``contrast_first``: a CONTRAST must be the first statistic of its pass. Executors that measure a whole image before
+    they know any table of the pass need it: levels counted can be sent through a table later, a sum of lumas cannot.
+    """
     pass_of = np.full(program.opcode.shape, -1, np.int16)
     num_passes = np.ones(program.num_rows, np.int32)
-    _assign(program.opcode, program.args, program.flags, program.length, composed, pass_of, num_passes)
+    _assign(program.opcode, program.args, program.flags, program.length, composed, contrast_first, pass_of, num_passes)
     return program.replace(pass_of=pass_of, num_passes=num_passes, stage="fused")
 
 
 @kernel
-def _assign(opcode: Any, args: Any, flags: Any, length: Any, composed: Any, pass_of: Any, num_passes: Any) -> None:
+def _assign(
+    opcode: Any,
+    args: Any,
+    flags: Any,
+    length: Any,
+    composed: Any,
+    contrast_first: Any,
+    pass_of: Any,
+    num_passes: Any,
+) -> None:
     for r in range(opcode.shape[0]):
         current, source, flag = 0, _DIRECT, 0
-        is_empty, only_luts, has_position = True, True, False
+        is_empty, only_luts, has_position, has_statistic = True, True, False, False
         for k in range(length[r]):
             op = opcode[r, k]
             kind = KIND_OF[op]
@@ -63,11 +78,12 @@ def _assign(opcode: Any, args: Any, flags: Any, length: Any, composed: Any, pass
                 joins = not has_position and _map_joins(op, args[r, k], flags[r, k], source, flag, only_luts, composed)
             elif kind == _STATISTIC or kind == _NEIGHBOURHOOD:
                 joins = not has_position and only_luts and (source == _DIRECT or source == _WHOLE)
+                joins = joins and not (contrast_first and has_statistic and op == _CONTRAST)
             elif kind == _RESAMPLE:
                 joins = is_empty
             if not joins:
                 current += 1
-                source, is_empty, only_luts, has_position = _DIRECT, True, True, False
+                source, is_empty, only_luts, has_position, has_statistic = _DIRECT, True, True, False, False
             pass_of[r, k] = current
             is_empty = False
             if kind == _GEOMETRY:
@@ -76,6 +92,8 @@ def _assign(opcode: Any, args: Any, flags: Any, length: Any, composed: Any, pass
                 source = _CLOSED
             elif kind == _POSITION:
                 has_position = True
+            elif kind == _STATISTIC:
+                has_statistic = True
             elif kind == _VALUE and op != _LUT:
                 only_luts = False
         num_passes[r] = current + 1

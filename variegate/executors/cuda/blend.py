@@ -1,0 +1,70 @@
+"""Blends: weighted sums of rows, truncated to a level, then stored as an unblended row would be."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda.codes import BEGIN, END, HEAD, OUT_HEIGHT, OUT_WIDTH
+from variegate.executors.cuda.fetch import blue, green, red
+from variegate.executors.cuda.store import load_key, store_result
+from variegate.executors.cuda.tile import places
+
+
+@triton.jit(do_not_specialize=["tiles"])
+def blend_rows(
+    buffer,
+    code_at,
+    args_at,
+    heads_at,
+    begins_at,
+    canvases_at,
+    weights_at,
+    constants_at,
+    tiles,
+    NOISE: tl.constexpr,
+    RESULT: tl.constexpr,
+    IS_PLANAR: tl.constexpr,
+    BLOCK_Y: tl.constexpr,
+    BLOCK_X: tl.constexpr,
+):
+    """``tiles`` programs for each output n, which joins rows ``begins[n]`` to ``begins[n + 1]`` (int32).
+
+    ``canvases`` (int64, addresses) and ``weights`` (float32) have an entry for each of those rows. ``heads_at`` has a
+    head per output, of its first row's last pass, with the result as its target.
+    """
+    code = (buffer + code_at).to(tl.pointer_type(tl.int32))
+    args = (buffer + args_at).to(tl.pointer_type(tl.float64))
+    n = tl.program_id(0) // tiles
+    tile = tl.program_id(0) % tiles
+    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + n * HEAD
+    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    tiles_x = tl.cdiv(width, BLOCK_X)
+    if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
+        return
+    x, y = places(tile, tiles_x, BLOCK_Y, BLOCK_X)
+    inside = (y < height) & (x < width)
+    begins = (buffer + begins_at).to(tl.pointer_type(tl.int32)) + n
+    canvases = (buffer + canvases_at).to(tl.pointer_type(tl.int64))
+    weights = (buffer + weights_at).to(tl.pointer_type(tl.float32))
+    total_r = tl.full([BLOCK_Y * BLOCK_X], 0.0, tl.float32)
+    total_g, total_b = total_r, total_r
+    for i in range(tl.load(begins), tl.load(begins + 1)):
+        canvas = tl.load(canvases + i).to(tl.pointer_type(tl.int32))
+        weight = tl.load(weights + i)
+        pixel = tl.load(canvas + (y * width + x).to(tl.uint32), mask=inside, other=0)
+        total_r += weight * red(pixel).to(tl.float32)
+        total_g += weight * green(pixel).to(tl.float32)
+        total_b += weight * blue(pixel).to(tl.float32)
+    constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
+    key_low, key_high = load_key(constants)
+    begin, end = tl.load(head + BEGIN).to(tl.int32), tl.load(head + END).to(tl.int32)
+    store_result(
+        buffer, code, args, head, constants, begin, end, x, y, height, width, inside,
+        _level(total_r), _level(total_g), _level(total_b), key_low, key_high, NOISE, RESULT, IS_PLANAR,
+    )  # fmt: skip
+
+
+@triton.jit
+def _level(total):
+    return tl.minimum(tl.maximum(total, 0.0), 255.0).to(tl.int32)

@@ -1,0 +1,103 @@
+"""Run fused programs on a CUDA device: one copy of the program, a launch per pass, no waiting."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.executors.cuda import plan
+from variegate.executors.cuda.images import PlacedImages
+from variegate.executors.cuda.launch import BLOCK, Launch, Setting, launches
+from variegate.executors.cuda.memory import Memory
+from variegate.executors.cuda.pack import Packer
+from variegate.executors.cuda.points import triton_functions
+from variegate.program.program import Program
+
+_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "uint8": torch.uint8}
+# Elements of the results of a ragged batch lie this many apart, at least; enough for aligned stores.
+_APART = 16
+
+
+class CudaExecutor:
+    """One device. Calls are asynchronous: work is queued on the caller's current stream, as by any torch operation.
+
+    ``device``: a CUDA device. A CPU device runs the kernels in Triton's interpreter (``TRITON_INTERPRET=1``):
+    for tests.
+    """
+
+    def __init__(self, device: torch.device, block: tuple[int, int] = BLOCK) -> None:
+        self.device = device
+        self.memory = Memory(device)
+        self._block = block
+        # What kernels of the first and of later passes have had to do so far. They only ever learn, so that a long run
+        # compiles a few kernels in its first batches and none later.
+        self._features = [0, 0]
+
+    def run(self, program: Program, images: PlacedImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+        """A fused program (lowered with ``contrast_first``) -> (the stacked batch if shapes agree, one per output).
+
+        Raises DeviceMemoryError where the device has no room for it.
+        """
+        with self._current():
+            stacked, results = self._allocate(program)
+            if results:
+                for launch in self.launches(program, images, _addresses(stacked, results)):
+                    launch.run()
+        return stacked, results
+
+    def launches(self, program: Program, images: PlacedImages, targets: npt.NDArray[np.int64]) -> list[Launch]:
+        """Copy the program over and return what is to be run, in order."""
+        setting = Setting(program.output, triton_functions(program.tables.points), images.format, self._block)
+        packer = Packer(program)
+        needs = packer.needs
+        canvases = self.memory.empty(needs.canvases)
+        staging = self.memory.staging(needs.uploaded)
+        packed = packer.fill(
+            staging.numpy(),
+            images.addresses[program.source],
+            images.strides[program.source],
+            targets,
+            canvases.data_ptr(),
+            self._block,
+        )
+        buffer = self.memory.upload(staging, needs.buffer)
+        workspace = self.memory.workspace(program.num_rows)
+        return launches(packed, setting, buffer, workspace, self._learn(packed.launches[1:-1, plan.FEATURES]))
+
+    def _learn(self, needed: npt.NDArray[np.int64]) -> list[int]:
+        """Features for every pass, with what was needed before."""
+        for p, features in enumerate(needed.tolist()):
+            self._features[min(p, 1)] |= features
+        return [self._features[min(p, 1)] for p in range(len(needed))]
+
+    def _allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+        """Room for every output."""
+        dtype = _DTYPES[program.output.dtype if program.output.is_float else "uint8"]
+        shapes = [_result_shape(program, row) for row in range(program.num_outputs)]
+        if shapes and all(shape == shapes[0] for shape in shapes):
+            stacked = self.memory.empty((len(shapes), *shapes[0]), dtype)
+            return stacked, list(stacked)
+        sizes = [int(np.prod(shape)) for shape in shapes]
+        starts = np.cumsum([0, *(-(-size // _APART) * _APART for size in sizes)]).tolist()
+        whole = self.memory.empty((starts[-1],), dtype)
+        return None, [whole[a : a + size].view(s) for a, size, s in zip(starts, sizes, shapes)]  # noqa: B905
+
+    def _current(self) -> AbstractContextManager[Any]:
+        return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
+
+def _result_shape(program: Program, row: int) -> tuple[int, int, int]:
+    height, width = program.final_size(row)
+    channels = int(program.in_shape[row, 2])
+    return (channels, height, width) if program.output.layout == "NCHW" else (height, width, channels)
+
+
+def _addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> npt.NDArray[np.int64]:
+    if stacked is not None:
+        step = stacked.stride(0) * stacked.element_size()
+        return stacked.data_ptr() + step * np.arange(len(results), dtype=np.int64)
+    return np.array([result.data_ptr() for result in results], np.int64)

@@ -1,0 +1,68 @@
+"""Reading pixels of a source: three channels come as one int32, red in its lowest byte."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda.codes import (
+    CANVAS,
+    CHANNELS,
+    IN_WIDTH,
+    INTERLEAVED,
+    SOURCE,
+    STRIDE_C,
+    STRIDE_X,
+    STRIDE_Y,
+)
+
+
+@triton.jit
+def red(pixel):
+    return pixel & 255
+
+
+@triton.jit
+def green(pixel):
+    return (pixel >> 8) & 255
+
+
+@triton.jit
+def blue(pixel):
+    return (pixel >> 16) & 255
+
+
+@triton.jit
+def pack(r, g, b):
+    return r | (g << 8) | (b << 16)
+
+
+@triton.jit
+def fetch(head, x, y, inside, FORMAT: tl.constexpr):
+    """Pixels at whole places ``x, y`` (int32), 0 where not ``inside``. Bytes above a pixel's channels are arbitrary.
+
+    An image spans less than 4 GiB, so that offsets are uint32: adding one to an address takes one instruction.
+    """
+    source = tl.load(head + SOURCE)
+    if FORMAT == CANVAS:
+        at = (y * tl.load(head + IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
+        return tl.load(source.to(tl.pointer_type(tl.int32)) + at, mask=inside, other=0)
+    at = y * tl.load(head + STRIDE_Y).to(tl.int32) + x * tl.load(head + STRIDE_X).to(tl.int32)
+    if FORMAT == INTERLEAVED:
+        # One or two aligned words in place of three bytes: fewer requests, and no word without a wanted byte is read.
+        channels = tl.load(head + CHANNELS).to(tl.int32)
+        ahead = source & 3
+        byte = (at + ahead.to(tl.int32)).to(tl.uint32)
+        word = (source - ahead).to(tl.pointer_type(tl.uint32)) + (byte >> 2)
+        lead = byte & 3
+        low = tl.load(word, mask=inside, other=0)
+        high = tl.load(word + 1, mask=inside & (lead.to(tl.int32) > 4 - channels), other=0)
+        # Two shifts, as one by all 32 bits is not defined.
+        return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
+    next_channel = tl.load(head + STRIDE_C)
+    byte = source.to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
+    is_colour = tl.load(head + CHANNELS) == 3
+    r = tl.load(byte, mask=inside, other=0).to(tl.int32)
+    g = tl.load(byte + next_channel, mask=inside & is_colour, other=0).to(tl.int32)
+    b = tl.load(byte + 2 * next_channel, mask=inside & is_colour, other=0).to(tl.int32)
+    return pack(r, g, b)

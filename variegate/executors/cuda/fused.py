@@ -1,0 +1,147 @@
+"""The fused pass: a tile of one row's output, read once, worked on in registers, written once."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda.codes import (
+    ARG,
+    BEGIN,
+    CHAIN,
+    CHANNELS,
+    CLASS,
+    CODE,
+    END,
+    FILTER,
+    HEAD,
+    IS_FINAL,
+    KIND,
+    LOOKUP,
+    MAPS_END,
+    NEEDS,
+    OUT_HEIGHT,
+    OUT_WIDTH,
+    PLACE,
+    REAL,
+    RESAMPLE,
+    TABLE,
+    TARGET,
+    VALUE,
+    VALUES,
+    WORKSPACE,
+)
+from variegate.executors.cuda.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.interpolate import read_interpolated
+from variegate.executors.cuda.maps import look_up_places, walk
+from variegate.executors.cuda.neighbourhood import read_filtered
+from variegate.executors.cuda.position import apply_place
+from variegate.executors.cuda.resample import read_resampled
+from variegate.executors.cuda.statistics import is_last, measure, write_tables
+from variegate.executors.cuda.store import load_key, store_result
+from variegate.executors.cuda.tile import places
+from variegate.executors.cuda.values import apply_value, look_up
+
+
+@triton.jit(do_not_specialize=["tiles"])
+def run_pass(
+    buffer,
+    workspace,
+    code_at,
+    args_at,
+    heads_at,
+    next_heads_at,
+    list_at,
+    constants_at,
+    tiles,
+    FORMAT: tl.constexpr,
+    HAS_REAL: tl.constexpr,
+    HAS_FILTER: tl.constexpr,
+    HAS_RESAMPLE: tl.constexpr,
+    HAS_HUE: tl.constexpr,
+    HAS_NOISE: tl.constexpr,
+    MEASURES: tl.constexpr,
+    POINTS: tl.constexpr,
+    RESULT: tl.constexpr,
+    IS_PLANAR: tl.constexpr,
+    BLOCK_Y: tl.constexpr,
+    BLOCK_X: tl.constexpr,
+):
+    """One pass of the rows in the list at ``list_at``, ``tiles`` programs for each.
+
+    Offsets ``*_at`` are bytes in ``buffer``. ``HAS_*``: what some row of the launch needs; the rest is not compiled in,
+    so that it costs no registers. ``MEASURES``: some row's next pass needs statistics of what this one writes.
+    """
+    code = (buffer + code_at).to(tl.pointer_type(tl.int32))
+    args = (buffer + args_at).to(tl.pointer_type(tl.float64))
+    place = tl.program_id(0) // tiles
+    tile = tl.program_id(0) % tiles
+    row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + place)
+    if row < 0:
+        return
+    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * HEAD
+    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    tiles_x = tl.cdiv(width, BLOCK_X)
+    if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
+        return
+    x, y = places(tile, tiles_x, BLOCK_Y, BLOCK_X)
+    inside = (y < height) & (x < width)
+
+    constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
+    key_low, key_high = load_key(constants)
+    kind = tl.load(head + KIND)
+    begin, end = tl.load(head + BEGIN).to(tl.int32), tl.load(head + END).to(tl.int32)
+    pixel = tl.full([BLOCK_Y * BLOCK_X], 0, tl.int32)
+    stage = tl.full([BLOCK_Y * BLOCK_X], -1, tl.int32)
+    colour = pixel
+    if kind == CHAIN:
+        u, v, stage, colour = walk(code, begin, tl.load(head + MAPS_END).to(tl.int32), x, y)
+        pixel = fetch(head, u, v, inside & (stage < 0), FORMAT)
+    elif kind == TABLE:
+        u, v, stage, colour = look_up_places(buffer, code, head, x, y, inside)
+        pixel = fetch(head, u, v, inside & (stage < 0), FORMAT)
+    if HAS_REAL:
+        if kind == REAL:
+            pixel, stage, colour = read_interpolated(buffer, code, args, head, x, y, inside, FORMAT)
+    if HAS_FILTER:
+        if kind == FILTER:
+            pixel = read_filtered(buffer, code, args, head, x, y, inside, FORMAT)
+    if HAS_RESAMPLE:
+        if kind == RESAMPLE:
+            pixel = read_resampled(buffer, args, head, x, y, inside, FORMAT)
+    pixel = tl.where(stage < 0, pixel, colour)
+    r, g, b = red(pixel), green(pixel), blue(pixel)
+
+    channels = tl.load(head + CHANNELS).to(tl.int32)
+    for slot in range(tl.load(head + VALUES).to(tl.int32), end):
+        at = code + slot * CODE
+        real = args + slot * 8
+        category = tl.load(at + CLASS)
+        new_r, new_g, new_b = r, g, b
+        if category == LOOKUP:
+            new_r, new_g, new_b = look_up(buffer, tl.load(at + ARG), channels, r, g, b)
+        elif category == VALUE:
+            new_r, new_g, new_b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
+        elif category == PLACE:
+            new_r, new_g, new_b = apply_place(
+                buffer, at, real, head, x, y, width, r, g, b, key_low, key_high, HAS_NOISE
+            )
+        # A pixel that left the image at a map is touched only by what comes after that map.
+        is_on = stage < slot
+        r, g, b = tl.where(is_on, new_r, r), tl.where(is_on, new_g, g), tl.where(is_on, new_b, b)
+
+    if tl.load(head + IS_FINAL) != 0:
+        store_result(
+            buffer, code, args, head, constants, begin, end, x, y, height, width, inside, r, g, b, key_low, key_high,
+            HAS_NOISE, RESULT, IS_PLANAR,
+        )  # fmt: skip
+    else:
+        canvas = tl.load(head + TARGET).to(tl.pointer_type(tl.int32))
+        tl.store(canvas + (y * width + x).to(tl.uint32), pack(r, g, b), mask=inside)
+        if MEASURES:
+            next_head = (buffer + next_heads_at).to(tl.pointer_type(tl.int64)) + row * HEAD
+            if tl.load(next_head + NEEDS) != 0:
+                work = workspace + row * WORKSPACE
+                measure(buffer, code, next_head, work, x, y, inside, r, g, b)
+                if is_last(work, tiles_x * tl.cdiv(height, BLOCK_Y)):
+                    write_tables(buffer, code, args, next_head, work)

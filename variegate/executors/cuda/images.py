@@ -1,0 +1,68 @@
+"""Images on a device: where each begins and how its pixels lie, whoever owns the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.executors.cuda import layout as L
+
+
+@dataclass
+class PlacedImages:
+    """``addresses[N]``, ``strides[N, 3]`` (bytes along y, x and channels), ``shapes[N, 3]`` (height, width, channels).
+
+    ``owners`` keep the memory alive until the launches that read it are queued.
+    """
+
+    addresses: npt.NDArray[np.int64]
+    strides: npt.NDArray[np.int64]
+    shapes: npt.NDArray[np.int32]
+    format: int
+    owners: list[Any] = field(default_factory=list)
+
+
+def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> PlacedImages:
+    """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""
+    number, *_ = tensor.shape
+    batch, *rest = tensor.stride()
+    y, x, c = rest if is_channels_last else (rest[1], rest[2], rest[0])
+    height, width, channels = tensor.shape[1:] if is_channels_last else (*tensor.shape[2:], tensor.shape[1])
+    return PlacedImages(
+        addresses=tensor.data_ptr() + batch * np.arange(number, dtype=np.int64),
+        strides=np.tile(np.array([y, x, c], np.int64), (number, 1)),
+        shapes=np.tile(np.array([height, width, channels], np.int32), (number, 1)),
+        format=_format([(x, c, channels)]),
+        owners=[tensor],
+    )
+
+
+def place_tensors(tensors: Sequence[torch.Tensor]) -> PlacedImages:
+    """Images [H, W, C] of any sizes, where they lie."""
+    strides = np.array([tensor.stride() for tensor in tensors], np.int64).reshape(-1, 3)
+    shapes = np.array([tensor.shape for tensor in tensors], np.int32).reshape(-1, 3)
+    return PlacedImages(
+        addresses=np.array([tensor.data_ptr() for tensor in tensors], np.int64),
+        strides=strides,
+        shapes=shapes,
+        format=_format([(x, c, channels) for (_, x, c), channels in zip(strides, shapes[:, 2], strict=True)]),
+        owners=list(tensors),
+    )
+
+
+def place_packed(data: torch.Tensor, offsets: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> PlacedImages:
+    """Contiguous images [H, W, C] at byte ``offsets`` of one buffer."""
+    wide = shapes.astype(np.int64)
+    strides = np.stack([wide[:, 1] * wide[:, 2], wide[:, 2], np.ones(len(wide), np.int64)], axis=1)
+    return PlacedImages(data.data_ptr() + offsets, strides, shapes, L.INTERLEAVED, [data])
+
+
+def _format(pixels: Sequence[tuple[int, int, int]]) -> int:
+    """INTERLEAVED if the channels of every image lie side by side; ``pixels``: strides of x and c, and channels."""
+    together = all(c == 1 or channels == 1 for _, c, channels in pixels)
+    return L.INTERLEAVED if together else L.PLANAR

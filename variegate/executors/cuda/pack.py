@@ -1,0 +1,178 @@
+"""A fused program in one run of bytes: laid out, filled, ready for a single copy to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.cpu.blend import rows_by_output
+from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.plan import fill_blend_heads, fill_code, fill_heads, measure
+from variegate.program.program import Program
+
+Array = npt.NDArray[Any]
+# Sections begin at multiples of this, which lets the compiler assume aligned reads.
+_ALIGNMENT = 16
+
+
+@dataclass
+class Needs:
+    """Room a program takes on the device."""
+
+    uploaded: int  # bytes that the host fills
+    buffer: int  # bytes in all: tables of statistics and resize weights, made on the device, lie behind
+    canvases: int  # bytes of images between passes
+
+
+@dataclass
+class Packed:
+    """Where sections begin (bytes), and the launches: ``plan.NUM_ROWS`` and so on of preparation, passes and blend."""
+
+    code: int
+    args: int
+    constants: int
+    heads: list[int]  # per pass
+    lists: list[int]  # of the preparation, then of every pass
+    launches: Array  # int64[1 + P + 1, 3]; the last is the blend's
+    blend_heads: int = 0
+    begins: int = 0
+    canvases: int = 0
+    weights: int = 0
+
+
+class Packer:
+    """Lays out one fused program. ``needs`` first, then ``fill`` with memory of that size."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.num_passes = int(program.num_passes.max(initial=1))  # type: ignore[union-attr]
+        self.is_blended = program.blend is not None
+        indices, self._statistics, weights, pixels = measure(*self._grids(), program.num_passes, self.is_blended)
+        rows, slots, passes = program.num_rows, program.opcode.shape[1], self.num_passes
+        tables, kernels = program.tables, program.tables.kernels
+        sizes = {
+            "heads": 8 * L.HEAD * passes * rows,
+            "code": 4 * L.CODE * rows * slots,
+            "args": 64 * rows * slots,
+            "constants": 64,
+            "lists": 4 * (2 * rows * passes + 4 * (passes + 1)),
+            "luts": tables.luts.nbytes,
+            "matrices": tables.matrices.nbytes,
+            "kernels": sum(kernel.nbytes for kernel in kernels),
+            "rectangles": tables.rectangles.nbytes,
+            "indices": 4 * indices,
+        }
+        if self.is_blended:
+            outputs = program.num_outputs
+            sizes |= {"blend_heads": 8 * L.HEAD * outputs, "begins": 4 * (outputs + 1), "canvases": 8 * rows}
+            sizes["weights"] = 4 * rows
+        self._at: dict[str, int] = {}
+        end = 0
+        for name, size in sizes.items():
+            self._at[name] = end
+            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self._sizes = sizes
+        self._weights_at = end + 768 * self._statistics
+        self.needs = Needs(uploaded=end, buffer=self._weights_at + 4 * weights + _ALIGNMENT, canvases=4 * pixels)
+
+    def _grids(self) -> tuple[Any, ...]:
+        p = self.program
+        return p.opcode, p.args, p.flags, p.out_size, p.pass_of, p.length
+
+    def fill(
+        self,
+        memory: npt.NDArray[np.uint8],
+        sources: npt.NDArray[np.int64],
+        strides: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int64],
+        canvases: int,
+        block: tuple[int, int],
+    ) -> Packed:
+        """Write the uploaded bytes.
+
+        Args:
+            memory: uint8[needs.uploaded].
+            sources, strides: addresses [R], and bytes along y, x and channels [R, 3], of the rows' images.
+            targets: addresses [outputs] of the results.
+            canvases: address of ``needs.canvases`` bytes.
+            block: height and width of a tile.
+        """
+        program, rows, slots = self.program, self.program.num_rows, self.program.opcode.shape[1]
+        view = self._viewer(memory)
+        heads = view("heads", np.int64, (self.num_passes, rows, L.HEAD))
+        lists = np.zeros((1 + self.num_passes, rows * self.num_passes), np.int32)
+        launches = np.zeros((2 + self.num_passes, 3), np.int64)
+        last_canvas = np.zeros(rows, np.int64)
+        given = np.zeros(rows, np.int64) if self.is_blended else targets
+        fill_heads(
+            program.opcode, program.args, program.flags, program.out_size, program.window, program.pass_of,
+            program.length, program.num_passes, program.in_shape, program.ids, sources, strides, given, canvases,
+            self._weights_at, self.is_blended, block, heads, last_canvas, lists, launches[:-1],
+        )  # fmt: skip
+        self._fill_tables(view, slots)
+        packed = Packed(
+            code=self._at["code"],
+            args=self._at["args"],
+            constants=self._at["constants"],
+            heads=[self._at["heads"] + 8 * L.HEAD * rows * p for p in range(self.num_passes)],
+            lists=self._fill_lists(view, lists, launches),
+            launches=launches,
+        )
+        if program.blend is not None:
+            order, begins = rows_by_output(program)
+            blend_heads = view("blend_heads", np.int64, (program.num_outputs, L.HEAD))
+            fill_blend_heads(
+                program.opcode, program.args, program.length, program.num_passes, heads, order, begins, targets, block,
+                blend_heads, launches[-1],
+            )  # fmt: skip
+            view("begins", np.int32, (-1,))[:] = begins
+            view("canvases", np.int64, (rows,))[:] = last_canvas[order]
+            view("weights", np.float32, (rows,))[:] = program.blend.weight[order]
+            packed.blend_heads, packed.begins = self._at["blend_heads"], self._at["begins"]
+            packed.canvases, packed.weights = self._at["canvases"], self._at["weights"]
+        return packed
+
+    def _viewer(self, memory: npt.NDArray[np.uint8]) -> Callable[[str, Any, tuple[int, ...]], Array]:
+        def view(name: str, dtype: Any, shape: tuple[int, ...]) -> Array:
+            return memory[self._at[name] : self._at[name] + self._sizes[name]].view(dtype).reshape(shape)
+
+        return view
+
+    def _fill_lists(self, view: Callable[..., Array], lists: Array, launches: Array) -> list[int]:
+        """The lists one after another, without their unused ends -> where each begins."""
+        room = view("lists", np.int32, (-1,))
+        begins, end = [], 0
+        for entries, launch in zip(lists, launches[:-1], strict=True):
+            count = int(launch[0])
+            room[end : end + count] = entries[:count]
+            begins.append(self._at["lists"] + 4 * end)
+            # The address of a list is a kernel's argument, which should not become one of another kind.
+            end += -(-count // 4) * 4
+        return begins
+
+    def _fill_tables(self, view: Callable[..., Array], slots: int) -> None:
+        program, rows, tables = self.program, self.program.num_rows, self.program.tables
+        starts = np.cumsum([0, *(kernel.size for kernel in tables.kernels)])[:-1]
+        fill_code(
+            program.opcode, program.args, program.flags, program.fill, program.out_size, program.window,
+            program.in_shape, program.length, self._at["kernels"] + 4 * starts.astype(np.int64), self._at["luts"],
+            self._at["matrices"], self._at["rectangles"], self._at["indices"],
+            self._weights_at - 768 * self._statistics, view("code", np.int32, (rows, slots, L.CODE)),
+            view("indices", np.int32, (-1,)),
+        )  # fmt: skip
+        view("args", np.float64, program.args.shape)[:] = program.args
+        view("luts", np.uint8, tables.luts.shape)[:] = tables.luts
+        view("matrices", np.float32, tables.matrices.shape)[:] = tables.matrices
+        view("rectangles", np.int32, tables.rectangles.shape)[:] = tables.rectangles
+        if tables.kernels:
+            view("kernels", np.float32, (-1,))[:] = np.concatenate([kernel.reshape(-1) for kernel in tables.kernels])
+        constants = view("constants", np.float32, (16,))
+        constants[:12] = 0.0
+        if program.output.is_float:
+            for at, channels in ((0, 1), (6, 3)):
+                constants[at : at + 3], constants[at + 3 : at + 6] = program.output.scale_and_bias(channels)
+        constants[12:14].view(np.uint32)[:] = program.key

@@ -1,0 +1,67 @@
+"""Before the first pass: statistics of the sources, weights of the resizes."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda.codes import (
+    BOTTOM,
+    HEAD,
+    KIND,
+    LEFT,
+    NEEDS,
+    RESAMPLE,
+    RIGHT,
+    TOP,
+    WORKSPACE,
+)
+from variegate.executors.cuda.fetch import blue, fetch, green, red
+from variegate.executors.cuda.resample import write_weights
+from variegate.executors.cuda.statistics import is_last, measure, write_tables
+from variegate.executors.cuda.tile import places
+
+
+@triton.jit(do_not_specialize=["tiles"])
+def prepare(
+    buffer,
+    workspace,
+    code_at,
+    args_at,
+    heads_at,
+    list_at,
+    tiles,
+    FORMAT: tl.constexpr,
+    BLOCK_Y: tl.constexpr,
+    BLOCK_X: tl.constexpr,
+    WEIGHTS_BLOCK: tl.constexpr,
+):
+    """For the rows in the list at ``list_at``, ``tiles`` programs each; ``heads_at``: those of the first pass."""
+    code = (buffer + code_at).to(tl.pointer_type(tl.int32))
+    args = (buffer + args_at).to(tl.pointer_type(tl.float64))
+    place = tl.program_id(0) // tiles
+    tile = tl.program_id(0) % tiles
+    row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + place)
+    if row < 0:
+        return
+    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * HEAD
+    if tl.load(head + KIND) == RESAMPLE:
+        write_weights(buffer, code, args, head, tile, WEIGHTS_BLOCK)
+        return
+    if tl.load(head + NEEDS) == 0:
+        return
+    top, left = tl.load(head + TOP).to(tl.int32), tl.load(head + LEFT).to(tl.int32)
+    bottom, right = tl.load(head + BOTTOM).to(tl.int32), tl.load(head + RIGHT).to(tl.int32)
+    # At least one tile, though the map may show nothing of the source: somebody must write the tables.
+    tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
+    all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
+    if tile >= all_tiles:
+        return
+    x, y = places(tile, tiles_x, BLOCK_Y, BLOCK_X)
+    x, y = x + left, y + top
+    inside = (y < bottom) & (x < right)
+    pixel = fetch(head, x, y, inside, FORMAT)
+    work = workspace + row * WORKSPACE
+    measure(buffer, code, head, work, x, y, inside, red(pixel), green(pixel), blue(pixel))
+    if is_last(work, all_tiles):
+        write_tables(buffer, code, args, head, work)

@@ -1,0 +1,141 @@
+"""Antialiased resize of a box, bit for bit as Pillow's: fixed-point weights, bytes between the two directions."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda.codes import (
+    BILINEAR,
+    CODE,
+    FIRST,
+    FLAG,
+    IN_HEIGHT,
+    IN_WIDTH,
+    OUT_HEIGHT,
+    OUT_WIDTH,
+    TAPS_X,
+    TAPS_Y,
+    WEIGHTS,
+)
+from variegate.executors.cuda.fetch import blue, fetch, green, pack, red
+
+_PRECISION = tl.constexpr(22)
+_ONE = tl.constexpr(float(1 << 22))
+_HALF = tl.constexpr(1 << 21)
+
+
+@triton.jit
+def _filter(x, is_bilinear):
+    """Triangle, or Pillow's bicubic (a = -0.5), in double."""
+    x = tl.abs(x)
+    triangle = tl.where(x < 1.0, 1.0 - x, 0.0)
+    near = (1.5 * x - 2.5) * x * x + 1.0
+    far = (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
+    cubic = tl.where(x < 1.0, near, tl.where(x < 2.0, far, 0.0))
+    return tl.where(is_bilinear, triangle, cubic)
+
+
+@triton.jit
+def write_weights(buffer, code, args, head, block, BLOCK: tl.constexpr):
+    """Weights of one block of output columns (``block`` below the number of column blocks) or lines (from there on)."""
+    slot = tl.load(head + FIRST).to(tl.int32)
+    real = args + slot * 8
+    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    taps_x, taps_y = tl.load(head + TAPS_X).to(tl.int32), tl.load(head + TAPS_Y).to(tl.int32)
+    base = (buffer + tl.load(head + WEIGHTS)).to(tl.pointer_type(tl.int32))
+    column_blocks = tl.cdiv(width, BLOCK)
+    is_bilinear = tl.load(code + slot * CODE + FLAG) == BILINEAR
+    if block < column_blocks:
+        start, extent = tl.load(real + 1), tl.load(real + 3)
+        in_size = tl.load(head + IN_WIDTH).to(tl.int32)
+        weights = base + width + height
+        _weigh_axis(start, extent, in_size, width, taps_x, is_bilinear, block, base, weights, BLOCK)
+    elif block < column_blocks + tl.cdiv(height, BLOCK):
+        start, extent = tl.load(real), tl.load(real + 2)
+        in_size = tl.load(head + IN_HEIGHT).to(tl.int32)
+        weights = base + width + height + taps_x * width
+        _weigh_axis(
+            start, extent, in_size, height, taps_y, is_bilinear, block - column_blocks, base + width, weights, BLOCK
+        )
+
+
+@triton.jit
+def _weigh_axis(start, extent, in_size, out_size, taps, is_bilinear, block, lows, weights, BLOCK: tl.constexpr):
+    """For outputs of one block: the first source index, and ``taps`` weights (zero where fewer are used)."""
+    i = block * BLOCK + tl.arange(0, BLOCK)
+    is_used = i < out_size
+    # The box is float32, as in Pillow; all else is double.
+    first = start.to(tl.float32)
+    scale = ((start + extent).to(tl.float32) - first).to(tl.float64) / out_size.to(tl.float64)
+    filter_scale = tl.maximum(scale, 1.0)
+    support = tl.where(is_bilinear, filter_scale, 2.0 * filter_scale)
+    inverse = 1.0 / filter_scale
+    centre = first.to(tl.float64) + (i.to(tl.float64) + 0.5) * scale
+    low = tl.maximum((centre - support + 0.5).to(tl.int32), 0)
+    high = tl.minimum((centre + support + 0.5).to(tl.int32), in_size)
+    tl.store(lows + i, low, mask=is_used)
+    total = tl.full([BLOCK], 0.0, tl.float64)
+    for j in range(taps):
+        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, is_bilinear)
+        total += tl.where(low + j < high, w, 0.0)
+    divisor = tl.where(total != 0.0, total, 1.0)
+    for j in range(taps):
+        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, is_bilinear) / divisor
+        fixed = (w * _ONE + tl.where(w >= 0.0, 0.5, -0.5)).to(tl.int32)
+        tl.store(weights + j * out_size + i, tl.where(low + j < high, fixed, 0), mask=is_used)
+
+
+@triton.jit
+def read_resampled(buffer, args, head, x, y, inside, FORMAT: tl.constexpr):
+    """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
+    real = args + tl.load(head + FIRST) * 8
+    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    in_height, in_width = tl.load(head + IN_HEIGHT).to(tl.int32), tl.load(head + IN_WIDTH).to(tl.int32)
+    taps_x, taps_y = tl.load(head + TAPS_X).to(tl.int32), tl.load(head + TAPS_Y).to(tl.int32)
+    x = tl.where(tl.load(real + 6) != 0.0, width - 1 - x, x)
+    base = (buffer + tl.load(head + WEIGHTS)).to(tl.pointer_type(tl.int32))
+    low_x = tl.load(base + x, mask=inside, other=0)
+    low_y = tl.load(base + width + y, mask=inside, other=0)
+    along_x = base + width + height + x
+    along_y = base + width + height + taps_x * width + y
+    r = tl.full(x.shape, _HALF, tl.int32)
+    g, b = r, r
+    if tl.load(real + 7) == 0.0:
+        for j in range(taps_y):
+            line = tl.minimum(low_y + j, in_height - 1)
+            row_r = tl.full(x.shape, _HALF, tl.int32)
+            row_g, row_b = row_r, row_r
+            for i in range(taps_x):
+                column = tl.minimum(low_x + i, in_width - 1)
+                weight = tl.load(along_x + i * width, mask=inside, other=0)
+                pixel = fetch(head, column, line, inside, FORMAT)
+                row_r += weight * red(pixel)
+                row_g += weight * green(pixel)
+                row_b += weight * blue(pixel)
+            weight = tl.load(along_y + j * height, mask=inside, other=0)
+            r += weight * _to_level(row_r)
+            g += weight * _to_level(row_g)
+            b += weight * _to_level(row_b)
+    else:
+        for i in range(taps_x):
+            column = tl.minimum(low_x + i, in_width - 1)
+            line_r = tl.full(x.shape, _HALF, tl.int32)
+            line_g, line_b = line_r, line_r
+            for j in range(taps_y):
+                line = tl.minimum(low_y + j, in_height - 1)
+                weight = tl.load(along_y + j * height, mask=inside, other=0)
+                pixel = fetch(head, column, line, inside, FORMAT)
+                line_r += weight * red(pixel)
+                line_g += weight * green(pixel)
+                line_b += weight * blue(pixel)
+            weight = tl.load(along_x + i * width, mask=inside, other=0)
+            r += weight * _to_level(line_r)
+            g += weight * _to_level(line_g)
+            b += weight * _to_level(line_b)
+    return pack(_to_level(r), _to_level(g), _to_level(b))
+
+
+@triton.jit
+def _to_level(total):
+    return tl.minimum(tl.maximum(total >> _PRECISION, 0), 255)

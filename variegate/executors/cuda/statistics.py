@@ -1,0 +1,174 @@
+"""Statistics of an image, measured tile by tile, and the tables of contrast, autocontrast and equalize made of them.
+
+Every tile adds what it sees to the row's workspace; the tile that comes last turns the sums into tables and clears
+them. Statistics see the source through tables and at most one whole-pixel map. Levels are counted as they lie in the
+source, and the tables before an operation act on the counts; the mean of lumas has to be taken through them, so that
+lowering lets a contrast be the first statistic of its pass only.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda.codes import (
+    ARG,
+    ARRIVED,
+    AUTOCONTRAST,
+    BEGIN,
+    BOTTOM,
+    CHANNELS,
+    CLASS,
+    CODE,
+    CONTRAST,
+    COUNTS,
+    EQUALIZE,
+    FILL,
+    LEFT,
+    LOOKUP,
+    LUMA,
+    MAP_FIXED,
+    NEEDS,
+    NEEDS_COUNTS,
+    NEEDS_LUMA,
+    OP,
+    OUTSIDE,
+    PREFIX_END,
+    REMAPPED,
+    RIGHT,
+    STATISTICS_END,
+    TOP,
+)
+from variegate.executors.cuda.fetch import blue, green, red
+from variegate.executors.cuda.values import blend, look_up, luma
+
+
+@triton.jit
+def measure(buffer, code, head, work, x, y, inside, r, g, b):
+    """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``head`` describes."""
+    top, left = tl.load(head + TOP), tl.load(head + LEFT)
+    seen = inside & (y >= top) & (y < tl.load(head + BOTTOM)) & (x >= left) & (x < tl.load(head + RIGHT))
+    needs = tl.load(head + NEEDS)
+    channels = tl.load(head + CHANNELS)
+    if (needs & NEEDS_COUNTS) != 0:
+        _count(work, seen, r)
+        if channels == 3:
+            _count(work + 256, seen, g)
+            _count(work + 512, seen, b)
+    if (needs & NEEDS_LUMA) != 0:
+        for slot in range(tl.load(head + BEGIN).to(tl.int32), tl.load(head + PREFIX_END).to(tl.int32)):
+            at = code + slot * CODE
+            if tl.load(at + CLASS) == LOOKUP:
+                r, g, b = look_up(buffer, tl.load(at + ARG), channels, r, g, b)
+        gray = r
+        if channels == 3:
+            gray = luma(r, g, b)
+        total = tl.sum(tl.where(seen, gray, 0), axis=0).to(tl.int64)
+        tl.atomic_add((work + LUMA).to(tl.pointer_type(tl.int64)), total)
+
+
+@triton.jit
+def _count(work, seen, level):
+    counts = tl.histogram(level, 256, mask=seen)
+    bins = tl.arange(0, 256)
+    tl.atomic_add(work + COUNTS + bins, counts, mask=counts != 0)
+
+
+@triton.jit
+def is_last(work, tiles):
+    """Counts this tile in; True for the one that makes ``tiles`` complete, which sees the sums of all."""
+    # All of this tile's sums must be out before its arrival is.
+    tl.debug_barrier()
+    return tl.atomic_add(work + ARRIVED, 1) == tiles - 1
+
+
+@triton.jit
+def write_tables(buffer, code, args, head, work):
+    """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
+    bins = tl.arange(0, 256)
+    begin, end = tl.load(head + BEGIN).to(tl.int32), tl.load(head + STATISTICS_END).to(tl.int32)
+    outside = tl.load(head + OUTSIDE)
+    mean = _mean_luma(buffer, code, head, work)
+    for channel in range(tl.load(head + CHANNELS).to(tl.int32)):
+        counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
+        # Where the levels of the source, and the colour outside it, have come to.
+        now = bins
+        fill = 0
+        for slot in range(begin, end):
+            at = code + slot * CODE
+            op = tl.load(at + OP)
+            if op == MAP_FIXED:
+                fill = (tl.load(at + FILL) >> (8 * channel)) & 255
+            if tl.load(at + CLASS) == LOOKUP:
+                table = buffer + tl.load(at + ARG) + 256 * channel
+                if op == CONTRAST:
+                    factor = tl.load(args + slot * 8).to(tl.float32)
+                    tl.store(table + bins, blend(mean, bins, factor).to(tl.uint8))
+                elif op == AUTOCONTRAST:
+                    tl.store(table + bins, _stretch(counts, now, outside, fill).to(tl.uint8))
+                elif op == EQUALIZE:
+                    tl.store(table + bins, _equalize(work, counts, now, outside, fill).to(tl.uint8))
+                tl.debug_barrier()
+                now = tl.load(table + now).to(tl.int32)
+                fill = tl.load(table + fill).to(tl.int32)
+        tl.store(work + 256 * channel + bins, counts * 0)
+    tl.store((work + LUMA).to(tl.pointer_type(tl.int64)), 0)
+    tl.store(work + ARRIVED, 0)
+
+
+@triton.jit
+def _mean_luma(buffer, code, head, work):
+    """The mean at the first statistic, rounded as Pillow rounds it."""
+    channels = tl.load(head + CHANNELS)
+    outside = tl.load(head + OUTSIDE)
+    height = tl.maximum(tl.load(head + BOTTOM) - tl.load(head + TOP), 0)
+    width = tl.maximum(tl.load(head + RIGHT) - tl.load(head + LEFT), 0)
+    r, g, b = 0, 0, 0
+    for slot in range(tl.load(head + BEGIN).to(tl.int32), tl.load(head + PREFIX_END).to(tl.int32)):
+        at = code + slot * CODE
+        if tl.load(at + OP) == MAP_FIXED:
+            fill = tl.load(at + FILL)
+            r, g, b = red(fill), green(fill), blue(fill)
+        elif tl.load(at + CLASS) == LOOKUP:
+            r, g, b = look_up(buffer, tl.load(at + ARG), channels, r, g, b)
+    gray = r
+    if channels == 3:
+        gray = luma(r, g, b)
+    seen = tl.load((work + LUMA).to(tl.pointer_type(tl.int64)), cache_modifier=".cg")
+    total = (seen + outside * gray).to(tl.float64)
+    return (total / (height * width + outside).to(tl.float64) + 0.5).to(tl.int32)
+
+
+@triton.jit
+def _stretch(counts, now, outside, fill):
+    """ImageOps.autocontrast without cutoff: the table of 256 levels, in double, truncated, clipped."""
+    bins = tl.arange(0, 256)
+    low = tl.min(tl.where(counts > 0, now, 255), axis=0)
+    high = tl.max(tl.where(counts > 0, now, 0), axis=0)
+    if outside > 0:
+        low, high = tl.minimum(low, fill), tl.maximum(high, fill)
+    scale = 255.0 / tl.maximum(high - low, 1).to(tl.float64)
+    stretched = (bins.to(tl.float64) * scale + -low.to(tl.float64) * scale).to(tl.int32)
+    return tl.where(high > low, tl.minimum(tl.maximum(stretched, 0), 255), bins)
+
+
+@triton.jit
+def _equalize(work, counts, now, outside, fill):
+    """ImageOps.equalize: the table of 256 levels."""
+    bins = tl.arange(0, 256)
+    remapped = work + REMAPPED + bins
+    tl.atomic_add(work + REMAPPED + now, counts)
+    tl.debug_barrier()
+    counts = tl.load(remapped, cache_modifier=".cg")
+    tl.debug_barrier()
+    tl.store(remapped, counts * 0)
+    counts += tl.where(bins == fill, outside, 0).to(tl.int32)
+    highest = tl.max(tl.where(counts > 0, bins, 0), axis=0)
+    lowest = tl.min(tl.where(counts > 0, bins, 255), axis=0)
+    total = tl.sum(counts, axis=0)
+    at_highest = tl.sum(tl.where(bins == highest, counts, 0), axis=0)
+    step = (total - at_highest) // 255
+    is_kept = (lowest == highest) | (step == 0)
+    step = tl.maximum(step, 1)
+    before = tl.cumsum(counts, axis=0) - counts
+    return tl.where(is_kept, bins, tl.minimum((step // 2 + before) // step, 255))

@@ -1,0 +1,70 @@
+"""Where maps read, worked out before a pixel is touched: tables of separable maps, and what a fixed map shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from variegate.program.compiled import pixel_kernel
+from variegate.program.ops import PadMode
+
+_EDGE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
+_SHIFT = 16
+
+
+@pixel_kernel
+def reflect(i: Any, n: Any) -> Any:
+    """Index ``i`` mirrored into 0..n-1 about the border pixels, repeatedly."""
+    if n == 1:
+        return 0
+    period = 2 * (n - 1)
+    i = abs(i) % period
+    return period - i if i >= n else i
+
+
+@pixel_kernel
+def scale_table(start: Any, step: Any, in_size: Any, table: Any, n: Any, mirrored: Any) -> None:
+    """Source index per output of Pillow's ImagingScaleAffine, which adds ``step`` up; -1 outside."""
+    at = start + step * 0.5
+    for i in range(n):
+        index = -1 if at < 0.0 else int(at)
+        table[n - 1 - i if mirrored else i] = index if index < in_size else -1
+        at += step
+
+
+@pixel_kernel
+def pad_table(before: Any, mode: Any, in_size: Any, table: Any, n: Any) -> None:
+    """Source index per output of edge, reflect or symmetric padding, reflections repeated as NumPy does."""
+    for i in range(n):
+        at = i - before
+        if mode == _EDGE:
+            table[i] = min(max(at, 0), in_size - 1)
+        elif mode == _REFLECT:
+            table[i] = reflect(at, in_size)
+        else:
+            at = at % (2 * in_size)
+            table[i] = 2 * in_size - 1 - at if at >= in_size else at
+
+
+@pixel_kernel
+def source_rectangle(a: Any, window: Any, out_height: Any, out_width: Any) -> Any:
+    """The part of the source that a whole-pixel map shows: top, left, bottom, right (empty: bottom <= top)."""
+    xa = int(a[2])
+    ya = int(a[5])
+    xb = int(a[0]) * (out_width - 1) + int(a[1]) * (out_height - 1) + xa
+    yb = int(a[3]) * (out_width - 1) + int(a[4]) * (out_height - 1) + ya
+    left, right = min(xa, xb) >> _SHIFT, (max(xa, xb) >> _SHIFT) + 1
+    top, bottom = min(ya, yb) >> _SHIFT, (max(ya, yb) >> _SHIFT) + 1
+    return max(top, window[0]), max(left, window[1]), min(bottom, window[2]), min(right, window[3])
+
+
+@pixel_kernel
+def may_hit(a: Any, window: Any, size: Any) -> bool:
+    """Whether the bounding box of what a 16.16 map reads meets its window."""
+    dx, dy = a[0] * (size[1] - 1), a[1] * (size[0] - 1)
+    ex, ey = a[3] * (size[1] - 1), a[4] * (size[0] - 1)
+    left, right = a[2] + min(dx, 0.0) + min(dy, 0.0), a[2] + max(dx, 0.0) + max(dy, 0.0)
+    top, bottom = a[5] + min(ex, 0.0) + min(ey, 0.0), a[5] + max(ex, 0.0) + max(ey, 0.0)
+    one = 1 << _SHIFT
+    return bool(
+        right >= window[1] * one and left < window[3] * one and bottom >= window[0] * one and top < window[2] * one
+    )
