@@ -55,7 +55,7 @@ def measure(
     indices, statistics, weights, pixels = 0, 0, 0, 0
     for r in range(opcode.shape[0]):
         for k in range(length[r]):
-            op, h, w = opcode[r, k], np.int64(out_size[r, k, 0]), np.int64(out_size[r, k, 1])
+            op, h, w = opcode[r, k], int(out_size[r, k, 0]), int(out_size[r, k, 1])
             kind = KIND_OF[op]
             if op == _SCALE or op == _PAD:
                 indices += h + w
@@ -105,10 +105,10 @@ def fill_code(
     used_indices, used_statistics = 0, 0
     code[:] = 0
     for r in range(opcode.shape[0]):
-        height, width = np.int64(in_shape[r, 0]), np.int64(in_shape[r, 1])
+        height, width = int(in_shape[r, 0]), int(in_shape[r, 1])
         for k in range(length[r]):
             op, a, c = opcode[r, k], args[r, k], code[r, k]
-            h, w = np.int64(out_size[r, k, 0]), np.int64(out_size[r, k, 1])
+            h, w = int(out_size[r, k, 0]), int(out_size[r, k, 1])
             kind = KIND_OF[op]
             c[L.OP], c[L.FLAG] = op, flags[r, k]
             c[L.FILL] = np.int32(fill[r, k, 0]) | np.int32(fill[r, k, 1]) << 8 | np.int32(fill[r, k, 2]) << 16
@@ -187,17 +187,15 @@ def fill_heads(
         canvas = (canvases, canvases + 4 * first)
         canvases += 4 * (first + second)
         source, stride_y, stride_x, stride_c = sources[r], strides[r, 0], strides[r, 1], strides[r, 2]
-        height, width, channels = np.int64(in_shape[r, 0]), np.int64(in_shape[r, 1]), np.int64(in_shape[r, 2])
+        height, width, channels = int(in_shape[r, 0]), int(in_shape[r, 1]), int(in_shape[r, 2])
         begin = 0
         for p in range(num_passes[r]):
             end = begin
             while end < length[r] and pass_of[r, end] == p:
                 end += 1
-            h, w = (
-                (np.int64(out_size[r, end - 1, 0]), np.int64(out_size[r, end - 1, 1]))
-                if end > begin
-                else (height, width)
-            )
+            h, w = height, width
+            if end > begin:
+                h, w = int(out_size[r, end - 1, 0]), int(out_size[r, end - 1, 1])
             head, launch = heads[p, r], launches[1 + p]
             head[:] = 0
             is_last = p == num_passes[r] - 1

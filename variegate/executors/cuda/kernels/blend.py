@@ -5,10 +5,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import BEGIN, END, HEAD, OUT_HEIGHT, OUT_WIDTH
-from variegate.executors.cuda.fetch import blue, green, red
-from variegate.executors.cuda.store import load_key, store_result
-from variegate.executors.cuda.tile import places
+from variegate.executors.cuda.kernels.codes import BEGIN, END, HEAD, OUT_HEIGHT, OUT_WIDTH
+from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.store import load_key, store_result
+from variegate.executors.cuda.kernels.tile import places
 
 
 @triton.jit(do_not_specialize=["tiles"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     ARG,
     BEGIN,
     CHANNELS,
@@ -20,9 +20,9 @@ from variegate.executors.cuda.codes import (
     OUT_WIDTH,
     SHARPNESS,
 )
-from variegate.executors.cuda.fetch import blue, fetch, green, pack, red
-from variegate.executors.cuda.maps import walk
-from variegate.executors.cuda.values import blend, look_up
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.maps import walk
+from variegate.executors.cuda.kernels.values import blend, look_up
 
 
 @triton.jit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import CHANNELS, ERASES, TARGET
-from variegate.executors.cuda.position import erase_normalized
+from variegate.executors.cuda.kernels.codes import CHANNELS, ERASES, TARGET
+from variegate.executors.cuda.kernels.position import erase_normalized
 
 
 @triton.jit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     ARG,
     BEGIN,
     BILINEAR,
@@ -23,8 +23,8 @@ from variegate.executors.cuda.codes import (
     OP,
     WINDOW,
 )
-from variegate.executors.cuda.fetch import blue, fetch, green, pack, red
-from variegate.executors.cuda.values import look_up
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.values import look_up
 
 
 @triton.jit

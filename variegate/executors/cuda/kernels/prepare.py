@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     BOTTOM,
     HEAD,
     KIND,
@@ -16,10 +16,10 @@ from variegate.executors.cuda.codes import (
     TOP,
     WORKSPACE,
 )
-from variegate.executors.cuda.fetch import blue, fetch, green, red
-from variegate.executors.cuda.resample import write_weights
-from variegate.executors.cuda.statistics import is_last, measure, write_tables
-from variegate.executors.cuda.tile import places
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, red
+from variegate.executors.cuda.kernels.resample import write_weights
+from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
+from variegate.executors.cuda.kernels.tile import places
 
 
 @triton.jit(do_not_specialize=["tiles"])

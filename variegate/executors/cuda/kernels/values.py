@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     ARG,
     COLOR_MATRIX,
     HUE,

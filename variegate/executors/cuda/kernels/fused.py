@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     ARG,
     BEGIN,
     CHAIN,
@@ -31,16 +31,16 @@ from variegate.executors.cuda.codes import (
     VALUES,
     WORKSPACE,
 )
-from variegate.executors.cuda.fetch import blue, fetch, green, pack, red
-from variegate.executors.cuda.interpolate import read_interpolated
-from variegate.executors.cuda.maps import look_up_places, walk
-from variegate.executors.cuda.neighbourhood import read_filtered
-from variegate.executors.cuda.position import apply_place
-from variegate.executors.cuda.resample import read_resampled
-from variegate.executors.cuda.statistics import is_last, measure, write_tables
-from variegate.executors.cuda.store import load_key, store_result
-from variegate.executors.cuda.tile import places
-from variegate.executors.cuda.values import apply_value, look_up
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.interpolate import read_interpolated
+from variegate.executors.cuda.kernels.maps import look_up_places, walk
+from variegate.executors.cuda.kernels.neighbourhood import read_filtered
+from variegate.executors.cuda.kernels.position import apply_place
+from variegate.executors.cuda.kernels.resample import read_resampled
+from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
+from variegate.executors.cuda.kernels.store import load_key, store_result
+from variegate.executors.cuda.kernels.tile import places
+from variegate.executors.cuda.kernels.values import apply_value, look_up
 
 
 @triton.jit(do_not_specialize=["tiles"])

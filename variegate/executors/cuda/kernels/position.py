@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     ARG,
     CLASS,
     CODE,
@@ -19,9 +19,9 @@ from variegate.executors.cuda.codes import (
     PLACE_NORMALIZED,
     SALT_AND_PEPPER,
 )
-from variegate.executors.cuda.fetch import blue, green, red
-from variegate.executors.cuda.noise import normals, unit, words
-from variegate.executors.cuda.values import to_level
+from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.noise import normals, unit, words
+from variegate.executors.cuda.kernels.values import to_level
 
 
 @triton.jit

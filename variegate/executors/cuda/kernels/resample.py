@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     BILINEAR,
     CODE,
     FIRST,
@@ -18,7 +18,7 @@ from variegate.executors.cuda.codes import (
     TAPS_Y,
     WEIGHTS,
 )
-from variegate.executors.cuda.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 
 _PRECISION = tl.constexpr(22)
 _ONE = tl.constexpr(float(1 << 22))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.codes import (
+from variegate.executors.cuda.kernels.codes import (
     ARG,
     ARRIVED,
     AUTOCONTRAST,
@@ -39,8 +39,8 @@ from variegate.executors.cuda.codes import (
     STATISTICS_END,
     TOP,
 )
-from variegate.executors.cuda.fetch import blue, green, red
-from variegate.executors.cuda.values import blend, look_up, luma
+from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.values import blend, look_up, luma
 
 
 @triton.jit
