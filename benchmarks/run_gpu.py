@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     reason = None if plumbing else _device.why_not(options.device)
     if reason is not None:
         names = " and ".join(name.upper() for name in options.works)
-        print(f"{names} need an NVIDIA GPU: {reason}; --device cpu tries the benchmark's own code", file=sys.stderr)
+        print(f"no GPU to measure {names} on: {reason}; --device cpu tries the benchmark's own code", file=sys.stderr)
         return 2
     if plumbing:
         print(NOT_WRITTEN)

@@ -52,9 +52,9 @@ def notes(record: dict[str, Any]) -> list[str]:
         f"L2 {record['gpu']['l2_bytes'] / 1e6:,.0f} MB",
         *_device_alone(record),
     ]
-    ran = [(row, row["memory_by"]) for _, row in by_speed(record) if "error" not in row]
-    by = "; ".join(f"{row['library']}: {memory}" for row, memory in ran)
-    return [*lines, f"peak memory beyond the inputs, by: {by}", *_variants(record)]
+    by = [f"{row['library']}: {row['memory_by']}" for _, row in by_speed(record) if "error" not in row]
+    memory = ["peak memory is beyond the inputs, by: " + "; ".join(by)] if by else []
+    return [*lines, *memory, *_variants(record)]
 
 
 def _device_alone(record: dict[str, Any]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -21,9 +20,10 @@ THREADS = min(8, os.cpu_count() or 1)
 
 
 @pipeline_def(enable_conditionals=True)
-def _pipeline(feed: Any, device: str, crop: bool) -> Any:
+def _pipeline(feed: Any, device: str, layout: str | None, crop: bool) -> Any:
     # No copy: the batches stay where they are for as long as the pipeline runs.
-    images = fn.external_source(feed, device=device, batch=True, dtype=types.UINT8, layout="HWC", no_copy=True)
+    given: dict[str, Any] = {"batch": True, "dtype": types.UINT8, "ndim": 3, "layout": layout, "no_copy": True}
+    images = fn.external_source(feed, device=device, **given)
     if crop:
         images = fn.random_resized_crop(images, size=[SIZE, SIZE], interp_type=types.INTERP_LINEAR)
     images = rand_augment.rand_augment(
@@ -56,13 +56,15 @@ class Dali(GpuPeer):
 
     def variants(self, given: Given) -> dict[str, NextBatch]:
         batches = _arrays(given)
-        made: dict[str, NextBatch] = {}
+        # A TensorList knows its layout; told it again, DALI would look at every sample in Python.
+        lists = [_tensor_list(one) for one in batches]
+        made = {
+            "TensorLists in, float16 out": _runner(lists, None, given),
+            "TensorLists in, bfloat16 by torch": _runner(lists, None, given, dtype=torch.bfloat16),
+            "arrays in, float16 out": _runner(batches, "HWC", given),
+        }
         if given.device.startswith("cuda"):
-            lists = [_tensor_list(one) for one in batches]
-            made["TensorLists in, float16 out on torch's stream"] = _runner(itertools.cycle(lists), given, waits=False)
-            made["TensorLists in, float16 out"] = _runner(itertools.cycle(lists), given)
-            made["TensorLists in, bfloat16 by torch"] = _runner(itertools.cycle(lists), given, torch.bfloat16)
-        made["arrays in, float16 out"] = _runner(itertools.cycle(batches), given)
+            made["TensorLists in, float16 out on torch's stream"] = _runner(lists, None, given, waits=False)
         return made
 
     def memory_now(self, device: str) -> int:
@@ -79,9 +81,12 @@ class Dali(GpuPeer):
 
 
 def _arrays(given: Given) -> list[Any]:
-    """Per batch one HWC array per sample, or one array of all where the sizes agree, on the device."""
+    """Per batch one HWC array per sample, or one array of all where the sizes agree, on the device.
+
+    On a CPU they are NumPy's: for torch's, DALI asks for a CUDA stream.
+    """
     if not given.device.startswith("cuda"):
-        return [one.images() for one in given.batches]
+        return [one.images() if given.ragged else one.stacked() for one in given.batches]
     laid: list[Any] = []
     for one in given.batches:
         data = torch.from_numpy(one.data).to(given.device)
@@ -95,17 +100,23 @@ def _arrays(given: Given) -> list[Any]:
 
 def _tensor_list(batch: Any) -> Any:
     """``batch`` as DALI's own view of the same memory, so that no Python runs per sample while the clock does."""
+    on_gpu = isinstance(batch[0], torch.Tensor)
+    one, many = (tensors.TensorGPU, tensors.TensorListGPU) if on_gpu else (tensors.TensorCPU, tensors.TensorListCPU)
     if not isinstance(batch, list):
-        return tensors.TensorListGPU(batch, "HWC")
-    return tensors.TensorListGPU([tensors.TensorGPU(image, "HWC") for image in batch], "HWC", contiguous=False)
+        return many(batch, "HWC")
+    return many([one(image, "HWC") for image in batch], "HWC", contiguous=False)
 
 
-def _runner(batches: Iterator[Any], given: Given, dtype: torch.dtype | None = None, waits: bool = True) -> NextBatch:
+def _runner(
+    batches: list[Any], layout: str | None, given: Given, dtype: torch.dtype | None = None, waits: bool = True
+) -> NextBatch:
     """``waits``: until the host knows that the output is ready, which is DALI's default."""
     on_gpu = given.device.startswith("cuda")
+    turns = itertools.cycle(batches)
     pipeline = _pipeline(
-        lambda: next(batches),
+        lambda: next(turns),
         "gpu" if on_gpu else "cpu",
+        layout,
         given.ragged,
         batch_size=given.batch,
         num_threads=THREADS,
