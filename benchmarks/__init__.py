@@ -1,1 +1,1 @@
-"""Variegate beside its peers, one work at a time: ``python -m benchmarks.run w1 w2``."""
+"""Variegate beside its peers, one work at a time: ``python -m benchmarks.run w1 w2``, ``benchmarks.run_gpu w3``."""

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 from benchmarks import inputs as _inputs
 from benchmarks.peers_env import ROOT, peers_python
 from benchmarks.worker import THREAD_VARIABLES
-from benchmarks.works.base import Check, Work
+from benchmarks.works.base import Check, Replay, Work
 
 OURS = "ours"
 PREPARE_TIMEOUT, RUN_TIMEOUT = 600.0, 120.0
+ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Row:
     failed: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     runs: list[dict[str, float]] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+    clock: str = "cpu"
 
     def speeds(self) -> list[float]:
         return [run["images"] / run["wall"] for run in self.runs]
@@ -68,40 +72,58 @@ class Row:
             "highest": max(speeds),
             "on_core": self.on_core,
             "variant": self.chosen,
-            "variants_images_per_cpu_second": self.variants,
+            f"variants_images_per_{self.clock}_second": self.variants,
             "variants_failed": self.failed,
             "runs": self.runs,
+            **self.extra,
         }
 
 
 class Process:
-    """A worker process that answers one JSON line to each."""
+    """A worker process that answers one JSON line to each.
 
-    def __init__(self, python: Path | str, config: dict[str, Any]) -> None:
-        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, "1")
+    ``worker``: its module. ``environment``: what it sees besides ours; one thread per library unless told otherwise.
+    """
+
+    def __init__(
+        self,
+        python: Path | str,
+        config: dict[str, Any],
+        worker: str = "benchmarks.worker",
+        environment: Mapping[str, str] = ONE_THREAD,
+    ) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
         self._process = subprocess.Popen(
-            [str(python), "-m", "benchmarks.worker", json.dumps(config)],
+            [str(python), "-m", worker, json.dumps(config)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=ROOT,
-            env=environment,
+            env=os.environ | environment,
             text=True,
         )
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """The worker's answer; RuntimeError with what it said when it failed, died or took too long."""
+        self.send(request)
+        return self.receive(timeout)
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Half of ``ask``, to let several workers be busy at once."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise RuntimeError(self._last_words()) from None
+        self._asked = request["command"]
+
+    def receive(self, timeout: float) -> dict[str, Any]:
+        """The other half."""
+        assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], timeout)
         if not ready:
-            raise RuntimeError(f"no answer to {request['command']} in {timeout:g} s")
+            raise RuntimeError(f"no answer to {self._asked} in {timeout:g} s")
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(self._last_words())
@@ -138,45 +160,50 @@ def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, A
         }
         try:
             if OURS in modules:
-                record["checks"] = _check(work, given, processes, Path(folder))
+                golden = processes.get("torchvision_pil")
+                record["checks"] = run_checks(lambda replay: work.check(given, replay), golden, Path(folder))
                 if not all(check["passed"] for check in record["checks"]):
                     return record | {"failed": True}
-            rows = _time_in_turn(processes, options, log)
+            rows = [Row(module, module) for module in processes]
+            time_in_turn(rows, processes, options.seconds, options.repeats, log)
         finally:
             for process in processes.values():
                 process.close()
     return record | {"libraries": {row.module: row.to_dict() for row in rows}}
 
 
-def _time_in_turn(processes: dict[str, Process], options: Options, log: Any) -> list[Row]:
-    rows = [Row(module, module) for module in processes]
+def time_in_turn(rows: list[Row], processes: dict[str, Process], seconds: float, repeats: int, log: Any) -> None:
+    """Fill in ``rows``; one that has an error already, or meets one, is left out from there on."""
     for row in rows:
+        if row.error:
+            continue
         print(f"  preparing {row.module}", file=log)
         try:
             ready = processes[row.module].ask({"command": "prepare"}, PREPARE_TIMEOUT)
             row.name, row.chosen = ready["name"], ready["chosen"]
             row.variants, row.failed, row.versions = ready["variants"], ready["failed"], ready["versions"]
+            row.extra = ready.get("extra", {})
         except RuntimeError as error:
             row.error = str(error)
-    for repeat in range(options.repeats):
-        print(f"  round {repeat + 1} of {options.repeats}", file=log)
+    for repeat in range(repeats):
+        print(f"  round {repeat + 1} of {repeats}", file=log)
         for row in rows:
             if row.error:
                 continue
             try:
-                run = processes[row.module].ask({"command": "run", "seconds": options.seconds}, RUN_TIMEOUT)
+                run = processes[row.module].ask({"command": "run", "seconds": seconds}, RUN_TIMEOUT)
                 row.runs.append(run)
             except RuntimeError as error:
                 row.error = str(error)
-    return rows
 
 
-def _check(work: Work, given: _inputs.Inputs, processes: dict[str, Process], folder: Path) -> list[dict[str, Any]]:
-    """The work's own checks. The golden library replays programs where it takes part in the run."""
+def run_checks(
+    check: Callable[[Replay], Iterable[Check]], golden: Process | None, folder: Path
+) -> list[dict[str, Any]]:
+    """A work's own checks. The golden library replays programs where it takes part in the run."""
     import numpy as np
 
     def replay(programs: list[dict[str, Any]]) -> list[Any] | None:
-        golden = processes.get("torchvision_pil")
         if golden is None:
             return None
         paths = {"programs": str(folder / "programs.json"), "out": str(folder / "replayed.npz")}
@@ -187,7 +214,7 @@ def _check(work: Work, given: _inputs.Inputs, processes: dict[str, Process], fol
 
     checks = []
     try:
-        checks += [check.to_dict() for check in work.check(given, replay)]
+        checks += [found.to_dict() for found in check(replay)]
     except Exception as error:  # a check that cannot run has not passed, whatever stopped it
         checks.append(Check("every check ran", False, f"{type(error).__name__}: {error}").to_dict())
     return checks

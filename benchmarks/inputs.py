@@ -14,6 +14,7 @@ import numpy.typing as npt
 SIZE = 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 NUM_OPS, MAGNITUDE = 2, 9
+CROPPING = ("w1", "w3r")  # the works that begin with RandomResizedCrop(224)
 
 # Sizes (height, width) that most ImageNet files have, for the stand-in where no sample of it is at hand.
 IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (500, 333), (400, 500), (600, 800))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
+    from benchmarks.peers.base import Library
 
 CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.6, 3
 WARM_UP_BATCHES = 2
@@ -69,74 +73,112 @@ def timed(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str
 
 
 class Worker:
-    def __init__(self, config: dict[str, Any]) -> None:
-        from benchmarks import inputs as _inputs
-        from benchmarks.peers.base import load_peer
+    """A library's way through a benchmark: its variants, of which the fastest is kept, then run after run of it."""
 
-        self.batch = int(config["batch"])
-        self.work = str(config["work"])
-        self.peer = load_peer(config["peer"])
-        self.inputs = _inputs.load(Path(config["inputs"]))
-        _limit_loaded_libraries()
+    # By processor time on a pinned core, where a disturbance costs none of it; by the wall on a device.
+    clock: ClassVar[str] = "cpu"
+    # A variant below this share of the best is not calibrated again.
+    hopeless: ClassVar[float] = 0.0
+
+    library: Library
+    batch: int
+    next_batch: Callable[[], Any]
+
+    def variants(self) -> dict[str, Callable[[], Any]]:
+        raise NotImplementedError
+
+    def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
+        """Check a first batch, and run until nothing is left to be compiled."""
+        raise NotImplementedError
+
+    def timed(self, next_batch: Callable[[], Any], seconds: float) -> dict[str, float]:
+        return timed(next_batch, self.batch, seconds)
 
     def prepare(self) -> dict[str, Any]:
         """Check and warm every variant, keep the fastest."""
         speeds: dict[str, float] = {}
         failed: dict[str, str] = {}
-        variants = self.peer.variants(self.work, self.inputs, self.batch)
+        variants = self.variants()
         # In turn, and the best of a few: one disturbed moment must not choose a slower way for the whole run.
         for calibration in range(CALIBRATION_ROUNDS):
             for name, next_batch in variants.items():
-                if name in failed:
+                if name in failed or speeds.get(name, math.inf) < self.hopeless * max(speeds.values(), default=0.0):
                     continue
                 try:
                     if calibration == 0:
-                        self._warm_up(next_batch)
-                    run = timed(next_batch, self.batch, CALIBRATION_SECONDS)
-                    speeds[name] = max(speeds.get(name, 0.0), run["images"] / run["cpu"])
+                        self.warm_up(name, next_batch)
+                    run = self.timed(next_batch, CALIBRATION_SECONDS)
+                    speeds[name] = max(speeds.get(name, 0.0), run["images"] / run[self.clock])
                 except Exception as error:  # a variant that cannot run here must not stop the others
                     failed[name] = f"{type(error).__name__}: {error}"
         if not speeds:
             raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
         chosen = max(speeds, key=lambda name: speeds[name])
         self.next_batch = variants[chosen]
-        answer = {"name": self.peer.name, "versions": self.peer.versions(), "chosen": chosen}
+        answer = {"name": self.library.name, "versions": self.library.versions(), "chosen": chosen}
         return answer | {"variants": speeds, "failed": failed}
 
-    def _warm_up(self, next_batch: Callable[[], Any]) -> None:
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["command"] == "load":  # the worker is made before it is asked anything
+            return {}
+        if request["command"] == "prepare":
+            return self.prepare()
+        if request["command"] == "run":
+            return dict(self.timed(self.next_batch, float(request["seconds"])))
+        raise ValueError(f"unknown command {request['command']!r}")
+
+
+class CoreWorker(Worker):
+    """On one core: W1 and W2."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        from benchmarks import inputs as _inputs
+        from benchmarks.peers.base import load_peer
+
+        self.batch = int(config["batch"])
+        self.work = str(config["work"])
+        self.library = self.peer = load_peer(config["peer"])
+        self.inputs = _inputs.load(Path(config["inputs"]))
+        _limit_loaded_libraries()
+
+    def variants(self) -> dict[str, Callable[[], Any]]:
+        return self.peer.variants(self.work, self.inputs, self.batch)
+
+    def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
         check_batch(next_batch(), self.batch)
         _limit_loaded_libraries()
         for _ in range(WARM_UP_BATCHES):
             next_batch()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request["command"] == "prepare":
-            return self.prepare()
-        if request["command"] == "run":
-            return dict(timed(self.next_batch, self.batch, float(request["seconds"])))
         if request["command"] == "replay":
             import numpy as np
 
             images = self.peer.replay(self.work, self.inputs, json.loads(Path(request["programs"]).read_text()))
             np.savez(request["out"], *images)
             return {"images": len(images)}
-        raise ValueError(f"unknown command {request['command']!r}")
+        return super().answer(request)
 
 
-def main() -> None:
-    config = json.loads(sys.argv[1])
-    pin(config["core"])
+def serve(make_worker: Callable[[], Worker]) -> None:
+    """One answer for each line of stdin; the worker is made for the first, so that it can say what failed."""
     # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     worker: Worker | None = None
     for line in sys.stdin:
         try:
-            worker = worker or Worker(config)
+            worker = worker or make_worker()
             answer = worker.answer(json.loads(line))
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers)
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    pin(config["core"])
+    serve(lambda: CoreWorker(config))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,18 @@ from benchmarks.inputs import Inputs
 NextBatch = Callable[[], Any]
 
 
-class Peer:
-    """One library. ``variants`` are the ways its users would do the work; the worker tries all, keeps the fastest."""
+class Library:
+    """What a table says about a library, wherever it runs."""
 
     name: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
+
+    def versions(self) -> dict[str, str]:
+        return {package: importlib.metadata.version(package) for package in self.packages}
+
+
+class Peer(Library):
+    """One library. ``variants`` are the ways its users would do the work; the worker tries all, keeps the fastest."""
 
     def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
         """Functions of no argument -> the next float32[batch, 3, 224, 224], contiguous, torch or NumPy."""
@@ -25,9 +32,6 @@ class Peer:
     def replay(self, work: str, inputs: Inputs, programs: list[dict[str, Any]]) -> list[Any]:
         """uint8[H, W, 3] of each program, run one operation after another; for checks, so most peers have none."""
         raise ValueError(f"{self.name} cannot replay programs")
-
-    def versions(self) -> dict[str, str]:
-        return {package: importlib.metadata.version(package) for package in self.packages}
 
 
 def load_peer(module: str) -> Peer:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import simplejpeg
 
 import variegate as vg
-from benchmarks.inputs import MAGNITUDE, NUM_OPS, SIZE, Inputs
+from benchmarks.inputs import CROPPING, MAGNITUDE, NUM_OPS, SIZE, Inputs
 from benchmarks.peers.base import NextBatch, Peer
 from variegate import transforms as T
 
 
 def transform(work: str, normalize: bool = True) -> T.Compose:
     """The work as Variegate spells it; without ``normalize`` it ends in uint8, for checks to the bit."""
-    crop = [T.RandomResizedCrop(SIZE)] if work == "w1" else []
+    crop = [T.RandomResizedCrop(SIZE)] if work in CROPPING else []
     last = [T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)] if normalize else []
     chance = [T.RandomHorizontalFlip(), T.RandAugment(num_ops=NUM_OPS, magnitude=MAGNITUDE)]
     return T.Compose([*crop, *chance, *last])

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from benchmarks.inputs import MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
+from benchmarks.inputs import CROPPING, MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
 from benchmarks.peers.base import NextBatch, Peer
 from benchmarks.peers.torchvision_stub import import_v2
 
@@ -24,7 +24,7 @@ def pipelines(work: str, to_tensor: list[Any]) -> dict[str, Callable[[list[Any]]
 
     Samples -> the batch. What need not be drawn per sample can be left to the batch, which some users do for speed.
     """
-    crop = [v2.RandomResizedCrop(SIZE)] if work == "w1" else []
+    crop = [v2.RandomResizedCrop(SIZE)] if work in CROPPING else []
     chance = [*crop, v2.RandomHorizontalFlip(), v2.RandAugment(num_ops=NUM_OPS, magnitude=MAGNITUDE), *to_tensor]
     normalize = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD, inplace=True)]
     each, pixels, last = v2.Compose([*chance, *normalize]), v2.Compose(chance), v2.Compose(normalize)

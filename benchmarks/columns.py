@@ -1,0 +1,68 @@
+"""What the tables of W1 and W2 show; ``benchmarks/gpu/columns.py`` has those of W3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HEADER = ("library", "images/s", "lowest - highest", "on core", "Variegate is", "how")
+LEFT = (0, 5)
+
+
+def best_peer(record: dict[str, Any]) -> float | None:
+    """Images per second of the fastest library that is not ours."""
+    speeds = [
+        row["images_per_second"]
+        for module, row in record["libraries"].items()
+        if module != "ours" and "images_per_second" in row
+    ]
+    return max(speeds, default=None)
+
+
+def by_speed(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Module and row of every library, the fastest first, those that did not run last."""
+    return sorted(record["libraries"].items(), key=lambda item: -item[1].get("images_per_second", 0.0))
+
+
+def speed_cells(record: dict[str, Any], module: str, row: dict[str, Any]) -> tuple[str, str, str]:
+    """Images per second, their spread, and how many times that is ours."""
+    ours = record["libraries"].get("ours", {}).get("images_per_second")
+    speed = row["images_per_second"]
+    ratio = f"{ours / speed:.2f}x" if ours and module != "ours" else ""
+    return f"{speed:,.0f}", f"{row['lowest']:,.0f} - {row['highest']:,.0f}", ratio
+
+
+def rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+    table: list[tuple[str, ...]] = []
+    for module, row in by_speed(record):
+        if "error" in row:
+            table.append((row["library"], "-", "-", "-", "-", row["error"]))
+            continue
+        speed, spread, ratio = speed_cells(record, module, row)
+        table.append((row["library"], speed, spread, f"{row['on_core']:.0%}", ratio, row["variant"]))
+    return table
+
+
+def verdict(record: dict[str, Any]) -> str:
+    """One line: the ratio to the best peer beside the one asked for, where one is."""
+    best = best_peer(record)
+    ours = record["libraries"].get("ours", {}).get("images_per_second")
+    if ours is None or best is None:
+        return "no ratio: Variegate or every peer is missing from this run"
+    if record["target"] is None:
+        return f"{ours / best:.2f}x the best peer; no ratio is asked for"
+    ratio = ours / best
+    word = "met" if ratio >= record["target"] else "missed"
+    return f"{ratio:.2f}x the best peer; asked for {record['target']:g}x: {word}"
+
+
+def notes(record: dict[str, Any]) -> list[str]:
+    """What else there is to say, a line each: nothing here."""
+    return []
+
+
+def footer(record: dict[str, Any]) -> list[str]:
+    machine = record["machine"]
+    return [
+        f"{machine['cpu']}, one of {machine['cores']} cores; Python {machine['python']}; {machine['date']};",
+        f"inputs: {record['inputs']}. Command: `{record['command']}`.",
+    ]
