@@ -1,10 +1,17 @@
-"""What every test shares: the ``gpu`` marker."""
+"""What every test shares: the ``gpu`` marker, and Triton's interpreter where there is no GPU."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+import torch
+
+REQUIRE_GPU = os.environ.get("VARIEGATE_REQUIRE_GPU") == "1"
+
+# Before Triton is imported: its decorator decides for good whether a kernel is compiled or interpreted.
+if not torch.cuda.is_available() and not REQUIRE_GPU:
+    os.environ["TRITON_INTERPRET"] = "1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -13,10 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A machine meant to run them sets VARIEGATE_REQUIRE_GPU=1, so that a lost driver fails instead of passing quietly.
     """
     marked = [item for item in items if item.get_closest_marker("gpu")]
-    if not marked or os.environ.get("VARIEGATE_REQUIRE_GPU") == "1":
+    if not marked or REQUIRE_GPU:
         return
-    import torch
-
     if not torch.cuda.is_available():
         for item in marked:
             item.add_marker(

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import triton
+import triton.language as tl
 
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
@@ -29,7 +31,14 @@ OUTPUTS = (
     Output(mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4), layout="NCHW"),
     Output(mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4), layout="NHWC"),
 )
-POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn")
+
+
+@triton.jit
+def _turn(r, g, b, m):
+    return g * m, b + m, tl.full(r.shape, 255.0, tl.float32) - r
+
+
+POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", _turn)
 
 SEMANTIC = tuple(op for op in SPECS if op < 100)
 # Arithmetic in other than integers; everything else is the same bits on every executor.

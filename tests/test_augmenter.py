@@ -298,12 +298,7 @@ def test_every_id_of_64_bits_is_taken() -> None:
 
 
 ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
-    "CUDA": (
-        {"device": "cuda"},
-        r"device: got 'cuda'; accepted: 'cpu' or 'reference' \(there is no CUDA executor yet\)",
-    ),
-    "second CUDA device": ({"device": "cuda:1"}, r"device: got 'cuda:1'; accepted: 'cpu' or 'reference'"),
-    "unknown device": ({"device": "gpu"}, r"device: got 'gpu'; accepted: 'cpu', 'reference'"),
+    "unknown device": ({"device": "gpu"}, r"device: got 'gpu'; accepted: 'cpu' \(compiled\), 'cuda' or"),
     "dtype": ({"dtype": "float64"}, r"dtype: got 'float64'; accepted: 'float32', 'float16', 'bfloat16'"),
     "torch dtype": ({"dtype": torch.uint8}, r"dtype: got 'uint8'; accepted: 'float32', 'float16', 'bfloat16'"),
     "layout": ({"layout": "CHW"}, r"layout: got 'CHW'; accepted: 'NCHW', 'NHWC'"),

@@ -8,17 +8,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variegate import policies, transforms
     from variegate.augmenter import Augmenter
+    from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.policies import load_policy
+    from variegate.ragged import RaggedBatch
 
 __version__ = "0.1.0"
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Augmenter", "load_policy", "policies", "transforms"]
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "Augmenter",
+    "DecodeError",
+    "DeviceMemoryError",
+    "RaggedBatch",
+    "load_policy",
+    "policies",
+    "transforms",
+]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
-_HOMES = {"Augmenter": "variegate.augmenter", "load_policy": "variegate.policies"}
+_HOMES = {
+    "Augmenter": "variegate.augmenter",
+    "DecodeError": "variegate.errors",
+    "DeviceMemoryError": "variegate.errors",
+    "RaggedBatch": "variegate.ragged",
+    "load_policy": "variegate.policies",
+}
 _FOLDERS = ("policies", "transforms")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
@@ -13,19 +12,17 @@ import numpy.typing as npt
 import torch
 
 from variegate.decoding import EncodedBatch
-from variegate.executors import reference
-from variegate.executors.cpu import executor as cpu
-from variegate.inputs import check_images, check_sizes, looks_like_sizes, shapes_of
+from variegate.inputs import check_sizes, looks_like_sizes
 from variegate.program import rng
 from variegate.program.describe import explain_row
-from variegate.program.lowering import GEOMETRY_MODES, lower
+from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
+from variegate.running import check_shapes, make_runner
 from variegate.transforms.base import Transform
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _LAYOUTS = ("NCHW", "NHWC")
-_DEVICES = ("cpu", "reference")
 
 Given = Mapping[str, npt.ArrayLike] | None
 
@@ -35,8 +32,8 @@ class Augmenter:
 
     Args:
         transform: what may be done (``variegate.transforms``, ``vg.load_policy``).
-        device: "cpu" (compiled, all cores; also "auto" and "cpu:0") or "reference" (plain NumPy, slow, defines the
-            meaning).
+        device: "cuda" or "cuda:N" (a GPU; outputs stay there), "cpu" (compiled, all cores; also "cpu:0"), "auto" (a
+            GPU if there is one, else the CPU) or "reference" (plain NumPy, slow, defines the meaning).
         seed: with the epoch, the sample's id and the copy it determines every random number.
         dtype: of a normalised output: "float32", "float16", "bfloat16" or the torch dtype. Without a
             ``Normalize`` in the transform the output is uint8.
@@ -45,7 +42,7 @@ class Augmenter:
         geometry: "composed" runs consecutive interpolating maps as one, which blurs less and costs less;
             "exact" runs them one after another, as torchvision does.
 
-    Raises ValueError for a device, dtype, layout or geometry that is not accepted.
+    Raises ValueError for a device, dtype, layout or geometry that is not accepted, or a device that is not there.
     """
 
     def __init__(
@@ -61,7 +58,6 @@ class Augmenter:
         if not isinstance(transform, Transform):
             raise TypeError(f"transform: got {transform!r}; accepted: a variegate transform, such as T.Compose([...])")
         name = str(dtype).removeprefix("torch.")
-        name_of_device = _resolve(str(device))
         _check("dtype", name, tuple(_DTYPES))
         _check("layout", layout, _LAYOUTS)
         _check("geometry", geometry, GEOMETRY_MODES)
@@ -70,7 +66,7 @@ class Augmenter:
         if num_threads is not None and (not _is_integer(num_threads) or num_threads < 1):
             raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
         self.transform = transform
-        self.device = name_of_device
+        self.device, self._runner = make_runner(device, _DTYPES[name], num_threads, geometry)
         self.seed = int(seed)
         self.dtype = _DTYPES[name]
         self.layout = layout
@@ -90,8 +86,9 @@ class Augmenter:
         """Augment a batch.
 
         Args:
-            images: a list of uint8 arrays or CPU tensors [H, W, 3], [H, W, 1] or [H, W] (sizes may differ), or one
-                uint8 array or tensor [N, H, W, C].
+            images: a list of uint8 arrays or tensors [H, W, 3], [H, W, 1] or [H, W] (sizes may differ), one uint8
+                array or tensor [N, H, W, C], or a ``RaggedBatch``. A CUDA device takes tensors of its own memory
+                without a copy, [N, C, H, W] too, and arrays of other libraries (CuPy, JAX) that offer DLPack.
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
             epoch, copy: further inputs of the random numbers; copy tells several augmentations of one sample apart.
@@ -100,36 +97,23 @@ class Augmenter:
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
 
+            On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
+
         Raises:
             TypeError, ValueError: naming the image and what is accepted.
+            DeviceMemoryError: the device has no room for the batch.
         """
-        arrays = check_images(images)
-        program = self._sample(shapes_of(arrays), ids, epoch, copy, given)
-        return self._execute(program, arrays)
+        batch = self._runner.take(images)
+        return self._runner.run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
 
-    def run(
-        self, program: Program, images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]
-    ) -> torch.Tensor | list[torch.Tensor]:
-        """Execute a program of ``self.program`` on its images (uint8 arrays [H, W, C]).
+    def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
+        """Execute a program of ``self.program`` on its images, given as for a call.
 
         Raises ValueError naming the row for images of other sizes than the program was sampled for.
         """
-        if self.device != "reference":
-            cpu.check_fits(program, images)
-        return self._execute(program, images)
-
-    def _execute(
-        self, program: Program, images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]
-    ) -> torch.Tensor | list[torch.Tensor]:
-        if self.device == "reference":
-            results = reference.run(program, list(images))
-            same = len({result.shape for result in results}) == 1
-            stacked = np.stack(results) if same else None
-        else:
-            fused = lower(program, self.geometry)
-            stacked, results = cpu.allocate(fused)
-            cpu.run_into(fused, images, results, stacked, self.num_threads)
-        return self._to_tensors(stacked, results)
+        batch = self._runner.take(images)
+        check_shapes(program, batch)
+        return self._runner.run(program, batch)
 
     def decode_and_run(
         self,
@@ -149,13 +133,7 @@ class Augmenter:
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = EncodedBatch(files)
-        program = self._sample(batch.shapes, ids, epoch, copy, given)
-        if self.device == "reference":
-            return self.run(program, [batch.whole(i) for i in range(len(files))])
-        fused = lower(program, self.geometry)
-        stacked, results = cpu.allocate(fused)
-        cpu.run_into(fused, None, results, stacked, self.num_threads, batch.loader(fused))
-        return self._to_tensors(stacked, results)
+        return self._runner.decode_and_run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
 
     def program(
         self,
@@ -172,7 +150,7 @@ class Augmenter:
         if looks_like_sizes(images_or_sizes):
             shapes = check_sizes(images_or_sizes)
         else:
-            shapes = shapes_of(check_images(images_or_sizes))
+            shapes = self._runner.take(images_or_sizes).shapes
         return self._sample(shapes, ids, epoch, copy, given)
 
     def explain(
@@ -191,7 +169,7 @@ class Augmenter:
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
         sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, given=given)
         title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
-        return title + "\n" + explain_row(sampled, lower(sampled, self.geometry))
+        return title + "\n" + explain_row(sampled, self._runner.lower(sampled))
 
     def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int, given: Given) -> Program:
         number = len(shapes)
@@ -221,28 +199,9 @@ class Augmenter:
             self._next_id += number
         return np.arange(first, first + number, dtype=np.uint64)
 
-    def _to_tensors(
-        self, stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]]
-    ) -> torch.Tensor | list[torch.Tensor]:
-        return [self._to_tensor(result) for result in results] if stacked is None else self._to_tensor(stacked)
-
-    def _to_tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        tensor = torch.from_numpy(array)
-        return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
-
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _resolve(device: str) -> str:
-    """The executor that a device name means."""
-    if device == "auto" or re.fullmatch(r"cpu(:\d+)?", device):
-        return "cpu"
-    if device.split(":")[0] == "cuda":
-        raise ValueError(f"device: got {device!r}; accepted: 'cpu' or 'reference' (there is no CUDA executor yet)")
-    _check("device", device, _DEVICES)
-    return device
 
 
 def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+import torch.utils.dlpack
 
 from variegate.program.program import MAX_SIDE
 
@@ -55,11 +58,50 @@ def _as_array(value: Any) -> npt.NDArray[Any] | None:
     """An array, or a CPU tensor as one; None for anything else."""
     if isinstance(value, np.ndarray):
         return value
-    if hasattr(value, "numpy") and hasattr(value, "device"):
-        if value.device.type != "cpu":
-            raise ValueError(f"images: got a tensor on {value.device}; accepted on this device: CPU tensors")
-        return np.asarray(value.numpy())
+    tensor = as_tensor(value)
+    if tensor is None:
+        return None
+    if tensor.device.type != "cpu":
+        raise ValueError(f"images: got a tensor on {tensor.device}; accepted on this device: CPU tensors")
+    return tensor.numpy()
+
+
+def as_tensor(value: Any) -> torch.Tensor | None:
+    """A torch tensor, or another library's (CuPy, JAX, ...) by DLPack, without a copy; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        return torch.utils.dlpack.from_dlpack(value)  # type: ignore[attr-defined, unused-ignore]
     return None
+
+
+def check_tensor(tensor: torch.Tensor) -> bool:
+    """A batch [N, H, W, C] or [N, C, H, W] on a device -> whether channels come last; they do where both could be."""
+    if tensor.dtype != torch.uint8:
+        raise TypeError(f"images: got dtype {tensor.dtype}; accepted: uint8 [N, H, W, C] or [N, C, H, W]")
+    shape = tuple(tensor.shape)
+    is_last = len(shape) == 4 and shape[3] in (1, 3)
+    if len(shape) != 4 or not (is_last or shape[1] in (1, 3)) or 0 in shape[1:]:
+        raise ValueError(
+            f"images: got shape {shape}; accepted: uint8 [N, H, W, C] or [N, C, H, W] with C = 1 or 3, or a list of "
+            f"images {_ACCEPTED}"
+        )
+    _check_sides("images", shape, shape[1:3] if is_last else shape[2:])
+    return is_last
+
+
+def check_tensors(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Images on a device as [H, W, C], wherever their pixels lie."""
+    checked = []
+    for i, tensor in enumerate(tensors):
+        if tensor.dtype != torch.uint8:
+            raise TypeError(f"images[{i}]: got dtype {tensor.dtype}; accepted: {_ACCEPTED}")
+        image = tensor[:, :, None] if tensor.ndim == 2 else tensor
+        if image.ndim != 3 or image.shape[2] not in (1, 3) or 0 in image.shape:
+            raise ValueError(f"images[{i}]: got shape {tuple(tensor.shape)}; accepted: {_ACCEPTED}, no side empty")
+        _check_sides(f"images[{i}]", tuple(tensor.shape), tuple(image.shape[:2]))
+        checked.append(image)
+    return checked
 
 
 def shapes_of(images: list[Image] | Image) -> npt.NDArray[np.int32]:

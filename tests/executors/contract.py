@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.executors.poison import POISON, poisoned_executor, run_poisoned
 from tests.images import Image
 from tests.programs import INTERPOLATING, ROUNDED, Step
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
+from variegate.executors.cuda.executor import CudaExecutor
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -52,7 +55,22 @@ def _run_cpu(
     return [result.copy() for result in results]
 
 
-DEVICES = (Device("cpu", _run_cpu),)
+def _run_cuda(
+    program: Program,
+    images: Sequence[Image],
+    geometry: str = "composed",
+    threads: int | None = 1,
+    poison: int | None = None,
+) -> list[Result]:
+    return run_poisoned(_gpu(), program, images, geometry, POISON if poison is None else poison)
+
+
+@cache
+def _gpu() -> CudaExecutor:
+    return poisoned_executor("cuda:0")
+
+
+DEVICES = (Device("cpu", _run_cpu), Device("cuda", _run_cuda, marks=(pytest.mark.gpu,)))
 
 every_device = pytest.mark.parametrize("device", [pytest.param(d, id=d.name, marks=d.marks) for d in DEVICES])
 

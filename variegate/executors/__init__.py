@@ -8,9 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.devices import resolve
 from variegate.program.program import Program
-
-ACCEPTED = "'reference' (plain NumPy) or 'cpu' (compiled)"
 
 
 class Executor(Protocol):
@@ -27,20 +26,21 @@ class _Named:
 
 
 def get(device: str) -> Executor:
-    """The executor of a device name: "reference" or "cpu".
+    """The executor of a device name, see ``devices.resolve``; results are arrays on the host, whichever it is.
 
     Raises:
-        ValueError: for any other name; it says what is accepted.
+        ValueError: for a device that is not there; it says what is accepted.
     """
-    # Imported on demand: the compiled executor costs start-up time that the plain one does not need.
-    if device == "reference":
+    # Imported on demand: the compiled executors cost start-up time that the plain one does not need.
+    name = resolve(device)
+    if name == "reference":
         from variegate.executors.reference import run
 
         return _Named(run)
-    if device == "cpu":
+    if name == "cpu":
         from variegate.executors.cpu import run as run_compiled
 
         return _Named(run_compiled)
-    if isinstance(device, str) and device.split(":")[0] == "cuda":
-        raise ValueError(f"device={device!r}: CUDA is not available yet; accepted: {ACCEPTED}")
-    raise ValueError(f"device={device!r}; accepted: {ACCEPTED}")
+    from variegate.executors.cuda.host import run_on_host_arrays
+
+    return _Named(lambda program, images: run_on_host_arrays(program, images, name))

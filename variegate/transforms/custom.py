@@ -50,6 +50,9 @@ class CustomOp(Transform, abstract=True):
         def color_matrix(self, m): ...          # [3, 4], times (r, g, b, 1) on 0..255
         point = staticmethod(f)                 # f(r, g, b, m) -> (r, g, b) on 0..255, compiled by Numba
 
+    ``point_triton``, a ``@triton.jit`` function of the same arguments and results (float32 tensors), beside ``point``
+    lets the operation run on CUDA devices; the other forms need nothing more.
+
     Affine operations may also set ``interpolation`` and ``fill``. Instances hold a number of the domain, or a range to
     draw from: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring the class registers
     its name, so that descriptions (dict, JSON, YAML) may use it.
@@ -147,4 +150,15 @@ def _declare(cls: type[CustomOp]) -> None:
         function = function.__func__ if isinstance(function, staticmethod) else function
         if not callable(function):
             raise TypeError(f"class {cls.__name__}: point={function!r}; accepted: a function (r, g, b, m) -> (r, g, b)")
-        cls._point = PointFunction(function, cls.__name__)
+        cls._point = PointFunction(function, cls.__name__, _triton_form(cls))
+
+
+def _triton_form(cls: type[CustomOp]) -> Any:
+    """The class's point_triton, or None."""
+    form: Any = inspect.getattr_static(cls, "point_triton", None)
+    form = form.__func__ if isinstance(form, staticmethod) else form
+    # By what it has, as naming the type would load Triton: a compiled function, or an interpreted one.
+    if form is not None and not hasattr(form, "cache_key") and not hasattr(form, "rewrite"):
+        accepted = "a @triton.jit function (r, g, b, m) -> (r, g, b)"
+        raise TypeError(f"class {cls.__name__}: point_triton={form!r}; accepted: {accepted}")
+    return form

@@ -168,10 +168,10 @@ def _run_rows(
             sources[part] = [_address(image) for image in loaded]
             run_rows(part, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
 
-    _share_out(work, program.num_rows, num_threads)
+    share_out(work, program.num_rows, num_threads)
 
 
-def _share_out(work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None) -> None:
+def share_out(work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None) -> None:
     """``work`` on all of 0..number-1, in chunks that threads take one after another."""
     threads = default_threads() if num_threads is None else num_threads
     every = np.arange(number, dtype=np.int64)
@@ -226,4 +226,4 @@ def _blend(
             outputs, order, begins, weight, instructions, rectangles, canvases, targets, kind, scale, bias, total
         )
 
-    _share_out(work, program.num_outputs, num_threads)
+    share_out(work, program.num_outputs, num_threads)

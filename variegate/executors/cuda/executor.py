@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,14 @@ from variegate.program.program import Program
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "uint8": torch.uint8}
 # Elements of the results of a ragged batch lie this many apart, at least; enough for aligned stores.
 _APART = 16
+
+
+@dataclass(frozen=True)
+class Work:
+    """Launches in order, and the memory that they know by address alone: to be held until they are queued."""
+
+    launches: list[Launch]
+    owners: list[Any]
 
 
 class CudaExecutor:
@@ -45,12 +54,13 @@ class CudaExecutor:
         with self._current():
             stacked, results = self._allocate(program)
             if results:
-                for launch in self.launches(program, images, _addresses(stacked, results)):
+                work = self.prepare(program, images, _addresses(stacked, results))
+                for launch in work.launches:
                     launch.run()
         return stacked, results
 
-    def launches(self, program: Program, images: PlacedImages, targets: npt.NDArray[np.int64]) -> list[Launch]:
-        """Copy the program over and return what is to be run, in order."""
+    def prepare(self, program: Program, images: PlacedImages, targets: npt.NDArray[np.int64]) -> Work:
+        """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
         setting = Setting(program.output, triton_functions(program.tables.points), images.format, self._block)
         packer = Packer(program)
         needs = packer.needs
@@ -66,7 +76,8 @@ class CudaExecutor:
         )
         buffer = self.memory.upload(staging, needs.buffer)
         workspace = self.memory.workspace(program.num_rows)
-        return launches(packed, setting, buffer, workspace, self._learn(packed.launches[1:-1, plan.FEATURES]))
+        features = self._learn(packed.launches[1:-1, plan.FEATURES])
+        return Work(launches(packed, setting, buffer, workspace, features), [canvases, *images.owners])
 
     def _learn(self, needed: npt.NDArray[np.int64]) -> list[int]:
         """Features for every pass, with what was needed before."""

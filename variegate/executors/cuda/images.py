@@ -29,6 +29,7 @@ class PlacedImages:
 
 def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> PlacedImages:
     """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""
+    tensor = _within_reach(tensor, images=1)
     number, *_ = tensor.shape
     batch, *rest = tensor.stride()
     y, x, c = rest if is_channels_last else (rest[1], rest[2], rest[0])
@@ -44,6 +45,7 @@ def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> PlacedImages:
 
 def place_tensors(tensors: Sequence[torch.Tensor]) -> PlacedImages:
     """Images [H, W, C] of any sizes, where they lie."""
+    tensors = [_within_reach(tensor, images=0) for tensor in tensors]
     strides = np.array([tensor.stride() for tensor in tensors], np.int64).reshape(-1, 3)
     shapes = np.array([tensor.shape for tensor in tensors], np.int32).reshape(-1, 3)
     return PlacedImages(
@@ -60,6 +62,16 @@ def place_packed(data: torch.Tensor, offsets: npt.NDArray[np.int64], shapes: npt
     wide = shapes.astype(np.int64)
     strides = np.stack([wide[:, 1] * wide[:, 2], wide[:, 2], np.ones(len(wide), np.int64)], axis=1)
     return PlacedImages(data.data_ptr() + offsets, strides, shapes, L.INTERLEAVED, [data])
+
+
+def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
+    """The tensor itself, or a contiguous copy where a strange view spreads an image over more than 32 bits can count.
+
+    ``images``: how many of the leading dimensions number images.
+    """
+    sides, strides = tensor.shape[images:], tensor.stride()[images:]
+    span = sum((side - 1) * stride for side, stride in zip(sides, strides, strict=True))
+    return tensor if span < 1 << 32 else tensor.contiguous()
 
 
 def _format(pixels: Sequence[tuple[int, int, int]]) -> int:

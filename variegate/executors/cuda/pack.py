@@ -51,7 +51,10 @@ class Packer:
         self.program = program
         self.num_passes = int(program.num_passes.max(initial=1))  # type: ignore[union-attr]
         self.is_blended = program.blend is not None
-        indices, self._statistics, weights, pixels = measure(*self._grids(), program.num_passes, self.is_blended)
+        indices, self._statistics, weights, pixels = measure(
+            program.opcode, program.args, program.flags, program.out_size, program.pass_of, program.length,
+            program.num_passes, program.in_shape, self.is_blended,
+        )  # fmt: skip
         rows, slots, passes = program.num_rows, program.opcode.shape[1], self.num_passes
         tables, kernels = program.tables, program.tables.kernels
         sizes = {
@@ -78,10 +81,6 @@ class Packer:
         self._sizes = sizes
         self._weights_at = end + 768 * self._statistics
         self.needs = Needs(uploaded=end, buffer=self._weights_at + 4 * weights + _ALIGNMENT, canvases=4 * pixels)
-
-    def _grids(self) -> tuple[Any, ...]:
-        p = self.program
-        return p.opcode, p.args, p.flags, p.out_size, p.pass_of, p.length
 
     def fill(
         self,

@@ -49,7 +49,15 @@ def _scale(start: Any, extent: Any, size: Any) -> Any:
 
 @kernel
 def measure(
-    opcode: Any, args: Any, flags: Any, out_size: Any, pass_of: Any, length: Any, num_passes: Any, is_blended: Any
+    opcode: Any,
+    args: Any,
+    flags: Any,
+    out_size: Any,
+    pass_of: Any,
+    length: Any,
+    num_passes: Any,
+    in_shape: Any,
+    is_blended: Any,
 ) -> Any:
     """Room that a program needs: (int32 indices, statistics, int32 resize weights, canvas pixels)."""
     indices, statistics, weights, pixels = 0, 0, 0, 0
@@ -64,22 +72,30 @@ def measure(
             elif kind == _RESAMPLE:
                 taps_x, taps_y = tap_count(args[r, k], flags[r, k])
                 weights += (taps_x + 1) * w + (taps_y + 1) * h
-        first, second = _canvases(out_size[r], pass_of[r], length[r], num_passes[r], is_blended)
+        first, second = _canvases(out_size[r], pass_of[r], length[r], num_passes[r], in_shape[r], is_blended)
         pixels += first + second
     return indices, statistics, weights, pixels
 
 
 @kernel
-def _canvases(out_size: Any, pass_of: Any, length: Any, num_passes: Any, is_blended: Any) -> Any:
+def _canvases(out_size: Any, pass_of: Any, length: Any, num_passes: Any, in_shape: Any, is_blended: Any) -> Any:
     """Pixels of a row's two canvases, which its passes write in turn. The last pass writes none, unless rows blend."""
     sizes = (0, 0)
     written = num_passes if is_blended else num_passes - 1
+    if length == 0 and is_blended:
+        # A row without instructions has one pass that copies its image.
+        sizes = (_pixels(in_shape), 0)
     for k in range(length):
         if (k + 1 == length or pass_of[k + 1] != pass_of[k]) and pass_of[k] < written:
-            # Whole groups of four, so that canvases stay aligned.
-            size = (np.int64(out_size[k, 0]) * out_size[k, 1] + 3) // 4 * 4
+            size = _pixels(out_size[k])
             sizes = (max(sizes[0], size), sizes[1]) if pass_of[k] % 2 == 0 else (sizes[0], max(sizes[1], size))
     return sizes
+
+
+@kernel
+def _pixels(size: Any) -> Any:
+    """Of an image, in whole groups of four, so that what lies behind it stays aligned."""
+    return (np.int64(size[0]) * size[1] + 3) // 4 * 4
 
 
 @kernel
@@ -183,7 +199,7 @@ def fill_heads(
     rows, slots = opcode.shape
     launches[:] = 0
     for r in range(rows):
-        first, second = _canvases(out_size[r], pass_of[r], length[r], num_passes[r], is_blended)
+        first, second = _canvases(out_size[r], pass_of[r], length[r], num_passes[r], in_shape[r], is_blended)
         canvas = (canvases, canvases + 4 * first)
         canvases += 4 * (first + second)
         source, stride_y, stride_x, stride_c = sources[r], strides[r, 0], strides[r, 1], strides[r, 2]

@@ -79,7 +79,7 @@ class Single(Generic[Img]):
             return cast(Img, out)
         import torch
 
-        return cast(Img, torch.from_numpy(np.ascontiguousarray(out)))
+        return cast(Img, torch.from_numpy(np.ascontiguousarray(out)).to(img.device))
 
 
 def run_one(img: Img, device: str, op: Op, *args: float, flags: int = 0, fill: Sequence[int] | None = None) -> Img:

@@ -1,0 +1,112 @@
+"""Compiles what the executor would launch, for a GPU that need not be there: ``python -m ... 90`` -> JSON lines.
+
+A process of its own, as in the tests' own process the kernels are interpreted ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+import variegate as vg
+from tests.programs import POINT
+from variegate import transforms as T
+from variegate.executors.cuda.executor import CudaExecutor
+from variegate.executors.cuda.images import place_tensor
+from variegate.executors.cuda.launch import Launch
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+from variegate.transforms.base import Transform
+
+NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
+RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+
+
+class Point(T.CustomOp):
+    """A point function, so that one is compiled in."""
+
+    point = staticmethod(POINT.function)
+    point_triton = staticmethod(POINT.triton_function)
+
+
+def works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
+    """Name, transform, options of the Augmenter, and whether channels come last in the input."""
+    w3 = T.Compose([T.RandomHorizontalFlip(), T.RandAugment(2, 9), NORMALIZE])
+    yield "W3", w3, {"dtype": "bfloat16"}, True
+    yield "W3 of planar images", w3, {"dtype": "float32", "layout": "NHWC"}, False
+    yield "W3r", T.Compose([T.RandomResizedCrop(24), *w3.transforms]), {"dtype": "bfloat16"}, True
+    yield "AugMix", T.Compose([T.AugMix(), NORMALIZE]), {"dtype": "float16"}, True
+    everything = [
+        T.RandomResizedCrop(24, interpolation="bicubic"),
+        T.RandomPerspective(1.0, 1.0, interpolation="bicubic"),
+        T.ColorJitter(0.5, 0.5, 0.5, 0.2),
+        T.GaussianBlur(5),
+        Point(),
+        T.GaussianNoise(),
+        T.Equalize(),
+        T.Sharpness(1.5),
+        T.RandomErasing(1.0, value="random"),
+    ]
+    yield "everything", T.Compose([*everything, NORMALIZE]), {"dtype": "bfloat16"}, True
+
+
+def launches(transform: Transform, options: dict[str, Any], is_channels_last: bool) -> list[Launch]:
+    """What a batch of 64 images is run by."""
+    program = vg.Augmenter(transform, **options).program([(32, 48)] * 64, ids=np.arange(64))
+    fused: Program = lower(program, contrast_first=True)
+    shape = (64, 32, 48, 3) if is_channels_last else (64, 3, 32, 48)
+    placed = place_tensor(torch.zeros(shape, dtype=torch.uint8), is_channels_last)
+    return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64)).launches
+
+
+def compile_launch(launch: Launch, capability: int) -> dict[str, int]:
+    """-> registers, and bytes of stack, shared and local memory, read from the machine code."""
+    signature: dict[str, str] = {}
+    attributes = {}
+    names = launch.kernel.arg_names
+    for i, (name, value) in enumerate(zip(names, launch.arguments, strict=False)):
+        is_pointer = isinstance(value, torch.Tensor)
+        signature[name] = f"*{'u8' if value.dtype == torch.uint8 else 'i32'}" if is_pointer else "i32"
+        if is_pointer or (name != "tiles" and value % 16 == 0):
+            attributes[(i,)] = [["tt.divisibility", 16]]
+    signature |= dict.fromkeys(launch.constants, "constexpr")
+    source = ASTSource(launch.kernel, signature, launch.constants, attributes)
+    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
+    folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compiled.asm["cubin"])
+        file.flush()
+        tool = [str(folder / "cuobjdump"), "-res-usage", file.name]
+        said = subprocess.run(tool, capture_output=True, text=True, check=True).stdout
+    found = RESOURCES.search(said)
+    assert found is not None, said
+    return dict(zip(("registers", "stack", "shared", "local"), map(int, found.groups()), strict=True))
+
+
+def main() -> None:
+    seen = set()
+    for name, transform, options, is_channels_last in works():
+        for number, launch in enumerate(launches(transform, options, is_channels_last)):
+            key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))
+            if key in seen:
+                continue
+            seen.add(key)
+            used = compile_launch(launch, int(sys.argv[1]))
+            kernel = f"{name}, launch {number}, {key[0]}"
+            print(json.dumps({"kernel": kernel, "warps": launch.options["num_warps"], **used}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Every kernel in Triton's interpreter: the CPU executor's pixels, for every instruction and for random programs.
+
+Small images, as interpreting is slow; on a GPU the whole contract runs (see contract.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.executors.contract import Device, assert_close, check, is_exact
+from tests.executors.poison import poisoned_executor, run_poisoned
+from tests.images import Image, gray, noise, photo
+from tests.programs import (
+    EXACT,
+    OUTPUTS,
+    ROUNDED,
+    SEMANTIC,
+    Step,
+    program_of,
+    random_chain,
+    random_step,
+    step,
+)
+from variegate.executors.cpu import executor as cpu
+from variegate.program.ops import Op
+from variegate.program.program import Output, Program
+from variegate.program.rng import stream_key
+
+pytestmark = pytest.mark.skipif("config.getoption('-m') == 'gpu'", reason="for machines without a GPU")
+
+# Below, at and above the width of a tile, sides too small for a filter, and more than one tile either way.
+SMALL = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (9, 63), (17, 65))
+EXECUTOR = poisoned_executor("cpu")
+DEVICE = Device("cuda", lambda program, images, **options: run_poisoned(EXECUTOR, program, images, **options))
+# Sums in the CPU executor's own order, so equal to it even where they are not to the reference.
+LOOSE = frozenset((Op.GAUSSIAN_NOISE, Op.SHOT_NOISE))
+
+
+def check_against_cpu(program: Program, images: Sequence[Image], chains: Sequence[Sequence[Step]]) -> None:
+    """Equal to the bit, but where a chain holds noise, whose logarithm and sine are other functions."""
+    results = run_poisoned(EXECUTOR, program, images)
+    expected = [result.copy() for result in cpu.run(program, images, 1)]
+    for chain, out, wanted in zip(chains, results, expected, strict=True):
+        what = ", ".join(f"{s.op.name}{s.args} {s.flags}" for s in chain)
+        assert out.shape == wanted.shape, what
+        assert out.dtype == wanted.dtype, what
+        if any(s.op in LOOSE for s in chain):
+            assert_close(DEVICE, program, out, wanted, len(chain), what)
+        else:
+            np.testing.assert_array_equal(out, wanted, err_msg=what)
+
+
+@pytest.mark.parametrize("op", SEMANTIC, ids=lambda op: op.name)
+def test_every_instruction(op: Op) -> None:
+    """One ragged batch, gray and colour, against the CPU and, in uint8, against the reference."""
+    rng = np.random.default_rng(int(op))
+    images = [make(h, w) for h, w in SMALL for make in (photo, gray)]
+    chains = [[random_step(rng, op, *image.shape[:2])] for image in images]
+    output = OUTPUTS[int(op) % len(OUTPUTS)]
+    check_against_cpu(program_of(chains, images, output), images, chains)
+    check(DEVICE, program_of(chains, images), images, chains)
+
+
+def _random(seed: int, ops: Sequence[Op], interpolate: bool) -> tuple[Program, list[Image], list[list[Step]]]:
+    """As programs.random_program, but small."""
+    rng = np.random.default_rng(seed)
+    sizes = [(int(rng.integers(1, 40)), int(rng.integers(1, 80))) for _ in range(3)]
+    images = [photo(*sizes[0]), gray(*sizes[1]), noise(*sizes[2], 3, seed)]
+    chains = [random_chain(rng, i.shape, ops, int(rng.integers(1, 7)), interpolate) for i in images]
+    ids = [int(v) for v in rng.integers(0, 2**63, 3)]
+    return program_of(chains, images, OUTPUTS[seed % len(OUTPUTS)], ids, stream_key(seed, 1)), images, chains
+
+
+def _is_small(chains: Sequence[Sequence[Step]]) -> bool:
+    """Whether interpreting takes seconds, not minutes: no large results, no large kernels."""
+    sizes = [s.size or (1, 1) for chain in chains for s in chain]
+    kernels = [max(s.args[:2]) for chain in chains for s in chain if s.op is Op.GAUSSIAN_BLUR]
+    return max(max(size) for size in sizes) <= 130 and max(kernels, default=0) <= 7
+
+
+@pytest.mark.parametrize("seed", range(0, 160, 8))
+def test_random_programs(seed: int) -> None:
+    for s in range(seed, seed + 8):
+        program, images, chains = _random(s, EXACT if s % 2 else SEMANTIC, interpolate=s % 4 < 2)
+        if _is_small(chains):
+            check_against_cpu(program, images, chains)
+
+
+@pytest.mark.parametrize("seed", range(2000, 2040, 8))
+def test_exact_geometry_is_the_reference_stage_by_stage(seed: int) -> None:
+    for s in range(seed, seed + 8):
+        program, images, chains = _random(s, SEMANTIC, interpolate=True)
+        if _is_small(chains):
+            check(DEVICE, program, images, chains, geometry="exact")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_results_in_every_dtype(dtype: str, layout: str) -> None:
+    images = [photo(9, 70), photo(9, 70)]
+    chains = [[step(Op.HFLIP)], [step(Op.EQUALIZE)]]
+    program = program_of(chains, images, Output((0.4, 0.5, 0.6), (0.2, 0.3, 0.4), dtype, layout))
+    for out, wanted in zip(run_poisoned(EXECUTOR, program, images), cpu.run(program, images, 1), strict=True):
+        if dtype == "bfloat16":
+            # The interpreter cuts the lower half off where a GPU rounds; see test_on_gpu.py.
+            expected = (wanted.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+        else:
+            expected = wanted.astype(dtype).astype(np.float32)
+        np.testing.assert_array_equal(out.astype(np.float32), expected)
+
+
+@pytest.mark.parametrize("block", [(1, 16), (4, 8), (16, 64), (64, 16)])
+def test_tiles_of_any_size_make_the_same_image(block: tuple[int, int]) -> None:
+    images = [photo(37, 53), gray(20, 130)]
+    chains = [
+        [step(Op.AUTOCONTRAST), step(Op.SHARPNESS, 1.7), step(Op.EQUALIZE)],
+        [step(Op.SHEAR_X, 0.3, fill=(9, 9, 9)), step(Op.CONTRAST, 0.4), step(Op.INVERT)],
+    ]
+    program = program_of(chains, images)
+    results = run_poisoned(poisoned_executor("cpu", block), program, images)
+    for out, wanted in zip(results, cpu.run(program, images, 1), strict=True):
+        np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("poison", [0x00, 0xFF])
+def test_results_do_not_depend_on_what_lay_in_memory(poison: int) -> None:
+    images = [photo(20, 70), gray(33, 20)]
+    chains = [
+        [step(Op.RESIZED_CROP, 1.5, 2.5, 15, 40, 9, 30, 0.0, flags=1, size=(9, 30)), step(Op.EQUALIZE)],
+        [step(Op.GAUSSIAN_BLUR, 3, 3, 1.0, 1.0), step(Op.CONTRAST, 1.8), step(Op.SHARPNESS, 0.1)],
+    ]
+    program = program_of(chains, images)
+    for out, wanted in zip(
+        run_poisoned(EXECUTOR, program, images, poison=poison), cpu.run(program, images, 1), strict=True
+    ):
+        np.testing.assert_array_equal(out, wanted)
+
+
+def test_rounded_operations_are_those_of_the_contract() -> None:
+    """What may differ from the CPU is a part of what may differ from the reference."""
+    assert LOOSE < ROUNDED
+    assert not is_exact([step(Op.SHOT_NOISE, 1.0, 3.0)])

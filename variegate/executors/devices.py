@@ -1,0 +1,47 @@
+"""Device names: which there are on this machine, and a clear refusal of the others."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+ACCEPTED = "'cpu' (compiled), 'cuda' or 'cuda:N' (a GPU), 'auto' (a GPU if there is one, else 'cpu'), 'reference'"
+
+
+def resolve(device: object) -> str:
+    """The device a name stands for: "reference", "cpu" or "cuda:N".
+
+    Raises:
+        ValueError: for other names, and for a CUDA device that this machine, this PyTorch or a missing Triton cannot
+            run. Nothing falls back to the CPU.
+    """
+    name = str(device)
+    if name == "reference" or re.fullmatch(r"cpu(:\d+)?", name):
+        return name.split(":")[0]
+    if name == "auto":
+        import torch
+
+        return _check_cuda("auto", "cuda") if torch.cuda.is_available() else "cpu"
+    if re.fullmatch(r"cuda(:\d+)?", name):
+        return _check_cuda(name, name)
+    raise ValueError(f"device: got {device!r}; accepted: {ACCEPTED}")
+
+
+def _check_cuda(given: str, name: str) -> str:
+    import torch
+
+    if torch.version.cuda is None:
+        raise ValueError(
+            f"device: got {given!r}, but this PyTorch ({torch.__version__}) is built without CUDA; accepted: 'cpu' or "
+            "'reference', or a PyTorch with CUDA (https://pytorch.org/get-started)"
+        )
+    count = torch.cuda.device_count()
+    if count == 0:
+        raise ValueError(f"device: got {given!r}, but PyTorch finds no NVIDIA GPU; accepted: 'cpu' or 'reference'")
+    index = int(name.split(":")[1]) if ":" in name else torch.cuda.current_device()
+    if index >= count:
+        accepted = "'cuda:0'" if count == 1 else f"'cuda:0' to 'cuda:{count - 1}'"
+        raise ValueError(f"device: got {given!r}, but PyTorch finds {count} GPU(s); accepted: {accepted}, 'cpu'")
+    if importlib.util.find_spec("triton") is None:
+        raise ValueError(f"device: got {given!r}, which needs Triton: pip install 'variegate[cuda]'")
+    return f"cuda:{index}"

@@ -1,0 +1,88 @@
+"""Batches on a CUDA device: images already there are read where they lie, others are sent over once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.decoding import EncodedBatch
+from variegate.executors.cpu.executor import share_out
+from variegate.executors.cuda.executor import CudaExecutor
+from variegate.executors.cuda.host import executor_of, upload_images
+from variegate.executors.cuda.images import PlacedImages, place_packed, place_tensor, place_tensors
+from variegate.inputs import as_tensor, check_images, check_tensor, check_tensors
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+from variegate.ragged import RaggedBatch
+
+
+class CudaRunner:
+    """``executor``: given by tests; else the process's one for the device."""
+
+    def __init__(
+        self, device: str, num_threads: int | None, geometry: str, executor: CudaExecutor | None = None
+    ) -> None:
+        self.lower = partial(lower, geometry=geometry, contrast_first=True)
+        self._executor = executor_of(device) if executor is None else executor
+        self._num_threads = num_threads
+
+    def take(self, images: Any) -> PlacedImages:
+        if isinstance(images, RaggedBatch):
+            return self._take_ragged(images)
+        whole = as_tensor(images)
+        if whole is not None and whole.is_cuda:
+            self._check_device("images", whole)
+            return place_tensor(whole, is_channels_last=check_tensor(whole))
+        if isinstance(images, (list, tuple)):
+            tensors = [as_tensor(image) for image in images]
+            if any(tensor is not None and tensor.is_cuda for tensor in tensors):
+                return self._take_tensors(tensors)
+        return upload_images(self._executor, check_images(images))
+
+    def _take_ragged(self, images: RaggedBatch) -> PlacedImages:
+        data = images.data
+        if not data.is_cuda:
+            staging = self._executor.memory.staging(len(data))
+            staging.copy_(data)
+            data = self._executor.memory.upload(staging, len(staging))
+        self._check_device("images", data)
+        return place_packed(data, images.offsets, images.shapes)
+
+    def _take_tensors(self, tensors: Sequence[torch.Tensor | None]) -> PlacedImages:
+        for i, tensor in enumerate(tensors):
+            if tensor is None or not tensor.is_cuda:
+                got = "no tensor" if tensor is None else f"a tensor on {tensor.device}"
+                raise ValueError(f"images[{i}]: got {got} among tensors on a GPU; accepted: all on one device")
+            self._check_device(f"images[{i}]", tensor)
+        return place_tensors(check_tensors([tensor for tensor in tensors if tensor is not None]))
+
+    def _check_device(self, where: str, tensor: torch.Tensor) -> None:
+        if tensor.device != self._executor.device:
+            raise ValueError(
+                f"{where}: got a tensor on {tensor.device}; accepted: tensors on {self._executor.device} or on the CPU"
+            )
+
+    def run(self, program: Program, batch: PlacedImages) -> Any:
+        stacked, results = self._executor.run(self.lower(program), batch)
+        return results if stacked is None else stacked
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        """Decoded by the host's cores, no more than the crops need."""
+        fused = self.lower(program)
+        load = batch.loader(fused)
+        images: list[npt.NDArray[np.uint8]] = [np.empty((0, 0, 3), np.uint8)] * fused.num_rows
+
+        def decode(rows: npt.NDArray[np.int64]) -> None:
+            for row in rows.tolist():
+                # A copy: the thread's next load writes over the same memory.
+                images[row] = load(row, 0).copy()
+
+        share_out(decode, fused.num_rows, self._num_threads)
+        placed = upload_images(self._executor, images)
+        stacked, results = self._executor.run(fused.replace(source=np.arange(fused.num_rows, dtype=np.int32)), placed)
+        return results if stacked is None else stacked
