@@ -46,7 +46,8 @@ def run_poisoned(
     executor.memory.poison = poison  # type: ignore[attr-defined]
     fused = lower(program, geometry, contrast_first=True)
     placed = upload_images(executor, [np.ascontiguousarray(image) for image in images])
-    _, results = executor.run(fused, placed)
+    stacked, results = executor.run(fused, placed)
     assert not executor.memory.workspace(1).any(), "the workspace is not clean"
+    outputs = results if stacked is None else list(stacked)
     # bfloat16 is no type of NumPy's.
-    return [(result.float() if result.dtype == torch.bfloat16 else result).cpu().numpy() for result in results]
+    return [(out.float() if out.dtype == torch.bfloat16 else out).cpu().numpy() for out in outputs]

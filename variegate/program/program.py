@@ -7,6 +7,7 @@ row, AugMix gives a sample several rows over the same source image, joined by a 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,10 +41,17 @@ class Output:
         """float32[3] each: the output is ``x * scale + bias``, both roundings in float32. One channel repeats."""
         if self.mean is None or self.std is None:
             raise ValueError("scale_and_bias: this output is uint8 and has no mean and std")
-        mean, std = np.resize(self.mean, 3).astype(np.float64), np.resize(self.std, 3).astype(np.float64)
-        if channels == 1 and len(self.mean) == 3:
-            mean, std = np.full(3, mean.mean()), np.full(3, std.mean())
-        return (1.0 / (255.0 * std)).astype(np.float32), (-mean / std).astype(np.float32)
+        return _scale_and_bias(self.mean, self.std, channels)
+
+
+@lru_cache(maxsize=256)
+def _scale_and_bias(
+    mean: tuple[float, ...], std: tuple[float, ...], channels: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    means, stds = np.resize(mean, 3).astype(np.float64), np.resize(std, 3).astype(np.float64)
+    if channels == 1 and len(mean) == 3:
+        means, stds = np.full(3, means.mean()), np.full(3, stds.mean())
+    return (1.0 / (255.0 * stds)).astype(np.float32), (-means / stds).astype(np.float32)
 
 
 @dataclass
@@ -102,6 +110,11 @@ class Program:
         n = int(self.length[row])
         size = self.out_size[row, n - 1] if n else self.in_shape[row, :2]
         return int(size[0]), int(size[1])
+
+    def final_sizes(self) -> npt.NDArray[np.int32]:
+        """``final_size`` of every row, int32[R, 2]."""
+        last = self.out_size[np.arange(self.num_rows), self.length - 1]
+        return np.where(self.length[:, None] > 0, last, self.in_shape[:, :2])
 
     def operations(self, row: int) -> list[tuple[Op, npt.NDArray[np.float64]]]:
         """The row's instructions in order, for tests and explain."""

@@ -47,13 +47,13 @@ class CudaExecutor:
         self._features = [0, 0]
 
     def run(self, program: Program, images: PlacedImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
-        """A fused program (lowered with ``contrast_first``) -> (the stacked batch if shapes agree, one per output).
+        """A fused program (lowered with ``contrast_first``) -> the batch, or the outputs one by one if shapes differ.
 
         Raises DeviceMemoryError where the device has no room for it.
         """
         with self._current():
             stacked, results = self._allocate(program)
-            if results:
+            if program.num_outputs:
                 work = self.prepare(program, images, _addresses(stacked, results))
                 for launch in work.launches:
                     launch.run()
@@ -88,27 +88,28 @@ class CudaExecutor:
     def _allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """Room for every output."""
         dtype = _DTYPES[program.output.dtype if program.output.is_float else "uint8"]
-        shapes = [_result_shape(program, row) for row in range(program.num_outputs)]
-        if shapes and all(shape == shapes[0] for shape in shapes):
-            stacked = self.memory.empty((len(shapes), *shapes[0]), dtype)
-            return stacked, list(stacked)
-        sizes = [int(np.prod(shape)) for shape in shapes]
-        starts = np.cumsum([0, *(-(-size // _APART) * _APART for size in sizes)]).tolist()
+        shapes = _result_shapes(program)
+        if len(shapes) and (shapes == shapes[0]).all():
+            return self.memory.empty((len(shapes), *shapes[0].tolist()), dtype), []
+        sizes = shapes.prod(axis=1)
+        starts = np.cumsum([0, *(-(-sizes // _APART) * _APART)]).tolist()
         whole = self.memory.empty((starts[-1],), dtype)
-        return None, [whole[a : a + size].view(s) for a, size, s in zip(starts, sizes, shapes)]  # noqa: B905
+        return None, [whole[a : a + s].view(*w) for a, s, w in zip(starts, sizes.tolist(), shapes.tolist())]  # noqa: B905
 
     def _current(self) -> AbstractContextManager[Any]:
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
 
-def _result_shape(program: Program, row: int) -> tuple[int, int, int]:
-    height, width = program.final_size(row)
-    channels = int(program.in_shape[row, 2])
-    return (channels, height, width) if program.output.layout == "NCHW" else (height, width, channels)
+def _result_shapes(program: Program) -> npt.NDArray[np.int64]:
+    """int64[outputs, 3], in the output's layout."""
+    number = program.num_outputs
+    sizes, channels = program.final_sizes()[:number], program.in_shape[:number, 2:]
+    parts = (channels, sizes) if program.output.layout == "NCHW" else (sizes, channels)
+    return np.concatenate(parts, axis=1).astype(np.int64)
 
 
 def _addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> npt.NDArray[np.int64]:
     if stacked is not None:
         step = stacked.stride(0) * stacked.element_size()
-        return stacked.data_ptr() + step * np.arange(len(results), dtype=np.int64)
+        return stacked.data_ptr() + step * np.arange(len(stacked), dtype=np.int64)
     return np.array([result.data_ptr() for result in results], np.int64)

@@ -41,5 +41,5 @@ def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -
     fused = program if program.stage == "fused" else lower(program, contrast_first=True)
     executor = executor_of(device)
     whole = [np.ascontiguousarray(image if image.ndim == 3 else image[:, :, None]) for image in images]
-    _, results = executor.run(fused, upload_images(executor, whole))
-    return [result.cpu().numpy() for result in results]
+    stacked, results = executor.run(fused, upload_images(executor, whole))
+    return [result.cpu().numpy() for result in (results if stacked is None else stacked)]

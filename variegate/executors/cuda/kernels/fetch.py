@@ -61,8 +61,8 @@ def fetch(head, x, y, inside, FORMAT: tl.constexpr):
         return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
     next_channel = tl.load(head + STRIDE_C)
     byte = source.to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
-    is_colour = tl.load(head + CHANNELS) == 3
+    in_colour = inside & (x * 0 + tl.load(head + CHANNELS).to(tl.int32) == 3)
     r = tl.load(byte, mask=inside, other=0).to(tl.int32)
-    g = tl.load(byte + next_channel, mask=inside & is_colour, other=0).to(tl.int32)
-    b = tl.load(byte + 2 * next_channel, mask=inside & is_colour, other=0).to(tl.int32)
+    g = tl.load(byte + next_channel, mask=in_colour, other=0).to(tl.int32)
+    b = tl.load(byte + 2 * next_channel, mask=in_colour, other=0).to(tl.int32)
     return pack(r, g, b)
