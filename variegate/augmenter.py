@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.running import check_shapes, make_runner
 from variegate.transforms.base import Transform
+
+if TYPE_CHECKING:
+    from variegate.running.captured import CapturedAugmenter
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _LAYOUTS = ("NCHW", "NHWC")
@@ -114,6 +117,26 @@ class Augmenter:
         batch = self._runner.take(images)
         check_shapes(program, batch)
         return self._runner.run(program, batch)
+
+    def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
+        """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
+
+        ``images``: a CUDA tensor or ``RaggedBatch`` on the Augmenter's device, which every call of the result reads
+        anew; ``given`` as for a call, the same for every call.
+
+        Raises ValueError on other devices, for images elsewhere, and where the outputs differ in shape.
+        """
+        if not self.device.startswith("cuda"):
+            raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
+        from variegate.running.captured import CapturedAugmenter
+        from variegate.running.cuda import CudaRunner
+
+        assert isinstance(self._runner, CudaRunner)
+
+        def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int = 0) -> Program:
+            return self._sample(shapes, ids, epoch, copy, given)
+
+        return CapturedAugmenter(self._runner, images, sample)
 
     def decode_and_run(
         self,

@@ -12,6 +12,7 @@ import torch
 
 from variegate.decoding import EncodedBatch
 from variegate.executors.cpu.executor import share_out
+from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import executor_of, upload_images
 from variegate.executors.cuda.images import PlacedImages, place_packed, place_tensor, place_tensors
@@ -70,6 +71,9 @@ class CudaRunner:
     def run(self, program: Program, batch: PlacedImages) -> Any:
         stacked, results = self._executor.run(self.lower(program), batch)
         return results if stacked is None else stacked
+
+    def captured(self, programs: Sequence[Program], batch: PlacedImages) -> CapturedRun:
+        return CapturedRun(self._executor, programs, batch)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         """Decoded by the host's cores, no more than the crops need."""

@@ -41,7 +41,7 @@ class CudaExecutor:
     def __init__(self, device: torch.device, block: tuple[int, int] = BLOCK) -> None:
         self.device = device
         self.memory = Memory(device)
-        self._block = block
+        self.block = block
         # What kernels of the first and of later passes have had to do so far. They only ever learn, so that a long run
         # compiles a few kernels in its first batches and none later.
         self._features = [0, 0]
@@ -51,17 +51,17 @@ class CudaExecutor:
 
         Raises DeviceMemoryError where the device has no room for it.
         """
-        with self._current():
-            stacked, results = self._allocate(program)
+        with self.current():
+            stacked, results = self.allocate(program)
             if program.num_outputs:
-                work = self.prepare(program, images, _addresses(stacked, results))
+                work = self.prepare(program, images, addresses(stacked, results))
                 for launch in work.launches:
                     launch.run()
         return stacked, results
 
     def prepare(self, program: Program, images: PlacedImages, targets: npt.NDArray[np.int64]) -> Work:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
-        setting = Setting(program.output, triton_functions(program.tables.points), images.format, self._block)
+        setting = setting_of(program, images, self.block)
         packer = Packer(program)
         needs = packer.needs
         canvases = self.memory.empty(needs.canvases)
@@ -72,7 +72,7 @@ class CudaExecutor:
             images.strides[program.source],
             targets,
             canvases.data_ptr(),
-            self._block,
+            self.block,
         )
         buffer = self.memory.upload(staging, needs.buffer)
         workspace = self.memory.workspace(program.num_rows)
@@ -85,7 +85,7 @@ class CudaExecutor:
             self._features[min(p, 1)] |= features
         return [self._features[min(p, 1)] for p in range(len(needed))]
 
-    def _allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+    def allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """Room for every output."""
         dtype = _DTYPES[program.output.dtype if program.output.is_float else "uint8"]
         shapes = _result_shapes(program)
@@ -96,8 +96,14 @@ class CudaExecutor:
         whole = self.memory.empty((starts[-1],), dtype)
         return None, [whole[a : a + s].view(*w) for a, s, w in zip(starts, sizes.tolist(), shapes.tolist())]  # noqa: B905
 
-    def _current(self) -> AbstractContextManager[Any]:
+    def current(self) -> AbstractContextManager[Any]:
+        """The device made the current one, where launches go."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
+
+def setting_of(program: Program, images: PlacedImages, block: tuple[int, int]) -> Setting:
+    """Raises ValueError naming a point function that has no Triton form."""
+    return Setting(program.output, triton_functions(program.tables.points), images.format, block)
 
 
 def _result_shapes(program: Program) -> npt.NDArray[np.int64]:
@@ -108,7 +114,7 @@ def _result_shapes(program: Program) -> npt.NDArray[np.int64]:
     return np.concatenate(parts, axis=1).astype(np.int64)
 
 
-def _addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> npt.NDArray[np.int64]:
+def addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> npt.NDArray[np.int64]:
     if stacked is not None:
         step = stacked.stride(0) * stacked.element_size()
         return stacked.data_ptr() + step * np.arange(len(stacked), dtype=np.int64)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from variegate.executors.cpu.blend import rows_by_output
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.plan import fill_blend_heads, fill_code, fill_heads, measure
+from variegate.executors.cuda.room import DoesNotFit, Room, lists_size, widened
 from variegate.program.program import Program
 
 Array = npt.NDArray[Any]
@@ -45,42 +46,66 @@ class Packed:
 
 
 class Packer:
-    """Lays out one fused program. ``needs`` first, then ``fill`` with memory of that size."""
+    """Lays out one fused program. ``needs`` first, then ``fill`` with memory of that size.
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    ``room``: take that much in every section. Raises DoesNotFit where it is not enough.
+    """
+
+    def __init__(self, program: Program, room: Room | None = None) -> None:
         self.num_passes = int(program.num_passes.max(initial=1))  # type: ignore[union-attr]
+        if room is not None:
+            program = widened(program, room)
+            self.num_passes = room.passes
+        self.program = program
         self.is_blended = program.blend is not None
-        indices, self._statistics, weights, pixels = measure(
+        indices, self.statistics, self.weights, pixels = measure(
             program.opcode, program.args, program.flags, program.out_size, program.pass_of, program.length,
             program.num_passes, program.in_shape, self.is_blended,
         )  # fmt: skip
-        rows, slots, passes = program.num_rows, program.opcode.shape[1], self.num_passes
-        tables, kernels = program.tables, program.tables.kernels
+        self.sizes = self._sizes(indices)
+        canvases = 4 * pixels
+        if room is not None:
+            canvases = self._take(room, canvases)
+        self._at: dict[str, int] = {}
+        end = 0
+        for name, size in self.sizes.items():
+            self._at[name] = end
+            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self._weights_at = end + 768 * self.statistics
+        self.needs = Needs(uploaded=end, buffer=self._weights_at + 4 * self.weights + _ALIGNMENT, canvases=canvases)
+
+    def _sizes(self, indices: int) -> dict[str, int]:
+        """Bytes of the uploaded sections, in order."""
+        rows, slots, passes = self.program.num_rows, self.program.opcode.shape[1], self.num_passes
+        tables = self.program.tables
         sizes = {
             "heads": 8 * L.HEAD * passes * rows,
             "code": 4 * L.CODE * rows * slots,
             "args": 64 * rows * slots,
             "constants": 64,
-            "lists": 4 * (2 * rows * passes + 4 * (passes + 1)),
+            "lists": lists_size(rows, passes),
             "luts": tables.luts.nbytes,
             "matrices": tables.matrices.nbytes,
-            "kernels": sum(kernel.nbytes for kernel in kernels),
+            "kernels": sum(kernel.nbytes for kernel in tables.kernels),
             "rectangles": tables.rectangles.nbytes,
             "indices": 4 * indices,
         }
         if self.is_blended:
-            outputs = program.num_outputs
+            outputs = self.program.num_outputs
             sizes |= {"blend_heads": 8 * L.HEAD * outputs, "begins": 4 * (outputs + 1), "canvases": 8 * rows}
             sizes["weights"] = 4 * rows
-        self._at: dict[str, int] = {}
-        end = 0
-        for name, size in sizes.items():
-            self._at[name] = end
-            end += -(-size // _ALIGNMENT) * _ALIGNMENT
-        self._sizes = sizes
-        self._weights_at = end + 768 * self._statistics
-        self.needs = Needs(uploaded=end, buffer=self._weights_at + 4 * weights + _ALIGNMENT, canvases=4 * pixels)
+        return sizes
+
+    def _take(self, room: Room, canvases: int) -> int:
+        """Everything as large as the room -> bytes of canvases."""
+        has, takes = (self.statistics, self.weights, canvases), (room.statistics, room.weights, room.canvases)
+        if self.sizes.keys() != room.sections.keys() or any(h > t for h, t in zip(has, takes, strict=True)):
+            raise DoesNotFit
+        if any(size > room.sections[name] for name, size in self.sizes.items()):
+            raise DoesNotFit
+        self.sizes = room.sections
+        self.statistics, self.weights = room.statistics, room.weights
+        return room.canvases
 
     def fill(
         self,
@@ -103,7 +128,8 @@ class Packer:
         program, rows, slots = self.program, self.program.num_rows, self.program.opcode.shape[1]
         view = self._viewer(memory)
         heads = view("heads", np.int64, (self.num_passes, rows, L.HEAD))
-        lists = np.zeros((1 + self.num_passes, rows * self.num_passes), np.int32)
+        lists = view("lists", np.int32, (1 + self.num_passes, -1))
+        lists[:] = -1
         launches = np.zeros((2 + self.num_passes, 3), np.int64)
         last_canvas = np.zeros(rows, np.int64)
         given = np.zeros(rows, np.int64) if self.is_blended else targets
@@ -118,7 +144,7 @@ class Packer:
             args=self._at["args"],
             constants=self._at["constants"],
             heads=[self._at["heads"] + 8 * L.HEAD * rows * p for p in range(self.num_passes)],
-            lists=self._fill_lists(view, lists, launches),
+            lists=[self._at["lists"] + p * lists.strides[0] for p in range(1 + self.num_passes)],
             launches=launches,
         )
         if program.blend is not None:
@@ -128,7 +154,7 @@ class Packer:
                 program.opcode, program.args, program.length, program.num_passes, heads, order, begins, targets, block,
                 blend_heads, launches[-1],
             )  # fmt: skip
-            view("begins", np.int32, (-1,))[:] = begins
+            view("begins", np.int32, begins.shape)[:] = begins
             view("canvases", np.int64, (rows,))[:] = last_canvas[order]
             view("weights", np.float32, (rows,))[:] = program.blend.weight[order]
             packed.blend_heads, packed.begins = self._at["blend_heads"], self._at["begins"]
@@ -137,21 +163,10 @@ class Packer:
 
     def _viewer(self, memory: npt.NDArray[np.uint8]) -> Callable[[str, Any, tuple[int, ...]], Array]:
         def view(name: str, dtype: Any, shape: tuple[int, ...]) -> Array:
-            return memory[self._at[name] : self._at[name] + self._sizes[name]].view(dtype).reshape(shape)
+            size = self.sizes[name] if -1 in shape else int(np.prod(shape)) * np.dtype(dtype).itemsize
+            return memory[self._at[name] : self._at[name] + size].view(dtype).reshape(shape)
 
         return view
-
-    def _fill_lists(self, view: Callable[..., Array], lists: Array, launches: Array) -> list[int]:
-        """The lists one after another, without their unused ends -> where each begins."""
-        room = view("lists", np.int32, (-1,))
-        begins, end = [], 0
-        for entries, launch in zip(lists, launches[:-1], strict=True):
-            count = int(launch[0])
-            room[end : end + count] = entries[:count]
-            begins.append(self._at["lists"] + 4 * end)
-            # The address of a list is a kernel's argument, which should not become one of another kind.
-            end += -(-count // 4) * 4
-        return begins
 
     def _fill_tables(self, view: Callable[..., Array], slots: int) -> None:
         program, rows, tables = self.program, self.program.num_rows, self.program.tables
@@ -160,7 +175,7 @@ class Packer:
             program.opcode, program.args, program.flags, program.fill, program.out_size, program.window,
             program.in_shape, program.length, self._at["kernels"] + 4 * starts.astype(np.int64), self._at["luts"],
             self._at["matrices"], self._at["rectangles"], self._at["indices"],
-            self._weights_at - 768 * self._statistics, view("code", np.int32, (rows, slots, L.CODE)),
+            self._weights_at - 768 * self.statistics, view("code", np.int32, (rows, slots, L.CODE)),
             view("indices", np.int32, (-1,)),
         )  # fmt: skip
         view("args", np.float64, program.args.shape)[:] = program.args
@@ -168,7 +183,8 @@ class Packer:
         view("matrices", np.float32, tables.matrices.shape)[:] = tables.matrices
         view("rectangles", np.int32, tables.rectangles.shape)[:] = tables.rectangles
         if tables.kernels:
-            view("kernels", np.float32, (-1,))[:] = np.concatenate([kernel.reshape(-1) for kernel in tables.kernels])
+            kernels = np.concatenate([kernel.reshape(-1) for kernel in tables.kernels])
+            view("kernels", np.float32, kernels.shape)[:] = kernels
         constants = view("constants", np.float32, (16,))
         constants[:12] = 0.0
         if program.output.is_float:
