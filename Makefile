@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench install clean
+.PHONY: help demo test lint bench bench-gpu install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -10,6 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 BENCH_WORKS ?= w1 w2
+BENCH_GPU_WORKS ?= w3 w3r
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
@@ -18,13 +19,14 @@ help:
 	@echo "make test    run the tests            (PYTEST_ARGS='-k rotate')"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
+	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
 	@echo "make clean   remove the environments and caches"
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/variegate demo $(DEMO_ARGS)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -33,6 +35,9 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.run $(BENCH_WORKS) $(BENCH_ARGS)
+
+bench-gpu:
+	$(PYTHON) -m benchmarks.run_gpu $(BENCH_GPU_WORKS) $(BENCH_ARGS)
 
 install: $(VENV)/.installed-dev
 

@@ -1,4 +1,4 @@
-"""A captured run: one set of launches and memory for many programs. Here the launches are repeated; on a GPU a graph is."""
+"""A captured run: one set of launches and memory for many programs. Here launches repeat; on a GPU a graph does it."""
 
 from __future__ import annotations
 

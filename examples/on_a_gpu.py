@@ -1,0 +1,59 @@
+"""Batches on a GPU: uploaded once, augmented there, normalised bfloat16 out. Runs on the CPU where there is no GPU.
+
+Also an operation of one's own that has both forms, and a captured batch. See docs/gpu.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+import variegate as vg
+from variegate import transforms as T
+
+
+def lift_dull_colours(r, g, b, m):
+    mean = (r + g + b) / 3
+    gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
+    return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
+
+
+@triton.jit
+def lift_dull_colours_triton(r, g, b, m):
+    mean = (r + g + b) / 3
+    spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)
+    gain = 1 + m * (1 - spread / 255)
+    return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
+
+
+class Vibrance(T.CustomOp):
+    magnitude = T.Magnitude(0, 1)
+    point = staticmethod(lift_dull_colours)
+    point_triton = staticmethod(lift_dull_colours_triton)
+
+
+def main() -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    normalize = T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)
+    policy = T.Compose([T.RandomHorizontalFlip(), T.RandAugment(num_ops=2, magnitude=9), Vibrance(), normalize])
+    aug = vg.Augmenter(policy, device=device, dtype="bfloat16")
+    images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (8, 96, 128, 3), dtype=np.uint8)).to(device)
+
+    batch = aug(images, ids=range(8), epoch=0)  # the same pixels as on any other device
+    print(f"{tuple(batch.shape)} {batch.dtype} on {batch.device}")
+
+    ragged = vg.RaggedBatch.pack([np.zeros((60 + i, 80, 3), np.uint8) for i in range(8)], device=device)
+    crop = vg.Augmenter(T.Compose([T.RandomResizedCrop(64), policy]), device=device)
+    print(f"{len(ragged)} images of several sizes -> {tuple(crop(ragged, ids=range(8)).shape)}")
+
+    if device == "cuda":
+        captured = aug.capture(images)
+        for epoch in range(3):
+            batch = captured(ids=range(8), epoch=epoch)
+        print(f"{captured.replays} replays of one graph")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Batches and users' functions on the CUDA path, as far as it goes without a GPU."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from tests.executors.poison import poisoned_executor
+from tests.images import gray, photo
+from variegate import Augmenter, RaggedBatch
+from variegate import transforms as T
+from variegate.decoding import EncodedBatch
+from variegate.executors.cuda.kernels.noise import words
+from variegate.executors.cuda.points import triton_functions
+from variegate.inputs import as_tensor, check_tensor, check_tensors
+from variegate.program.custom import PointFunction
+from variegate.program.rng import philox4x32
+from variegate.running.cuda import CudaRunner
+from variegate.sinks.encode import encode_image
+from variegate.transforms.base import Transform
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "on_a_gpu.py"
+RUNNER = CudaRunner("cpu", None, "composed", poisoned_executor("cpu"))
+
+
+@pytest.fixture(autouse=True)
+def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transform, "registry", dict(Transform.registry))
+
+
+def _compare(transform: Transform, images: Any, off: int = 0) -> None:
+    """The runner on what a user gives, beside the CPU."""
+    augmenter = Augmenter(transform)
+    expected = augmenter(images, ids=range(len(images)))
+    batch = RUNNER.take(images)
+    results = RUNNER.run(augmenter.program([tuple(s) for s in batch.shapes.tolist()], ids=range(len(images))), batch)
+    for out, wanted in zip(results, expected, strict=True):
+        assert (out.int() - wanted.int()).abs().max() <= off
+
+
+def test_batches_of_the_host() -> None:
+    flip_and_stretch = T.Compose([T.RandomHorizontalFlip(), T.AutoContrast()])
+    same = np.stack([photo(20, 30), photo(20, 30, "coffee")])
+    for images in (same, list(same), torch.from_numpy(same), [photo(20, 30), gray(9, 9)], RaggedBatch.pack(list(same))):
+        _compare(flip_and_stretch, images)
+    _compare(flip_and_stretch, [photo(20, 30), gray(9, 9)[..., 0]])
+
+
+def test_encoded_images() -> None:
+    files = [encode_image(photo(90, 120), "png"), encode_image(photo(61, 50), "jpg")]
+    transform = T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip()])
+    augmenter = Augmenter(transform)
+    expected = augmenter.decode_and_run(files, ids=[0, 1])
+    batch = EncodedBatch(files)
+    program = augmenter.program([tuple(s) for s in batch.shapes.tolist()], ids=[0, 1])
+    assert torch.equal(RUNNER.decode_and_run(program, batch), expected)
+
+
+def test_an_operation_with_both_forms() -> None:
+    """The example's. Its division is not Numba's, so one level may tip."""
+    vibrance = runpy.run_path(str(EXAMPLE))["Vibrance"]
+    _compare(vibrance(), np.stack([photo(20, 30), photo(20, 30, "coffee")]), off=1)
+    _compare(T.Compose([vibrance(0.7), T.Equalize()]), np.stack([photo(20, 30)]), off=2)
+
+
+def test_an_operation_without_a_triton_form_is_named() -> None:
+    class Halve(T.CustomOp):
+        point = staticmethod(lambda r, g, b, m: (r / 2, g / 2, b / 2))
+
+    with pytest.raises(
+        ValueError, match=r"Halve: its point function is written for Numba only and cannot run on a CUDA"
+    ):
+        _compare(Halve(), [photo(9, 9)])
+
+
+def test_a_triton_form_must_be_one() -> None:
+    with pytest.raises(
+        TypeError, match=r"class Wrong: point_triton=.*; accepted: a @triton.jit function \(r, g, b, m\)"
+    ):
+
+        class Wrong(T.CustomOp):
+            point = staticmethod(lambda r, g, b, m: (r, g, b))
+            point_triton = staticmethod(lambda r, g, b, m: (r, g, b))
+
+
+def test_functions_of_one_name_have_different_keys() -> None:
+    """Triton keeps machine code by the text of what a kernel was compiled with."""
+
+    class Compiled:
+        def __init__(self, cache_key: str) -> None:
+            self.cache_key = cache_key
+
+        def __repr__(self) -> str:
+            return "the same name"
+
+    first, second = (triton_functions([PointFunction(lambda: 0, "f", Compiled(key))]) for key in ("a", "b"))
+    assert str(first) != str(second)
+    assert first.cache_key != second.cache_key
+
+
+@triton.jit
+def _store_words(pixels, slot, id_low, id_high, key_low, key_high, out, N: tl.constexpr):
+    pixel = tl.load(pixels + tl.arange(0, N))
+    zero = tl.full([], 0, tl.uint32)
+    w0, w1, w2, w3 = words(
+        pixel,
+        zero + slot.to(tl.uint32),
+        zero + id_low.to(tl.uint32),
+        zero + id_high.to(tl.uint32),
+        zero + key_low.to(tl.uint32),
+        zero + key_high.to(tl.uint32),
+    )
+    at = out + 4 * tl.arange(0, N)
+    tl.store(at, w0.to(tl.int32))
+    tl.store(at + 1, w1.to(tl.int32))
+    tl.store(at + 2, w2.to(tl.int32))
+    tl.store(at + 3, w3.to(tl.int32))
+
+
+@pytest.mark.parametrize("numbers", [(0, 0, 0, 0, 0), (7, 0x89ABCDEF, 0x01234567, 0xDEADBEEF, 0xFFFFFFFF)])
+def test_random_words_are_the_hosts(numbers: tuple[int, ...]) -> None:
+    pixels = torch.tensor([0, 1, 2, 12345, 1 << 30, 5, 6, 7], dtype=torch.int32)
+    device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    out = torch.zeros(8, 4, dtype=torch.int32, device=device)
+    _store_words[(1,)](pixels.to(device), *numbers, out, N=8)
+    slot, low, high, *key = numbers
+    expected = philox4x32([[int(p), slot, low, high] for p in pixels], key)
+    np.testing.assert_array_equal(out.cpu().numpy().view(np.uint32), expected)
+
+
+def test_tensors_are_checked_by_shape_and_dtype() -> None:
+    assert check_tensor(torch.zeros(2, 3, 5, 3, dtype=torch.uint8))
+    assert check_tensor(torch.zeros(2, 4, 5, 1, dtype=torch.uint8))
+    assert not check_tensor(torch.zeros(2, 3, 5, 4, dtype=torch.uint8))
+    with pytest.raises(
+        TypeError, match=r"images: got dtype torch.float32; accepted: uint8 \[N, H, W, C\] or \[N, C, H, W\]"
+    ):
+        check_tensor(torch.zeros(2, 3, 5, 4))
+    for shape in ((2, 4, 5, 4), (3, 4, 5), (2, 0, 5, 3)):
+        with pytest.raises(
+            ValueError, match=r"images: got shape \(.*\); accepted: uint8 \[N, H, W, C\] or \[N, C, H, W\]"
+        ):
+            check_tensor(torch.zeros(shape, dtype=torch.uint8))
+    assert [t.shape for t in check_tensors([torch.zeros(2, 5, dtype=torch.uint8)])] == [(2, 5, 1)]
+    with pytest.raises(ValueError, match=r"images\[1\]: got shape \(2, 5, 2\)"):
+        check_tensors([torch.zeros(2, 5, 3, dtype=torch.uint8), torch.zeros(2, 5, 2, dtype=torch.uint8)])
+    with pytest.raises(TypeError, match=r"images\[0\]: got dtype torch.int32"):
+        check_tensors([torch.zeros(2, 5, 3, dtype=torch.int32)])
+
+
+def test_dlpack_is_taken_without_a_copy() -> None:
+    tensor = torch.from_numpy(photo(9, 9))
+
+    class Foreign:
+        def __dlpack__(self, **options: Any) -> Any:
+            return tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return tensor.__dlpack_device__()
+
+    taken = as_tensor(Foreign())
+    assert taken is not None
+    assert taken.data_ptr() == tensor.data_ptr()
+    same = Augmenter(T.Invert())([Foreign()], ids=[0])
+    assert torch.equal(same, Augmenter(T.Invert())([tensor], ids=[0]))
+    assert as_tensor("no array") is None
