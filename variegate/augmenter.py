@@ -173,7 +173,7 @@ class Augmenter:
         if looks_like_sizes(images_or_sizes):
             shapes = check_sizes(images_or_sizes)
         else:
-            shapes = self._runner.take(images_or_sizes).shapes
+            shapes = self._runner.shapes(images_or_sizes)
         return self._sample(shapes, ids, epoch, copy, given)
 
     def explain(

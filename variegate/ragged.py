@@ -55,7 +55,7 @@ class RaggedBatch:
         shapes = shapes_of(arrays)
         offsets, total = layout(shapes)
         pinned = torch.device(device).type == "cuda"
-        data = torch.empty(total, dtype=torch.uint8, pin_memory=pinned)
+        data = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=pinned)
         write_images(data.numpy(), arrays, offsets)
         return cls(data.to(device), shapes, offsets)
 

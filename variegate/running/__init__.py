@@ -42,6 +42,10 @@ class Runner(Protocol):
         """
         ...
 
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        """What ``take`` would give as shapes, without bringing anything anywhere."""
+        ...
+
     def run(self, program: Program, batch: Any) -> Tensors:
         """A sampled program on the images that ``take`` gave -> one tensor, or one per output where shapes differ."""
         ...

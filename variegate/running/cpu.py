@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from variegate.decoding import EncodedBatch
@@ -22,6 +24,9 @@ class CpuRunner:
 
     def take(self, images: Any) -> HostBatch:
         return take_host_batch(images)
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        return take_host_batch(images).shapes
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         fused = self.lower(program)

@@ -20,6 +20,7 @@ from variegate.inputs import as_tensor, check_images, check_tensor, check_tensor
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.ragged import RaggedBatch
+from variegate.running.host import take_host_batch
 
 
 class CudaRunner:
@@ -33,8 +34,26 @@ class CudaRunner:
         self._num_threads = num_threads
 
     def take(self, images: Any) -> PlacedImages:
+        placed = self._in_place(images)
+        if placed is not None:
+            return placed
         if isinstance(images, RaggedBatch):
-            return self._take_ragged(images)
+            staging = self._executor.memory.staging(len(images.data))
+            staging.copy_(images.data)
+            return place_packed(self._executor.memory.upload(staging, len(staging)), images.offsets, images.shapes)
+        return upload_images(self._executor, check_images(images))
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        placed = self._in_place(images)
+        return take_host_batch(images).shapes if placed is None else placed.shapes
+
+    def _in_place(self, images: Any) -> PlacedImages | None:
+        """Images that are on a GPU, where they lie; None for those of the host."""
+        if isinstance(images, RaggedBatch):
+            if not images.data.is_cuda:
+                return None
+            self._check_device("images", images.data)
+            return place_packed(images.data, images.offsets, images.shapes)
         whole = as_tensor(images)
         if whole is not None and whole.is_cuda:
             self._check_device("images", whole)
@@ -43,16 +62,7 @@ class CudaRunner:
             tensors = [as_tensor(image) for image in images]
             if any(tensor is not None and tensor.is_cuda for tensor in tensors):
                 return self._take_tensors(tensors)
-        return upload_images(self._executor, check_images(images))
-
-    def _take_ragged(self, images: RaggedBatch) -> PlacedImages:
-        data = images.data
-        if not data.is_cuda:
-            staging = self._executor.memory.staging(len(data))
-            staging.copy_(data)
-            data = self._executor.memory.upload(staging, len(staging))
-        self._check_device("images", data)
-        return place_packed(data, images.offsets, images.shapes)
+        return None
 
     def _take_tensors(self, tensors: Sequence[torch.Tensor | None]) -> PlacedImages:
         for i, tensor in enumerate(tensors):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from variegate.decoding import EncodedBatch
@@ -24,6 +25,9 @@ class ReferenceRunner:
 
     def take(self, images: Any) -> HostBatch:
         return take_host_batch(images)
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        return take_host_batch(images).shapes
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         results = reference.run(program, list(batch.images))

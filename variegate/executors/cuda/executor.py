@@ -42,9 +42,9 @@ class CudaExecutor:
         self.device = device
         self.memory = Memory(device)
         self.block = block
-        # What kernels of the first and of later passes have had to do so far. They only ever learn, so that a long run
-        # compiles a few kernels in its first batches and none later.
-        self._features = [0, 0]
+        # What kernels of the first and of later passes have had to do so far, for each kind of work. They only ever
+        # learn, so that a long run compiles a few kernels in its first batches and none later.
+        self._features: dict[Setting, list[int]] = {}
 
     def run(self, program: Program, images: PlacedImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """A fused program (lowered with ``contrast_first``) -> the batch, or the outputs one by one if shapes differ.
@@ -76,14 +76,15 @@ class CudaExecutor:
         )
         buffer = self.memory.upload(staging, needs.buffer)
         workspace = self.memory.workspace(program.num_rows)
-        features = self._learn(packed.launches[1:-1, plan.FEATURES])
+        features = self._learn(setting, packed.launches[1:-1, plan.FEATURES])
         return Work(launches(packed, setting, buffer, workspace, features), [canvases, *images.owners])
 
-    def _learn(self, needed: npt.NDArray[np.int64]) -> list[int]:
+    def _learn(self, setting: Setting, needed: npt.NDArray[np.int64]) -> list[int]:
         """Features for every pass, with what was needed before."""
+        known = self._features.setdefault(setting, [0, 0])
         for p, features in enumerate(needed.tolist()):
-            self._features[min(p, 1)] |= features
-        return [self._features[min(p, 1)] for p in range(len(needed))]
+            known[min(p, 1)] |= features
+        return [known[min(p, 1)] for p in range(len(needed))]
 
     def allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """Room for every output."""

@@ -12,6 +12,9 @@ import torch
 
 from variegate.executors.cuda import layout as L
 
+# Bytes from an image's start that kernels count in 32 bits, less what an unaligned start adds.
+_REACH = (1 << 32) - 4
+
 
 @dataclass
 class PlacedImages:
@@ -71,7 +74,7 @@ def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
     """
     sides, strides = tensor.shape[images:], tensor.stride()[images:]
     span = sum((side - 1) * stride for side, stride in zip(sides, strides, strict=True))
-    return tensor if span < 1 << 32 else tensor.contiguous()
+    return tensor if span < _REACH else tensor.contiguous()
 
 
 def _format(pixels: Sequence[tuple[int, int, int]]) -> int:

@@ -21,6 +21,7 @@ from variegate.program.program import Output
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile.
 BLOCK = (8, 64)
+_MOST_PROGRAMS = (1 << 31) - 1
 # A product and a sum rounded once instead of twice would not be the bits of the other executors.
 _FUSION = {"enable_fp_fusion": False}
 # Four pixels a thread where a pass holds little, else two; without a limit the assembler would rather spill registers
@@ -41,6 +42,11 @@ class Launch:
     options: dict[str, Any]
 
     def run(self) -> None:
+        if self.programs > _MOST_PROGRAMS:
+            raise ValueError(
+                f"a batch of {self.programs:,} tiles, counting as many for every image as the largest has; accepted: "
+                f"{_MOST_PROGRAMS:,}. Split the batch."
+            )
         self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
 
 
@@ -78,7 +84,7 @@ def launches(
 def _preparation(packed: Packed, setting: Setting, buffer: torch.Tensor, workspace: torch.Tensor) -> Launch:
     rows, tiles, _ = packed.launches[0].tolist()
     arguments = (buffer, workspace, packed.code, packed.args, packed.heads[0], packed.lists[0], tiles)
-    constants = {"FORMAT": setting.source_format, "WEIGHTS_BLOCK": plan.WEIGHTS_BLOCK, **_tile(setting)}
+    constants = {"FORMAT": setting.source_format, "WEIGHTS_BLOCK": plan.WEIGHTS_BLOCK, **_common(setting)}
     return Launch(prepare, rows * tiles, arguments, constants, _LIGHT)
 
 
@@ -102,7 +108,7 @@ def _pass(
         "MEASURES": bool(needed & plan.MEASURES) and not is_last,
         "POINTS": setting.points,
         **_result(setting),
-        **_tile(setting),
+        **_common(setting),
     }
     is_heavy = needed & _HEAVY_FEATURES or setting.points
     return Launch(run_pass, rows * tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT)
@@ -115,7 +121,7 @@ def _blend(packed: Packed, setting: Setting, buffer: torch.Tensor) -> Launch:
         *(packed.weights, packed.constants, tiles),
     )
     has_noise = bool(needed & plan.NOISE)
-    constants = {"NOISE": has_noise, **_result(setting), **_tile(setting)}
+    constants = {"NOISE": has_noise, **_result(setting), **_common(setting)}
     return Launch(blend_rows, rows * tiles, arguments, constants, _HEAVY if has_noise else _LIGHT)
 
 
@@ -123,5 +129,5 @@ def _result(setting: Setting) -> dict[str, Any]:
     return {"RESULT": RESULTS[setting.result], "IS_PLANAR": setting.output.layout == "NCHW"}
 
 
-def _tile(setting: Setting) -> dict[str, Any]:
-    return {"BLOCK_Y": setting.block[0], "BLOCK_X": setting.block[1]}
+def _common(setting: Setting) -> dict[str, Any]:
+    return {"BLOCK_Y": setting.block[0], "BLOCK_X": setting.block[1], "VERSION": L.VERSION}

@@ -7,6 +7,10 @@ bytes from the start of the buffer.
 
 from __future__ import annotations
 
+import zlib
+
+from variegate.program.ops import Interpolation, Op
+
 # Fields of a head. A pass's source is ``in_height x in_width`` pixels from ``source`` on, a byte address.
 (
     KIND,  # how rows are read: see below
@@ -72,3 +76,15 @@ INTERLEAVED, CANVAS, PLANAR = range(3)
 # (int64), and how many tiles have added theirs. All zero between launches.
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
 WORKSPACE = 1028
+
+# What kernels read from here and from the instruction set, as one number. Every kernel takes it as a compile-time
+# argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
+# and would go on running with those of an older version.
+VERSION = zlib.crc32(
+    repr(
+        sorted(
+            [(name, value) for name, value in globals().items() if isinstance(value, int)]
+            + [(str(member), int(member)) for members in (Op, Interpolation) for member in members]
+        )
+    ).encode()
+)

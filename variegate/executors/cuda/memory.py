@@ -33,16 +33,17 @@ class Memory:
 
     def staging(self, size: int) -> torch.Tensor:
         """uint8[size] of the host, from where copies run by themselves. Torch keeps it until they have run."""
-        return torch.empty(size, dtype=torch.uint8, pin_memory=self._is_cuda)
+        return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=self._is_cuda)
 
     def upload(self, staging: torch.Tensor, size: int) -> torch.Tensor:
         """uint8[size] on the device that begins with the bytes of ``staging``, for use on the current stream."""
         if self._copies is None:
-            buffer = torch.empty(size, dtype=torch.uint8)
+            buffer = self.empty(size)
             buffer[: len(staging)] = staging
             return buffer
         if torch.cuda.is_current_stream_capturing():
-            # A graph takes one stream; its copy runs again from the same host memory at every replay.
+            # A graph takes one stream; its copy runs again from the same host memory at every replay, so that memory is
+            # held for good. Augmenter.capture is the way that can run new programs, and holds nothing but its own.
             buffer = self.empty(size)
             buffer[: len(staging)].copy_(staging, non_blocking=True)
             self._captured.append(staging)
@@ -57,7 +58,10 @@ class Memory:
         return buffer
 
     def workspace(self, rows: int) -> torch.Tensor:
-        """int32[>= rows * WORKSPACE], all zero. Every launch that adds to it clears it, so it is zeroed only once."""
+        """int32[>= rows * WORKSPACE], all zero. Every launch that adds to it clears it, so it is zeroed only once.
+
+        One for each stream: launches of two streams may run at the same time.
+        """
         stream, capturing = 0, False
         if self._is_cuda:
             stream = torch.cuda.current_stream(self.device).cuda_stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import BEGIN, END, HEAD, OUT_HEIGHT, OUT_WIDTH
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
 from variegate.executors.cuda.kernels.store import load_key, store_result
 from variegate.executors.cuda.kernels.tile import places
@@ -27,6 +27,7 @@ def blend_rows(
     IS_PLANAR: tl.constexpr,
     BLOCK_Y: tl.constexpr,
     BLOCK_X: tl.constexpr,
+    VERSION: tl.constexpr,
 ):
     """``tiles`` programs for each output n, which joins rows ``begins[n]`` to ``begins[n + 1]`` (int32).
 
@@ -37,8 +38,8 @@ def blend_rows(
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
     n = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
-    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + n * HEAD
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + n * L.HEAD
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
@@ -58,7 +59,7 @@ def blend_rows(
         total_b += weight * blue(pixel).to(tl.float32)
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
     key_low, key_high = load_key(constants)
-    begin, end = tl.load(head + BEGIN).to(tl.int32), tl.load(head + END).to(tl.int32)
+    begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.END).to(tl.int32)
     store_result(
         buffer, code, args, head, constants, begin, end, x, y, height, width, inside,
         _level(total_r), _level(total_g), _level(total_b), key_low, key_high, NOISE, RESULT, IS_PLANAR,

@@ -5,16 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    CANVAS,
-    CHANNELS,
-    IN_WIDTH,
-    INTERLEAVED,
-    SOURCE,
-    STRIDE_C,
-    STRIDE_X,
-    STRIDE_Y,
-)
+from variegate.executors.cuda import layout as L
 
 
 @triton.jit
@@ -43,14 +34,14 @@ def fetch(head, x, y, inside, FORMAT: tl.constexpr):
 
     An image spans less than 4 GiB, so that offsets are uint32: adding one to an address takes one instruction.
     """
-    source = tl.load(head + SOURCE)
-    if FORMAT == CANVAS:
-        at = (y * tl.load(head + IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
+    source = tl.load(head + L.SOURCE)
+    if FORMAT == L.CANVAS:
+        at = (y * tl.load(head + L.IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
         return tl.load(source.to(tl.pointer_type(tl.int32)) + at, mask=inside, other=0)
-    at = y * tl.load(head + STRIDE_Y).to(tl.int32) + x * tl.load(head + STRIDE_X).to(tl.int32)
-    if FORMAT == INTERLEAVED:
+    at = y * tl.load(head + L.STRIDE_Y).to(tl.int32) + x * tl.load(head + L.STRIDE_X).to(tl.int32)
+    if FORMAT == L.INTERLEAVED:
         # One or two aligned words in place of three bytes: fewer requests, and no word without a wanted byte is read.
-        channels = tl.load(head + CHANNELS).to(tl.int32)
+        channels = tl.load(head + L.CHANNELS).to(tl.int32)
         ahead = source & 3
         byte = (at + ahead.to(tl.int32)).to(tl.uint32)
         word = (source - ahead).to(tl.pointer_type(tl.uint32)) + (byte >> 2)
@@ -59,9 +50,9 @@ def fetch(head, x, y, inside, FORMAT: tl.constexpr):
         high = tl.load(word + 1, mask=inside & (lead.to(tl.int32) > 4 - channels), other=0)
         # Two shifts, as one by all 32 bits is not defined.
         return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
-    next_channel = tl.load(head + STRIDE_C)
+    next_channel = tl.load(head + L.STRIDE_C)
     byte = source.to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
-    in_colour = inside & (x * 0 + tl.load(head + CHANNELS).to(tl.int32) == 3)
+    in_colour = inside & (x * 0 + tl.load(head + L.CHANNELS).to(tl.int32) == 3)
     r = tl.load(byte, mask=inside, other=0).to(tl.int32)
     g = tl.load(byte + next_channel, mask=in_colour, other=0).to(tl.int32)
     b = tl.load(byte + 2 * next_channel, mask=in_colour, other=0).to(tl.int32)

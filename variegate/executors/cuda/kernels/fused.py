@@ -5,32 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    ARG,
-    BEGIN,
-    CHAIN,
-    CHANNELS,
-    CLASS,
-    CODE,
-    END,
-    FILTER,
-    HEAD,
-    IS_FINAL,
-    KIND,
-    LOOKUP,
-    MAPS_END,
-    NEEDS,
-    OUT_HEIGHT,
-    OUT_WIDTH,
-    PLACE,
-    REAL,
-    RESAMPLE,
-    TABLE,
-    TARGET,
-    VALUE,
-    VALUES,
-    WORKSPACE,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.interpolate import read_interpolated
 from variegate.executors.cuda.kernels.maps import look_up_places, walk
@@ -66,6 +41,7 @@ def run_pass(
     IS_PLANAR: tl.constexpr,
     BLOCK_Y: tl.constexpr,
     BLOCK_X: tl.constexpr,
+    VERSION: tl.constexpr,
 ):
     """One pass of the rows in the list at ``list_at``, ``tiles`` programs for each.
 
@@ -79,8 +55,8 @@ def run_pass(
     row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + place)
     if row < 0:
         return
-    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * HEAD
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * L.HEAD
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
@@ -89,40 +65,40 @@ def run_pass(
 
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
     key_low, key_high = load_key(constants)
-    kind = tl.load(head + KIND)
-    begin, end = tl.load(head + BEGIN).to(tl.int32), tl.load(head + END).to(tl.int32)
+    kind = tl.load(head + L.KIND)
+    begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.END).to(tl.int32)
     pixel = tl.full([BLOCK_Y * BLOCK_X], 0, tl.int32)
     stage = tl.full([BLOCK_Y * BLOCK_X], -1, tl.int32)
     colour = pixel
-    if kind == CHAIN:
-        u, v, stage, colour = walk(code, begin, tl.load(head + MAPS_END).to(tl.int32), x, y)
+    if kind == L.CHAIN:
+        u, v, stage, colour = walk(code, begin, tl.load(head + L.MAPS_END).to(tl.int32), x, y)
         pixel = fetch(head, u, v, inside & (stage < 0), FORMAT)
-    elif kind == TABLE:
+    elif kind == L.TABLE:
         u, v, stage, colour = look_up_places(buffer, code, head, x, y, inside)
         pixel = fetch(head, u, v, inside & (stage < 0), FORMAT)
     if HAS_REAL:
-        if kind == REAL:
+        if kind == L.REAL:
             pixel, stage, colour = read_interpolated(buffer, code, args, head, x, y, inside, FORMAT)
     if HAS_FILTER:
-        if kind == FILTER:
+        if kind == L.FILTER:
             pixel = read_filtered(buffer, code, args, head, x, y, inside, FORMAT)
     if HAS_RESAMPLE:
-        if kind == RESAMPLE:
+        if kind == L.RESAMPLE:
             pixel = read_resampled(buffer, args, head, x, y, inside, FORMAT)
     pixel = tl.where(stage < 0, pixel, colour)
     r, g, b = red(pixel), green(pixel), blue(pixel)
 
-    channels = tl.load(head + CHANNELS).to(tl.int32)
-    for slot in range(tl.load(head + VALUES).to(tl.int32), end):
-        at = code + slot * CODE
+    channels = tl.load(head + L.CHANNELS).to(tl.int32)
+    for slot in range(tl.load(head + L.VALUES).to(tl.int32), end):
+        at = code + slot * L.CODE
         real = args + slot * 8
-        category = tl.load(at + CLASS)
+        category = tl.load(at + L.CLASS)
         new_r, new_g, new_b = r, g, b
-        if category == LOOKUP:
-            new_r, new_g, new_b = look_up(buffer, tl.load(at + ARG), channels, r, g, b)
-        elif category == VALUE:
+        if category == L.LOOKUP:
+            new_r, new_g, new_b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
+        elif category == L.VALUE:
             new_r, new_g, new_b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
-        elif category == PLACE:
+        elif category == L.PLACE:
             new_r, new_g, new_b = apply_place(
                 buffer, at, real, head, x, y, width, r, g, b, key_low, key_high, HAS_NOISE
             )
@@ -130,18 +106,18 @@ def run_pass(
         is_on = stage < slot
         r, g, b = tl.where(is_on, new_r, r), tl.where(is_on, new_g, g), tl.where(is_on, new_b, b)
 
-    if tl.load(head + IS_FINAL) != 0:
+    if tl.load(head + L.IS_FINAL) != 0:
         store_result(
             buffer, code, args, head, constants, begin, end, x, y, height, width, inside, r, g, b, key_low, key_high,
             HAS_NOISE, RESULT, IS_PLANAR,
         )  # fmt: skip
     else:
-        canvas = tl.load(head + TARGET).to(tl.pointer_type(tl.int32))
+        canvas = tl.load(head + L.TARGET).to(tl.pointer_type(tl.int32))
         tl.store(canvas + (y * width + x).to(tl.uint32), pack(r, g, b), mask=inside)
         if MEASURES:
-            next_head = (buffer + next_heads_at).to(tl.pointer_type(tl.int64)) + row * HEAD
-            if tl.load(next_head + NEEDS) != 0:
-                work = workspace + row * WORKSPACE
+            next_head = (buffer + next_heads_at).to(tl.pointer_type(tl.int64)) + row * L.HEAD
+            if tl.load(next_head + L.NEEDS) != 0:
+                work = workspace + row * L.WORKSPACE
                 measure(buffer, code, next_head, work, x, y, inside, r, g, b)
                 if is_last(work, tiles_x * tl.cdiv(height, BLOCK_Y)):
                     write_tables(buffer, code, args, next_head, work)

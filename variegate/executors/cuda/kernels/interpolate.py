@@ -5,45 +5,29 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    ARG,
-    BEGIN,
-    BILINEAR,
-    CHANNELS,
-    CLASS,
-    CODE,
-    FILL,
-    FIRST,
-    FLAG,
-    LOOKUP,
-    MAP_FLOAT,
-    MAP_PERSPECTIVE,
-    MAPS_END,
-    NEAREST,
-    OP,
-    WINDOW,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.values import look_up
+from variegate.program import ops
 
 
 @triton.jit
 def read_interpolated(buffer, code, args, head, x, y, inside, FORMAT: tl.constexpr):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage, colour), see ``maps.walk``."""
-    first, end = tl.load(head + FIRST).to(tl.int32), tl.load(head + MAPS_END).to(tl.int32)
+    first, end = tl.load(head + L.FIRST).to(tl.int32), tl.load(head + L.MAPS_END).to(tl.int32)
     u, v, stage, colour = _walk_real(code, args, first, end, x, y)
     inside = inside & (stage < 0)
-    at = code + first * CODE
-    flag = tl.load(at + FLAG)
-    window = at + WINDOW
+    at = code + first * L.CODE
+    flag = tl.load(at + L.FLAG)
+    window = at + L.WINDOW
     pixel = tl.full(x.shape, 0, tl.int32)
-    if flag == NEAREST:
+    if flag == ops.Interpolation.NEAREST:
         pixel = _tap(buffer, code, head, first, window, u.to(tl.int32), v.to(tl.int32), inside, FORMAT)
     else:
         u, v = u - 0.5, v - 0.5
         column, line = tl.floor(u).to(tl.int32), tl.floor(v).to(tl.int32)
         dx, dy = u - column.to(tl.float64), v - line.to(tl.float64)
-        if flag == BILINEAR:
+        if flag == ops.Interpolation.BILINEAR:
             p00 = _tap(buffer, code, head, first, window, column, line, inside, FORMAT)
             p01 = _tap(buffer, code, head, first, window, column + 1, line, inside, FORMAT)
             p10 = _tap(buffer, code, head, first, window, column, line + 1, inside, FORMAT)
@@ -74,18 +58,18 @@ def _walk_real(code, args, begin, end, x, y):
     colour = tl.full(x.shape, 0, tl.int32)
     for i in range(end - begin):
         slot = end - 1 - i
-        at = code + slot * CODE
-        op = tl.load(at + OP)
-        if (op == MAP_FLOAT) | (op == MAP_PERSPECTIVE):
+        at = code + slot * L.CODE
+        op = tl.load(at + L.OP)
+        if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
             a = args + slot * 8
             new_u = tl.load(a) * u + tl.load(a + 1) * v + tl.load(a + 2)
             new_v = tl.load(a + 3) * u + tl.load(a + 4) * v + tl.load(a + 5)
             a6, a7 = tl.load(a + 6), tl.load(a + 7)
-            is_perspective = op == MAP_PERSPECTIVE
+            is_perspective = op == ops.Op.MAP_PERSPECTIVE
             if is_perspective:
                 depth = a6 * u + a7 * v + 1.0
                 new_u, new_v = new_u / depth, new_v / depth
-            window = at + WINDOW
+            window = at + L.WINDOW
             top, left = tl.load(window).to(tl.float64), tl.load(window + 1).to(tl.float64)
             bottom, right = tl.load(window + 2).to(tl.float64), tl.load(window + 3).to(tl.float64)
             # False for NaN, a point at infinity. A map that took in a flip has the border that counts on the far side.
@@ -96,7 +80,7 @@ def _walk_real(code, args, begin, end, x, y):
             is_inside = inside_x & inside_y
             leaves = (is_inside == 0) & (stage < 0)
             stage = tl.where(leaves, slot, stage)
-            colour = tl.where(leaves, tl.load(at + FILL), colour)
+            colour = tl.where(leaves, tl.load(at + L.FILL), colour)
             u = tl.where(is_inside, new_u, left + 0.5)
             v = tl.where(is_inside, new_v, top + 0.5)
     return u, v, stage, colour
@@ -114,11 +98,11 @@ def _tap(buffer, code, head, first, window, column, line, inside, FORMAT: tl.con
 @triton.jit
 def through_tables(buffer, code, head, end, pixel):
     """``pixel`` through the tables from the pass's begin up to slot ``end``."""
-    channels = tl.load(head + CHANNELS)
-    for slot in range(tl.load(head + BEGIN).to(tl.int32), end):
-        at = code + slot * CODE
-        if tl.load(at + CLASS) == LOOKUP:
-            r, g, b = look_up(buffer, tl.load(at + ARG), channels, red(pixel), green(pixel), blue(pixel))
+    channels = tl.load(head + L.CHANNELS)
+    for slot in range(tl.load(head + L.BEGIN).to(tl.int32), end):
+        at = code + slot * L.CODE
+        if tl.load(at + L.CLASS) == L.LOOKUP:
+            r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))
             pixel = pack(r, g, b)
     return pixel
 

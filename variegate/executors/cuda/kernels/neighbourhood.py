@@ -5,35 +5,22 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    ARG,
-    BEGIN,
-    CHANNELS,
-    CLASS,
-    CODE,
-    COEFFICIENT,
-    FIRST,
-    FLAG,
-    LOOKUP,
-    OP,
-    OUT_HEIGHT,
-    OUT_WIDTH,
-    SHARPNESS,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.maps import walk
 from variegate.executors.cuda.kernels.values import blend, look_up
+from variegate.program import ops
 
 
 @triton.jit
 def read_filtered(buffer, code, args, head, x, y, inside, FORMAT: tl.constexpr):
     """Pixels after the filter of the pass."""
-    slot = tl.load(head + FIRST).to(tl.int32)
-    at = code + slot * CODE
+    slot = tl.load(head + L.FIRST).to(tl.int32)
+    at = code + slot * L.CODE
     pixel = tl.full(x.shape, 0, tl.int32)
-    if tl.load(at + OP) == SHARPNESS:
+    if tl.load(at + L.OP) == ops.Op.SHARPNESS:
         pixel = _sharpen(buffer, code, args, head, slot, x, y, inside, FORMAT)
-    elif tl.load(at + FLAG) != 0:
+    elif tl.load(at + L.FLAG) != 0:
         pixel = _blur_separably(buffer, code, head, slot, x, y, inside, FORMAT)
     else:
         pixel = _convolve(buffer, code, head, slot, x, y, inside, FORMAT)
@@ -43,15 +30,15 @@ def read_filtered(buffer, code, args, head, x, y, inside, FORMAT: tl.constexpr):
 @triton.jit
 def _before(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
     """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
-    begin = tl.load(head + BEGIN).to(tl.int32)
+    begin = tl.load(head + L.BEGIN).to(tl.int32)
     u, v, stage, colour = walk(code, begin, slot, x, y)
     is_inside = stage < 0
     pixel = tl.where(is_inside, fetch(head, u, v, inside & is_inside, FORMAT), colour)
-    channels = tl.load(head + CHANNELS)
+    channels = tl.load(head + L.CHANNELS)
     for k in range(begin, slot):
-        at = code + k * CODE
-        if tl.load(at + CLASS) == LOOKUP:
-            r, g, b = look_up(buffer, tl.load(at + ARG), channels, red(pixel), green(pixel), blue(pixel))
+        at = code + k * L.CODE
+        if tl.load(at + L.CLASS) == L.LOOKUP:
+            r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))
             pixel = tl.where(stage < k, pack(r, g, b), pixel)
     return pixel
 
@@ -59,7 +46,7 @@ def _before(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
 @triton.jit
 def _sharpen(buffer, code, args, head, slot, x, y, inside, FORMAT: tl.constexpr):
     """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border stays as it is."""
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
     is_inner = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
     centre = _before(buffer, code, head, slot, x, y, inside, FORMAT)
     # Two channels in one word: sums of nine levels and four centres stay below 2**16.
@@ -96,10 +83,10 @@ def _reflect(i, n):
 @triton.jit
 def _blur_separably(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
     """Reflect padding; sums along columns, then along the row (an order that the roundings show); half to even."""
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
-    at = code + slot * CODE
-    kx, ky = tl.load(at + COEFFICIENT), tl.load(at + COEFFICIENT + 1)
-    along_x = (buffer + tl.load(at + ARG)).to(tl.pointer_type(tl.float32))
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    at = code + slot * L.CODE
+    kx, ky = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
+    along_x = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
     along_y = along_x + kx
     total_r = tl.full(x.shape, 0.0, tl.float32)
     total_g, total_b = total_r, total_r
@@ -133,10 +120,10 @@ def _half_to_even(value):
 @triton.jit
 def _convolve(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
     """A full kernel, edge padding, rounded half up. Cells of zero weight cost nothing."""
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
-    at = code + slot * CODE
-    kx, ky = tl.load(at + COEFFICIENT), tl.load(at + COEFFICIENT + 1)
-    weights = (buffer + tl.load(at + ARG)).to(tl.pointer_type(tl.float32))
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    at = code + slot * L.CODE
+    kx, ky = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
+    weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
     total_r = tl.full(x.shape, 0.5, tl.float32)
     total_g, total_b = total_r, total_r
     for cell in range(kx * ky):

@@ -5,31 +5,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    ARG,
-    CLASS,
-    CODE,
-    COUNT,
-    ERASE,
-    FILL,
-    GAUSSIAN_NOISE,
-    ID_HIGH,
-    ID_LOW,
-    OP,
-    PLACE_NORMALIZED,
-    SALT_AND_PEPPER,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
 from variegate.executors.cuda.kernels.noise import normals, unit, words
 from variegate.executors.cuda.kernels.values import to_level
+from variegate.program import ops
 
 
 @triton.jit
 def is_erased(buffer, at, x, y):
     """Whether a pixel lies in one of the instruction's rectangles (top, left, height, width)."""
-    rectangles = (buffer + tl.load(at + ARG)).to(tl.pointer_type(tl.int32))
+    rectangles = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int32))
     erased = tl.full(x.shape, 0, tl.int1)
-    for q in range(tl.load(at + COUNT)):
+    for q in range(tl.load(at + L.COUNT)):
         top, left = tl.load(rectangles + 4 * q), tl.load(rectangles + 4 * q + 1)
         bottom, right = top + tl.load(rectangles + 4 * q + 2), left + tl.load(rectangles + 4 * q + 3)
         erased = erased | ((y >= top) & (y < bottom) & (x >= left) & (x < right))
@@ -39,10 +27,10 @@ def is_erased(buffer, at, x, y):
 @triton.jit
 def apply_place(buffer, at, real, head, x, y, width, r, g, b, key_low, key_high, NOISE: tl.constexpr):
     """One PLACE instruction."""
-    op = tl.load(at + OP)
-    if op == ERASE:
+    op = tl.load(at + L.OP)
+    if op == ops.Op.ERASE:
         erased = is_erased(buffer, at, x, y)
-        fill = tl.load(at + FILL)
+        fill = tl.load(at + L.FILL)
         new_r, new_g, new_b = red(fill) + 0 * r, green(fill) + 0 * r, blue(fill) + 0 * r
         if NOISE:
             if tl.load(real + 2) != 0.0:
@@ -53,7 +41,7 @@ def apply_place(buffer, at, real, head, x, y, width, r, g, b, key_low, key_high,
         g = tl.where(erased, new_g, g)
         b = tl.where(erased, new_b, b)
     elif NOISE:
-        if op == SALT_AND_PEPPER:
+        if op == ops.Op.SALT_AND_PEPPER:
             slot = tl.load(real + 2).to(tl.uint32)
             w0, w1, _, _ = _words(head, x, y, width, slot, key_low, key_high)
             is_hit = unit(w0) < tl.load(real).to(tl.float32)
@@ -63,7 +51,7 @@ def apply_place(buffer, at, real, head, x, y, width, r, g, b, key_low, key_high,
             b = tl.where(is_hit, extreme, b)
         else:
             first, second = tl.load(real).to(tl.float32), tl.load(real + 1).to(tl.float32)
-            is_gaussian = op == GAUSSIAN_NOISE
+            is_gaussian = op == ops.Op.GAUSSIAN_NOISE
             slot = tl.load(real + tl.where(is_gaussian, 2, 1)).to(tl.uint32)
             n0, n1, n2 = _normals(head, x, y, width, slot, key_low, key_high)
             r = _add_noise(r, n0, first, second, is_gaussian)
@@ -83,13 +71,13 @@ def _add_noise(level, n, first, second, is_gaussian):
 
 @triton.jit
 def _words(head, x, y, width, slot, key_low, key_high):
-    id_low, id_high = tl.load(head + ID_LOW).to(tl.uint32), tl.load(head + ID_HIGH).to(tl.uint32)
+    id_low, id_high = tl.load(head + L.ID_LOW).to(tl.uint32), tl.load(head + L.ID_HIGH).to(tl.uint32)
     return words(y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
 @triton.jit
 def _normals(head, x, y, width, slot, key_low, key_high):
-    id_low, id_high = tl.load(head + ID_LOW).to(tl.uint32), tl.load(head + ID_HIGH).to(tl.uint32)
+    id_low, id_high = tl.load(head + L.ID_LOW).to(tl.uint32), tl.load(head + L.ID_HIGH).to(tl.uint32)
     return normals(y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
@@ -99,8 +87,8 @@ def erase_normalized(
 ):
     """The ERASE instructions after Normalize, on float32 values."""
     for slot in range(begin, end):
-        at = code + slot * CODE
-        if tl.load(at + CLASS) == PLACE_NORMALIZED:
+        at = code + slot * L.CODE
+        if tl.load(at + L.CLASS) == L.PLACE_NORMALIZED:
             real = args + slot * 8
             erased = is_erased(buffer, at, x, y)
             new_r, new_g, new_b = (

@@ -5,17 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    BOTTOM,
-    HEAD,
-    KIND,
-    LEFT,
-    NEEDS,
-    RESAMPLE,
-    RIGHT,
-    TOP,
-    WORKSPACE,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, red
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
@@ -35,6 +25,7 @@ def prepare(
     BLOCK_Y: tl.constexpr,
     BLOCK_X: tl.constexpr,
     WEIGHTS_BLOCK: tl.constexpr,
+    VERSION: tl.constexpr,
 ):
     """For the rows in the list at ``list_at``, ``tiles`` programs each; ``heads_at``: those of the first pass."""
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
@@ -44,14 +35,14 @@ def prepare(
     row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + place)
     if row < 0:
         return
-    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * HEAD
-    if tl.load(head + KIND) == RESAMPLE:
+    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * L.HEAD
+    if tl.load(head + L.KIND) == L.RESAMPLE:
         write_weights(buffer, code, args, head, tile, WEIGHTS_BLOCK)
         return
-    if tl.load(head + NEEDS) == 0:
+    if tl.load(head + L.NEEDS) == 0:
         return
-    top, left = tl.load(head + TOP).to(tl.int32), tl.load(head + LEFT).to(tl.int32)
-    bottom, right = tl.load(head + BOTTOM).to(tl.int32), tl.load(head + RIGHT).to(tl.int32)
+    top, left = tl.load(head + L.TOP).to(tl.int32), tl.load(head + L.LEFT).to(tl.int32)
+    bottom, right = tl.load(head + L.BOTTOM).to(tl.int32), tl.load(head + L.RIGHT).to(tl.int32)
     # At least one tile, though the map may show nothing of the source: somebody must write the tables.
     tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
     all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
@@ -61,7 +52,7 @@ def prepare(
     x, y = x + left, y + top
     inside = (y < bottom) & (x < right)
     pixel = fetch(head, x, y, inside, FORMAT)
-    work = workspace + row * WORKSPACE
+    work = workspace + row * L.WORKSPACE
     measure(buffer, code, head, work, x, y, inside, red(pixel), green(pixel), blue(pixel))
     if is_last(work, all_tiles):
         write_tables(buffer, code, args, head, work)

@@ -5,20 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    BILINEAR,
-    CODE,
-    FIRST,
-    FLAG,
-    IN_HEIGHT,
-    IN_WIDTH,
-    OUT_HEIGHT,
-    OUT_WIDTH,
-    TAPS_X,
-    TAPS_Y,
-    WEIGHTS,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.program import ops
 
 _PRECISION = tl.constexpr(22)
 _ONE = tl.constexpr(float(1 << 22))
@@ -39,21 +28,21 @@ def _filter(x, is_bilinear):
 @triton.jit
 def write_weights(buffer, code, args, head, block, BLOCK: tl.constexpr):
     """Weights of one block of output columns (``block`` below the number of column blocks) or lines (from there on)."""
-    slot = tl.load(head + FIRST).to(tl.int32)
+    slot = tl.load(head + L.FIRST).to(tl.int32)
     real = args + slot * 8
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
-    taps_x, taps_y = tl.load(head + TAPS_X).to(tl.int32), tl.load(head + TAPS_Y).to(tl.int32)
-    base = (buffer + tl.load(head + WEIGHTS)).to(tl.pointer_type(tl.int32))
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    taps_x, taps_y = tl.load(head + L.TAPS_X).to(tl.int32), tl.load(head + L.TAPS_Y).to(tl.int32)
+    base = (buffer + tl.load(head + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
     column_blocks = tl.cdiv(width, BLOCK)
-    is_bilinear = tl.load(code + slot * CODE + FLAG) == BILINEAR
+    is_bilinear = tl.load(code + slot * L.CODE + L.FLAG) == ops.Interpolation.BILINEAR
     if block < column_blocks:
         start, extent = tl.load(real + 1), tl.load(real + 3)
-        in_size = tl.load(head + IN_WIDTH).to(tl.int32)
+        in_size = tl.load(head + L.IN_WIDTH).to(tl.int32)
         weights = base + width + height
         _weigh_axis(start, extent, in_size, width, taps_x, is_bilinear, block, base, weights, BLOCK)
     elif block < column_blocks + tl.cdiv(height, BLOCK):
         start, extent = tl.load(real), tl.load(real + 2)
-        in_size = tl.load(head + IN_HEIGHT).to(tl.int32)
+        in_size = tl.load(head + L.IN_HEIGHT).to(tl.int32)
         weights = base + width + height + taps_x * width
         _weigh_axis(
             start, extent, in_size, height, taps_y, is_bilinear, block - column_blocks, base + width, weights, BLOCK
@@ -89,12 +78,12 @@ def _weigh_axis(start, extent, in_size, out_size, taps, is_bilinear, block, lows
 @triton.jit
 def read_resampled(buffer, args, head, x, y, inside, FORMAT: tl.constexpr):
     """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
-    real = args + tl.load(head + FIRST) * 8
-    height, width = tl.load(head + OUT_HEIGHT).to(tl.int32), tl.load(head + OUT_WIDTH).to(tl.int32)
-    in_height, in_width = tl.load(head + IN_HEIGHT).to(tl.int32), tl.load(head + IN_WIDTH).to(tl.int32)
-    taps_x, taps_y = tl.load(head + TAPS_X).to(tl.int32), tl.load(head + TAPS_Y).to(tl.int32)
+    real = args + tl.load(head + L.FIRST) * 8
+    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    in_height, in_width = tl.load(head + L.IN_HEIGHT).to(tl.int32), tl.load(head + L.IN_WIDTH).to(tl.int32)
+    taps_x, taps_y = tl.load(head + L.TAPS_X).to(tl.int32), tl.load(head + L.TAPS_Y).to(tl.int32)
     x = tl.where(tl.load(real + 6) != 0.0, width - 1 - x, x)
-    base = (buffer + tl.load(head + WEIGHTS)).to(tl.pointer_type(tl.int32))
+    base = (buffer + tl.load(head + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
     low_x = tl.load(base + x, mask=inside, other=0)
     low_y = tl.load(base + width + y, mask=inside, other=0)
     along_x = base + width + height + x

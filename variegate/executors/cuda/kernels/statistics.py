@@ -11,130 +11,106 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    ARG,
-    ARRIVED,
-    AUTOCONTRAST,
-    BEGIN,
-    BOTTOM,
-    CHANNELS,
-    CLASS,
-    CODE,
-    CONTRAST,
-    COUNTS,
-    EQUALIZE,
-    FILL,
-    LEFT,
-    LOOKUP,
-    LUMA,
-    MAP_FIXED,
-    NEEDS,
-    NEEDS_COUNTS,
-    NEEDS_LUMA,
-    OP,
-    OUTSIDE,
-    PREFIX_END,
-    REMAPPED,
-    RIGHT,
-    STATISTICS_END,
-    TOP,
-)
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
+from variegate.program import ops
 
 
 @triton.jit
 def measure(buffer, code, head, work, x, y, inside, r, g, b):
     """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``head`` describes."""
-    top, left = tl.load(head + TOP), tl.load(head + LEFT)
-    seen = inside & (y >= top) & (y < tl.load(head + BOTTOM)) & (x >= left) & (x < tl.load(head + RIGHT))
-    needs = tl.load(head + NEEDS)
-    channels = tl.load(head + CHANNELS)
-    if (needs & NEEDS_COUNTS) != 0:
+    top, left = tl.load(head + L.TOP).to(tl.int32), tl.load(head + L.LEFT).to(tl.int32)
+    bottom, right = tl.load(head + L.BOTTOM).to(tl.int32), tl.load(head + L.RIGHT).to(tl.int32)
+    seen = inside & (y >= top) & (y < bottom) & (x >= left) & (x < right)
+    needs = tl.load(head + L.NEEDS)
+    channels = tl.load(head + L.CHANNELS)
+    if (needs & L.NEEDS_COUNTS) != 0:
         _count(work, seen, r)
         if channels == 3:
             _count(work + 256, seen, g)
             _count(work + 512, seen, b)
-    if (needs & NEEDS_LUMA) != 0:
-        for slot in range(tl.load(head + BEGIN).to(tl.int32), tl.load(head + PREFIX_END).to(tl.int32)):
-            at = code + slot * CODE
-            if tl.load(at + CLASS) == LOOKUP:
-                r, g, b = look_up(buffer, tl.load(at + ARG), channels, r, g, b)
+    if (needs & L.NEEDS_LUMA) != 0:
+        for slot in range(tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.PREFIX_END).to(tl.int32)):
+            at = code + slot * L.CODE
+            if tl.load(at + L.CLASS) == L.LOOKUP:
+                r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
         gray = r
         if channels == 3:
             gray = luma(r, g, b)
         total = tl.sum(tl.where(seen, gray, 0), axis=0).to(tl.int64)
-        tl.atomic_add((work + LUMA).to(tl.pointer_type(tl.int64)), total)
+        tl.atomic_add((work + L.LUMA).to(tl.pointer_type(tl.int64)), total, sem="relaxed")
 
 
 @triton.jit
 def _count(work, seen, level):
     counts = tl.histogram(level, 256, mask=seen)
     bins = tl.arange(0, 256)
-    tl.atomic_add(work + COUNTS + bins, counts, mask=counts != 0)
+    tl.atomic_add(work + L.COUNTS + bins, counts, mask=counts != 0, sem="relaxed")
 
 
 @triton.jit
 def is_last(work, tiles):
     """Counts this tile in; True for the one that makes ``tiles`` complete, which sees the sums of all."""
-    # All of this tile's sums must be out before its arrival is.
+    # All threads' sums must be out before the arrival is, the one atomic here that orders others: the sums themselves
+    # are relaxed, as a fence for each would also empty the cache.
     tl.debug_barrier()
-    return tl.atomic_add(work + ARRIVED, 1) == tiles - 1
+    return tl.atomic_add(work + L.ARRIVED, 1) == tiles - 1
 
 
 @triton.jit
 def write_tables(buffer, code, args, head, work):
     """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
     bins = tl.arange(0, 256)
-    begin, end = tl.load(head + BEGIN).to(tl.int32), tl.load(head + STATISTICS_END).to(tl.int32)
-    outside = tl.load(head + OUTSIDE)
+    begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.STATISTICS_END).to(tl.int32)
+    outside = tl.load(head + L.OUTSIDE)
     mean = _mean_luma(buffer, code, head, work)
-    for channel in range(tl.load(head + CHANNELS).to(tl.int32)):
+    for channel in range(tl.load(head + L.CHANNELS).to(tl.int32)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
         # Where the levels of the source, and the colour outside it, have come to.
         now = bins
         fill = 0
         for slot in range(begin, end):
-            at = code + slot * CODE
-            op = tl.load(at + OP)
-            if op == MAP_FIXED:
-                fill = (tl.load(at + FILL) >> (8 * channel)) & 255
-            if tl.load(at + CLASS) == LOOKUP:
-                table = buffer + tl.load(at + ARG) + 256 * channel
-                if op == CONTRAST:
+            at = code + slot * L.CODE
+            op = tl.load(at + L.OP)
+            if op == ops.Op.MAP_FIXED:
+                fill = (tl.load(at + L.FILL) >> (8 * channel)) & 255
+            if tl.load(at + L.CLASS) == L.LOOKUP:
+                table = buffer + tl.load(at + L.ARG) + 256 * channel
+                if op == ops.Op.CONTRAST:
                     factor = tl.load(args + slot * 8).to(tl.float32)
                     tl.store(table + bins, blend(mean, bins, factor).to(tl.uint8))
-                elif op == AUTOCONTRAST:
+                elif op == ops.Op.AUTOCONTRAST:
                     tl.store(table + bins, _stretch(counts, now, outside, fill).to(tl.uint8))
-                elif op == EQUALIZE:
+                elif op == ops.Op.EQUALIZE:
                     tl.store(table + bins, _equalize(work, counts, now, outside, fill).to(tl.uint8))
                 tl.debug_barrier()
                 now = tl.load(table + now).to(tl.int32)
                 fill = tl.load(table + fill).to(tl.int32)
         tl.store(work + 256 * channel + bins, counts * 0)
-    tl.store((work + LUMA).to(tl.pointer_type(tl.int64)), 0)
-    tl.store(work + ARRIVED, 0)
+    tl.store((work + L.LUMA).to(tl.pointer_type(tl.int64)), 0)
+    tl.store(work + L.ARRIVED, 0)
 
 
 @triton.jit
 def _mean_luma(buffer, code, head, work):
     """The mean at the first statistic, rounded as Pillow rounds it."""
-    channels = tl.load(head + CHANNELS)
-    outside = tl.load(head + OUTSIDE)
-    height = tl.maximum(tl.load(head + BOTTOM) - tl.load(head + TOP), 0)
-    width = tl.maximum(tl.load(head + RIGHT) - tl.load(head + LEFT), 0)
+    channels = tl.load(head + L.CHANNELS)
+    outside = tl.load(head + L.OUTSIDE)
+    height = tl.maximum(tl.load(head + L.BOTTOM) - tl.load(head + L.TOP), 0)
+    width = tl.maximum(tl.load(head + L.RIGHT) - tl.load(head + L.LEFT), 0)
     r, g, b = 0, 0, 0
-    for slot in range(tl.load(head + BEGIN).to(tl.int32), tl.load(head + PREFIX_END).to(tl.int32)):
-        at = code + slot * CODE
-        if tl.load(at + OP) == MAP_FIXED:
-            fill = tl.load(at + FILL)
+    for slot in range(tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.PREFIX_END).to(tl.int32)):
+        at = code + slot * L.CODE
+        if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
+            fill = tl.load(at + L.FILL)
             r, g, b = red(fill), green(fill), blue(fill)
-        elif tl.load(at + CLASS) == LOOKUP:
-            r, g, b = look_up(buffer, tl.load(at + ARG), channels, r, g, b)
+        elif tl.load(at + L.CLASS) == L.LOOKUP:
+            r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
     gray = r
     if channels == 3:
         gray = luma(r, g, b)
-    seen = tl.load((work + LUMA).to(tl.pointer_type(tl.int64)), cache_modifier=".cg")
+    seen = tl.load((work + L.LUMA).to(tl.pointer_type(tl.int64)), cache_modifier=".cg")
     total = (seen + outside * gray).to(tl.float64)
     return (total / (height * width + outside).to(tl.float64) + 0.5).to(tl.int32)
 
@@ -156,8 +132,8 @@ def _stretch(counts, now, outside, fill):
 def _equalize(work, counts, now, outside, fill):
     """ImageOps.equalize: the table of 256 levels."""
     bins = tl.arange(0, 256)
-    remapped = work + REMAPPED + bins
-    tl.atomic_add(work + REMAPPED + now, counts)
+    remapped = work + L.REMAPPED + bins
+    tl.atomic_add(work + L.REMAPPED + now, counts, sem="relaxed")
     tl.debug_barrier()
     counts = tl.load(remapped, cache_modifier=".cg")
     tl.debug_barrier()

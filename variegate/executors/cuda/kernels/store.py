@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import CHANNELS, ERASES, TARGET
+from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.position import erase_normalized
 
 
@@ -43,8 +43,8 @@ def store_result(
 
     ``constants``: float32 scale[3], bias[3] for one channel, then for three.
     """
-    channels = tl.load(head + CHANNELS).to(tl.int32)
-    target = tl.load(head + TARGET).to(tl.pointer_type(RESULT))
+    channels = tl.load(head + L.CHANNELS).to(tl.int32)
+    target = tl.load(head + L.TARGET).to(tl.pointer_type(RESULT))
     if IS_PLANAR:
         at = (y * width + x).to(tl.uint32)
         step = height.to(tl.int64) * width
@@ -63,7 +63,7 @@ def store_result(
         real_r = r.to(tl.float32) * tl.load(scale) + tl.load(scale + 3)
         real_g = g.to(tl.float32) * tl.load(scale + 1) + tl.load(scale + 4)
         real_b = b.to(tl.float32) * tl.load(scale + 2) + tl.load(scale + 5)
-        if tl.load(head + ERASES) != 0:
+        if tl.load(head + L.ERASES) != 0:
             real_r, real_g, real_b = erase_normalized(
                 buffer, code, args, head, begin, end, x, y, width, real_r, real_g, real_b, key_low, key_high,
                 NOISE,

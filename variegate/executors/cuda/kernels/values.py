@@ -8,15 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from variegate.executors.cuda.kernels.codes import (
-    ARG,
-    COLOR_MATRIX,
-    HUE,
-    MIX,
-    OP,
-    PERMUTE,
-    POINT,
-)
+from variegate.executors.cuda import layout as L
+from variegate.program import ops
 
 
 @triton.jit
@@ -53,32 +46,32 @@ def to_level(value):
 @triton.jit
 def apply_value(buffer, at, real, r, g, b, channels, HUES: tl.constexpr, POINTS: tl.constexpr):
     """One VALUE instruction. ``at`` and ``real``: addresses of its code and arguments."""
-    op = tl.load(at + OP)
+    op = tl.load(at + L.OP)
     if channels == 1:
         # What follows acts on gray as on a colour of three equal channels, and keeps the first.
         g = r
         b = r
-    if op == MIX:
+    if op == ops.Op.MIX:
         factor = tl.load(real).to(tl.float32)
         gray = luma(r, g, b)
         r, g, b = blend(gray, r, factor), blend(gray, g, factor), blend(gray, b, factor)
-    elif op == PERMUTE:
+    elif op == ops.Op.PERMUTE:
         r, g, b = (
             _pick(tl.load(real).to(tl.int32), r, g, b),
             _pick(tl.load(real + 1).to(tl.int32), r, g, b),
             _pick(tl.load(real + 2).to(tl.int32), r, g, b),
         )
-    elif op == COLOR_MATRIX:
-        m = (buffer + tl.load(at + ARG)).to(tl.pointer_type(tl.float32))
+    elif op == ops.Op.COLOR_MATRIX:
+        m = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
         red, green, blue = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
         r = _weigh(m, red, green, blue)
         g = _weigh(m + 4, red, green, blue)
         b = _weigh(m + 8, red, green, blue)
     if HUES:
-        if op == HUE:
+        if op == ops.Op.HUE:
             r, g, b = _turn_hue(r, g, b, (tl.load(real) * 255.0).to(tl.int32) & 255)
     for i in tl.static_range(len(POINTS)):
-        if (op == POINT) & (tl.load(at + ARG) == i):
+        if (op == ops.Op.POINT) & (tl.load(at + L.ARG) == i):
             red, green, blue = POINTS[i](
                 r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), tl.load(real + 1).to(tl.float32)
             )
