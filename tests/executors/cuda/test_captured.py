@@ -17,16 +17,16 @@ from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.transforms.base import Transform
 
-IMAGES = np.stack([photo(33, 70), photo(33, 70, "coffee"), photo(33, 70, "chelsea")])
+IMAGES = np.stack([photo(23, 40), photo(23, 40, "coffee"), photo(23, 40, "chelsea")])
 NORMALIZE = T.Normalize(IMAGENET_MEAN, IMAGENET_STD)
 POLICIES: dict[str, Transform] = {
     "RandAugment": T.Compose([T.RandomHorizontalFlip(), T.RandAugment(3, 9), NORMALIZE]),
     "AugMix": T.AugMix(interpolation="nearest"),
-    "crop": T.Compose([T.RandomResizedCrop(20), T.TrivialAugmentWide()]),
+    "crop": T.Compose([T.RandomResizedCrop(12), T.TrivialAugmentWide()]),
 }
 
 
-def _programs(transform: Transform, first: int, number: int, shape: tuple[int, ...] = (33, 70, 3)) -> list[Program]:
+def _programs(transform: Transform, first: int, number: int, shape: tuple[int, ...] = (23, 40, 3)) -> list[Program]:
     augmenter = Augmenter(transform)
     return [augmenter.program([shape] * 3, ids=[0, 1, 2], epoch=first + e) for e in range(number)]
 
@@ -38,15 +38,15 @@ def _placed() -> PlacedImages:
 @pytest.mark.parametrize("name", POLICIES)
 def test_new_programs_run_in_the_same_memory(name: str) -> None:
     transform = POLICIES[name]
-    samples = [lower(program, contrast_first=True) for program in _programs(transform, 0, 24)]
+    samples = [lower(program, contrast_first=True) for program in _programs(transform, 0, 12)]
     captured = CapturedRun(poisoned_executor("cpu"), samples, _placed())
     output, ran = captured.output, []
-    for program in _programs(transform, 100, 8):
+    for program in _programs(transform, 100, 5):
         ran.append(captured.run(lower(program, contrast_first=True)))
         for out, wanted in zip(output, cpu.run(program, list(IMAGES), 1), strict=True):
             np.testing.assert_array_equal(out.numpy(), wanted)
     assert captured.output is output
-    assert sum(ran) >= 6, "most programs fit into the room of others"
+    assert sum(ran) >= 3, "most programs fit into the room of others"
 
 
 def test_a_program_that_does_not_fit_is_launched_by_itself() -> None:

@@ -29,8 +29,6 @@ from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 
-pytestmark = pytest.mark.skipif("config.getoption('-m') == 'gpu'", reason="for machines without a GPU")
-
 # Below, at and above the width of a tile, sides too small for a filter, and more than one tile either way.
 SMALL = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (9, 63), (17, 65))
 EXECUTOR = poisoned_executor("cpu")
@@ -81,7 +79,7 @@ def _is_small(chains: Sequence[Sequence[Step]]) -> bool:
     return max(max(size) for size in sizes) <= 130 and max(kernels, default=0) <= 7
 
 
-@pytest.mark.parametrize("seed", range(0, 160, 8))
+@pytest.mark.parametrize("seed", range(0, 80, 8))
 def test_random_programs(seed: int) -> None:
     for s in range(seed, seed + 8):
         program, images, chains = _random(s, EXACT if s % 2 else SEMANTIC, interpolate=s % 4 < 2)
@@ -89,7 +87,7 @@ def test_random_programs(seed: int) -> None:
             check_against_cpu(program, images, chains)
 
 
-@pytest.mark.parametrize("seed", range(2000, 2040, 8))
+@pytest.mark.parametrize("seed", range(2000, 2024, 8))
 def test_exact_geometry_is_the_reference_stage_by_stage(seed: int) -> None:
     for s in range(seed, seed + 8):
         program, images, chains = _random(s, SEMANTIC, interpolate=True)
@@ -112,9 +110,9 @@ def test_results_in_every_dtype(dtype: str, layout: str) -> None:
         np.testing.assert_array_equal(out.astype(np.float32), expected)
 
 
-@pytest.mark.parametrize("block", [(1, 16), (4, 8), (16, 64), (64, 16)])
+@pytest.mark.parametrize("block", [(2, 32), (16, 8), (16, 64)])
 def test_tiles_of_any_size_make_the_same_image(block: tuple[int, int]) -> None:
-    images = [photo(37, 53), gray(20, 130)]
+    images = [photo(21, 43), gray(10, 70)]
     chains = [
         [step(Op.AUTOCONTRAST), step(Op.SHARPNESS, 1.7), step(Op.EQUALIZE)],
         [step(Op.SHEAR_X, 0.3, fill=(9, 9, 9)), step(Op.CONTRAST, 0.4), step(Op.INVERT)],

@@ -64,7 +64,7 @@ def apply_place(buffer, at, real, head, x, y, width, r, g, b, key_low, key_high,
 def _add_noise(level, n, first, second, is_gaussian):
     value = level.to(tl.float32)
     gaussian = 255.0 * (first + second * n)
-    shot = tl.sqrt_rn(value * first) * n
+    shot = tl.sqrt_rn(tl.maximum(value * first, 0.0)) * n
     # Truncation is the floor here: what is negative is clipped.
     return to_level(value + tl.where(is_gaussian, gaussian, shot) + 0.5)
 

@@ -70,9 +70,10 @@ def _weigh_axis(start, extent, in_size, out_size, taps, is_bilinear, block, lows
         total += tl.where(low + j < high, w, 0.0)
     divisor = tl.where(total != 0.0, total, 1.0)
     for j in range(taps):
-        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, is_bilinear) / divisor
+        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, is_bilinear)
+        w = tl.where(low + j < high, w, 0.0) / divisor
         fixed = (w * _ONE + tl.where(w >= 0.0, 0.5, -0.5)).to(tl.int32)
-        tl.store(weights + j * out_size + i, tl.where(low + j < high, fixed, 0), mask=is_used)
+        tl.store(weights + j * out_size + i, fixed, mask=is_used)
 
 
 @triton.jit
