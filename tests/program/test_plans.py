@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.executors.contract import DEVICES, assert_close
+from tests.executors.contract import Device, assert_close, every_device
 from tests.images import photo
 from tests.programs import Step, crop, erase, program_of, resized_crop, rotate, step
 from variegate import Augmenter
@@ -73,20 +73,19 @@ def plan_of(program: Program, row: int = 0) -> list[list[str]]:
     return plan
 
 
+@every_device
 @pytest.mark.parametrize("name", PLANS)
-def test_plan_and_pixels(name: str) -> None:
+def test_plan_and_pixels(device: Device, name: str) -> None:
     steps, expected = PLANS[name]
     img = photo(64, 64)
     program = program_of([steps], [img])
     assert plan_of(validate(lower(program))) == expected
     wanted = reference.run(program, [img])[0]
-    for device in DEVICES:
-        out = device.run(program, [img])[0]
-        inexact = NOISE in steps or BILINEAR in steps
-        if inexact:
-            assert_close(device, program, out, wanted, len(steps), name)
-        else:
-            np.testing.assert_array_equal(out, wanted)
+    out = device.run(program, [img])[0]
+    if NOISE in steps or BILINEAR in steps:
+        assert_close(device, program, out, wanted, len(steps), name)
+    else:
+        np.testing.assert_array_equal(out, wanted)
 
 
 def test_two_bilinear_rotations_are_one_pass_composed_and_two_exact() -> None:
