@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-import variegate
+import variegate as vg
 from benchmarks.gpu.peers.base import Given, GpuPeer
 from benchmarks.gpu.pictures import Pictures
 from benchmarks.peers.base import NextBatch
 from benchmarks.peers.ours import transform
-
-vg: Any = variegate  # its names are looked up when they are asked for
 
 
 def on_device(work: str, pictures: Pictures, device: str) -> Any:
@@ -40,7 +38,8 @@ class Variegate(GpuPeer):
 
         def next_batch() -> torch.Tensor:
             start = next(starts)
-            batch: torch.Tensor = augmenter(next(inputs), ids=np.arange(start, start + given.batch))
+            batch = augmenter(next(inputs), ids=np.arange(start, start + given.batch))
+            assert isinstance(batch, torch.Tensor)
             return batch
 
         return {"packed ragged batch" if given.ragged else "one NHWC tensor": next_batch}

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.blend import rows_by_output
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.plan import fill_blend_heads, fill_code, fill_heads, measure
+from variegate.executors.cuda.heads import fill_blend_heads, fill_heads
+from variegate.executors.cuda.instructions import fill_instructions
+from variegate.executors.cuda.plan import TABLE, measure
 from variegate.executors.cuda.room import DoesNotFit, Room, lists_size, widened
 from variegate.program.program import Program
 
@@ -71,7 +73,7 @@ class Packer:
         for name, size in self.sizes.items():
             self._at[name] = end
             end += -(-size // _ALIGNMENT) * _ALIGNMENT
-        self._weights_at = end + 768 * self.statistics
+        self._weights_at = end + TABLE * self.statistics
         self.needs = Needs(uploaded=end, buffer=self._weights_at + 4 * self.weights + _ALIGNMENT, canvases=canvases)
 
     def _sizes(self, indices: int) -> dict[str, int]:
@@ -171,11 +173,11 @@ class Packer:
     def _fill_tables(self, view: Callable[..., Array], slots: int) -> None:
         program, rows, tables = self.program, self.program.num_rows, self.program.tables
         starts = np.cumsum([0, *(kernel.size for kernel in tables.kernels)])[:-1]
-        fill_code(
+        fill_instructions(
             program.opcode, program.args, program.flags, program.fill, program.out_size, program.window,
             program.in_shape, program.length, self._at["kernels"] + 4 * starts.astype(np.int64), self._at["luts"],
             self._at["matrices"], self._at["rectangles"], self._at["indices"],
-            self._weights_at - 768 * self.statistics, view("code", np.int32, (rows, slots, L.CODE)),
+            self._weights_at - TABLE * self.statistics, view("code", np.int32, (rows, slots, L.CODE)),
             view("indices", np.int32, (-1,)),
         )  # fmt: skip
         view("args", np.float64, program.args.shape)[:] = program.args
