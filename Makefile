@@ -26,7 +26,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/variegate demo $(DEMO_ARGS)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
