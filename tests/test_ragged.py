@@ -39,6 +39,12 @@ def test_it_is_a_batch_for_any_device() -> None:
         assert all(torch.equal(a, b) for a, b in zip(again, aug(IMAGES, ids=[4, 5, 6]), strict=True))
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device")
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="device: got 'cuda', but this PyTorch"):
+        RaggedBatch.pack(IMAGES, "cuda")
+
+
 BYTES = torch.zeros(100, dtype=torch.uint8)
 
 

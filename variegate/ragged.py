@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.executors.devices import resolve
 from variegate.executors.packing import layout, write_images
 from variegate.inputs import check_images, shapes_of
 from variegate.program.program import MAX_SIDE
@@ -50,14 +51,17 @@ class RaggedBatch:
 
     @classmethod
     def pack(cls, images: Any, device: str | torch.device = "cpu") -> RaggedBatch:
-        """Arrays or CPU tensors [H, W, C] or [H, W] (or one [N, H, W, C]) laid side by side and moved to ``device``."""
+        """Arrays or CPU tensors [H, W, C] or [H, W] (or one [N, H, W, C]) laid side by side and moved to ``device``.
+
+        Raises TypeError or ValueError naming the image, or a device that is not there.
+        """
+        is_cuda = resolve(device).startswith("cuda")
         arrays = check_images(images)
         shapes = shapes_of(arrays)
         offsets, total = layout(shapes)
-        pinned = torch.device(device).type == "cuda"
-        data = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=pinned)
+        data = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=is_cuda)
         write_images(data.numpy(), arrays, offsets)
-        return cls(data.to(device), shapes, offsets)
+        return cls(data.to(resolve(device)) if is_cuda else data, shapes, offsets)
 
     def __len__(self) -> int:
         return len(self.shapes)
