@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,6 @@ import torch
 from variegate.decoding import EncodedBatch
 from variegate.executors.devices import resolve
 from variegate.program.program import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Tensors = torch.Tensor | list[torch.Tensor]
 

@@ -52,7 +52,7 @@ class CapturedRun:
     def run(self, program: Program) -> bool:
         """Queue the program for ``output`` -> whether it was the graph that ran it.
 
-        A program that does not fit, rarer than one in thousands, is launched by itself: the same output, later.
+        A program that does not fit is launched by itself: the same output, with more work for the host.
         """
         with self._executor.current():
             try:

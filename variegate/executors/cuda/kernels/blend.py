@@ -9,6 +9,7 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
 from variegate.executors.cuda.kernels.store import load_key, store_result
 from variegate.executors.cuda.kernels.tile import places
+from variegate.executors.cuda.kernels.values import to_level
 
 
 @triton.jit(do_not_specialize=["tiles"])
@@ -62,10 +63,5 @@ def blend_rows(
     begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.END).to(tl.int32)
     store_result(
         buffer, code, args, head, constants, begin, end, x, y, height, width, inside,
-        _level(total_r), _level(total_g), _level(total_b), key_low, key_high, NOISE, RESULT, IS_PLANAR,
+        to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, NOISE, RESULT, IS_PLANAR,
     )  # fmt: skip
-
-
-@triton.jit
-def _level(total):
-    return tl.minimum(tl.maximum(total, 0.0), 255.0).to(tl.int32)

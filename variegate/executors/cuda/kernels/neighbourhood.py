@@ -8,7 +8,7 @@ import triton.language as tl
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.maps import walk
-from variegate.executors.cuda.kernels.values import blend, look_up
+from variegate.executors.cuda.kernels.values import blend, look_up, to_level
 from variegate.program import ops
 
 
@@ -136,9 +136,4 @@ def _convolve(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
             total_r += weight * red(pixel).to(tl.float32)
             total_g += weight * green(pixel).to(tl.float32)
             total_b += weight * blue(pixel).to(tl.float32)
-    return pack(_clipped(total_r), _clipped(total_g), _clipped(total_b))
-
-
-@triton.jit
-def _clipped(value):
-    return tl.minimum(tl.maximum(value, 0.0), 255.0).to(tl.int32)
+    return pack(to_level(total_r), to_level(total_g), to_level(total_b))
