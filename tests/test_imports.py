@@ -64,10 +64,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ragged": {"program", "executors", "inputs"},
     "running": {"program", "executors", "inputs", "decoding", "data/decode", "ragged"},
     "augmenter": {"program", "transforms", "policies", "executors", "inputs", "decoding", "data/decode", "running"},
-    "data": {"program", "transforms", "policies", "executors", "augmenter", "data/decode"},
-    "sinks": {"program", "data", "data/decode"},
-    "engine": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "sinks"},
-    "preview": {"program", "transforms", "policies", "augmenter", "data", "data/decode", "sinks", "engine"},
+    "data/sources": {"program", "data/decode"},
+    "data": {"program", "data/sources", "data/decode"},
+    "data/loader": {
+        *("program", "transforms", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),
+        *("data", "data/decode", "data/sources"),
+    },
+    "integrations": {"program", "transforms", "inputs", "augmenter", "data", "data/sources", "data/loader"},
+    "sinks": {"program", "data/sources", "data/decode"},
+    "engine": {"program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"},
+    "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
+    "diagnose": {
+        *("program", "transforms", "policies", "executors", "inputs", "decoding", "running", "augmenter"),
+        *("data", "data/decode", "data/sources", "data/loader", "engine"),
+    },
 }
 
 

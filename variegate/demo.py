@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
-from variegate.data.sources.folder import FolderSource, SourceError, open_folder
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder import FolderSource, open_folder
 from variegate.engine.expand import Expansion, Report
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.preview import policy_sheet

@@ -13,7 +13,8 @@ from PIL import Image
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
-from variegate.data.sources.folder import SourceError, open_folder
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder import open_folder
 from variegate.engine.expand import Expansion, Report
 from variegate.engine.manifest import ManifestWriter
 from variegate.engine.recipe import build_transform, parse_size

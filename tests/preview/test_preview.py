@@ -9,7 +9,8 @@ import pytest
 from PIL import Image, ImageFont
 
 from variegate.data.decode import read_image
-from variegate.data.sources.folder import SourceError, open_folder
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder import open_folder
 from variegate.engine.expand import Expansion
 from variegate.engine.recipe import build_transform
 from variegate.errors import DecodeError

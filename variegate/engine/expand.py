@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from variegate.augmenter import Augmenter
-from variegate.data.sources.folder import FolderSource, SourceError
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder import FolderSource
 from variegate.engine.manifest import ManifestWriter
 from variegate.engine.prefetch import Batch, decoded_batches
 from variegate.errors import DecodeError

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
-from variegate.data.sources.folder import FolderSource, SourceError, open_folder
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder import FolderSource, open_folder
 from variegate.errors import DecodeError
 from variegate.preview.sheet import Cell
 from variegate.program.describe import captions, operations_of

@@ -1,0 +1,108 @@
+"""What a source of samples is: random access (``Source``) or one sample after another (``StreamSource``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.errors import DecodeError
+
+
+class SourceError(ValueError):
+    """A source that cannot be read as one; a line that names it and says what was expected."""
+
+
+class SampleName(NamedTuple):
+    """Where a sample comes from: a file, and the member of it where a file holds many."""
+
+    file: str
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.member is None else f"{self.file}: {self.member}"
+
+
+class Item(NamedTuple):
+    """A sample as it is stored.
+
+    ``data``: the bytes of an image file, or pixels uint8 [H, W, 3] or [H, W, 1]. ``label``: an int (the class; -1 where
+    the source has no labels), a float, or an array of one shape for all samples.
+    """
+
+    data: bytes | npt.NDArray[np.uint8]
+    label: Any
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Samples by index. Any thread may call any method; a copy made by pickling reads the same."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, by label; empty where they are not known."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hex, the same as long as the samples are: it covers names, sizes and labels as far as they are known
+        without reading the images."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Reading waits for a network."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: int) -> Item:
+        """Sample ``index`` in 0..len-1. Raises DecodeError with its name and a reason where it cannot be read."""
+        ...
+
+    def name(self, index: int) -> SampleName:
+        """Without reading the image."""
+        ...
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """What the random numbers of these samples depend on; no two samples share one."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What a user may want to know about what was left out, a line each."""
+        ...
+
+
+class StreamItem(NamedTuple):
+    """A sample of a stream; ``item`` is an error where it could not be read."""
+
+    id: int
+    name: SampleName
+    item: Item | DecodeError
+
+
+@runtime_checkable
+class StreamSource(Protocol):
+    """Samples one after another, in shards. Reading a shard twice gives the same samples."""
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hex of what is known before anything is read: the names of the shards and how labels are read."""
+        ...
+
+    @property
+    def num_shards(self) -> int: ...
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        """The samples of a shard, in its order.
+
+        Where a shard is damaged, the last thing it gives is a StreamItem with the error: nothing after it was read.
+        """
+        ...
+
+    def notes(self) -> list[str]: ...
