@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variegate import policies, transforms
     from variegate.augmenter import Augmenter
+    from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.policies import load_policy
     from variegate.ragged import RaggedBatch
@@ -21,9 +22,12 @@ __all__ = [
     "IMAGENET_MEAN",
     "IMAGENET_STD",
     "Augmenter",
+    "Batch",
     "DecodeError",
     "DeviceMemoryError",
+    "Loader",
     "RaggedBatch",
+    "TooManyErrors",
     "load_policy",
     "policies",
     "transforms",
@@ -32,9 +36,12 @@ __all__ = [
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
 _HOMES = {
     "Augmenter": "variegate.augmenter",
+    "Batch": "variegate.data.loader",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
+    "Loader": "variegate.data.loader",
     "RaggedBatch": "variegate.ragged",
+    "TooManyErrors": "variegate.data.loader",
     "load_policy": "variegate.policies",
 }
 _FOLDERS = ("policies", "transforms")

@@ -140,7 +140,7 @@ class Augmenter:
 
     def decode_and_run(
         self,
-        files: Sequence[bytes],
+        files: Sequence[bytes] | EncodedBatch,
         ids: Sequence[int] | npt.ArrayLike | None = None,
         epoch: int = 0,
         copy: int = 0,
@@ -155,7 +155,7 @@ class Augmenter:
 
         Raises DecodeError naming ``files[i]`` and the reason.
         """
-        batch = EncodedBatch(files)
+        batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
         return self._runner.decode_and_run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
 
     def program(

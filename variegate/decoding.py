@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from variegate.data.decode import (
     JpegHeader,
+    check_pixels,
+    check_side,
     decode_jpeg_box,
     decode_jpeg_scaled,
     is_jpeg,
@@ -19,7 +21,7 @@ from variegate.data.decode import (
 )
 from variegate.errors import DecodeError
 from variegate.program.ops import Interpolation, Op
-from variegate.program.program import MAX_SIDE, Program
+from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
 
@@ -40,43 +42,86 @@ def _buffer(place: int, size: int) -> Image:
 
 
 class EncodedBatch:
-    """Encoded images of a batch: their sizes at once, their pixels when asked for."""
+    """Encoded images of a batch: their sizes at once, their pixels when asked for.
 
-    def __init__(self, files: Sequence[bytes]) -> None:
+    Args:
+        files: the bytes of image files, or pixels (uint8 [H, W, C]) where they are there already.
+        names: what errors call them; None for ``files[i]``.
+        failures: where given, files that do not decode are noted here by their place, and black pictures take their
+            place, so that the rest of the batch can be made. None raises instead.
+        max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
+
+    Raises TypeError for what is neither bytes nor pixels, DecodeError with the name of a file.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[bytes | Image],
+        names: Sequence[str] | None = None,
+        failures: dict[int, DecodeError] | None = None,
+        max_pixels: int | None = None,
+    ) -> None:
         self.files = files
-        self.headers: list[JpegHeader | None] = []
+        self.headers: list[JpegHeader | None] = [None] * len(files)
         self.decoded: dict[int, Image] = {}
+        self._names, self._failures, self._max_pixels = names, failures, max_pixels
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
-        shapes = []
-        for i, data in enumerate(files):
-            if not isinstance(data, (bytes, bytearray, memoryview)):
-                raise TypeError(f"files[{i}]: got {type(data).__name__}; accepted: the bytes of an image file")
-            header = self._header(i)
-            self.headers.append(header)
-            if header is None:
-                # Formats other than JPEG are decoded whole, and need be decoded to know their size for sure.
-                self.decoded[i] = read_image(bytes(data), f"files[{i}]")
-                shapes.append(self.decoded[i].shape)
-            else:
-                if max(header.oriented_size) > MAX_SIDE:
-                    height, width = header.oriented_size
-                    reason = f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side"
-                    raise DecodeError(f"files[{i}]", reason)
-                shapes.append((*header.oriented_size, 3))
+        shapes = [self._open(i) for i in range(len(files))]
+        good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
+        for i, shape in enumerate(shapes):
+            if shape is None:
+                # The size of another picture of the batch: a transform that takes that one takes this one.
+                shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 
-    def _header(self, i: int) -> JpegHeader | None:
-        if not is_jpeg(self.files[i]):
-            return None
+    def name(self, i: int) -> str:
+        return f"files[{i}]" if self._names is None else self._names[i]
+
+    def _open(self, i: int) -> tuple[int, ...] | None:
+        """The shape of picture ``i``; None where it was noted as a failure."""
+        data = self.files[i]
+        if isinstance(data, np.ndarray):
+            self.decoded[i] = data
+            return data.shape
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: the bytes of an image file")
         try:
-            return read_header(self.files[i])
+            if is_jpeg(data):
+                return self._open_jpeg(i, data)
+            # Formats other than JPEG are decoded whole, and need be decoded to know their size for sure.
+            image = read_image(bytes(data), self.name(i), self._max_pixels)
+            check_side(self.name(i), *image.shape[:2])
+        except DecodeError as error:
+            self._note(i, error)
+            return None
+        self.decoded[i] = image
+        return image.shape
+
+    def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
+        try:
+            header = read_header(data)
         except ValueError as error:
-            raise DecodeError(f"files[{i}]", str(error)) from error
+            raise DecodeError(self.name(i), str(error)) from error
+        check_pixels(self.name(i), header.height, header.width, self._max_pixels)
+        check_side(self.name(i), *header.oriented_size)
+        self.headers[i] = header
+        return (*header.oriented_size, 3)
+
+    def _note(self, i: int, error: DecodeError) -> None:
+        if self._failures is None:
+            raise error
+        self._failures[i] = error
 
     def whole(self, i: int) -> Image:
         """The whole image, uint8 [H, W, 3]."""
         image = self.decoded.get(i)
-        return read_image(bytes(self.files[i]), f"files[{i}]") if image is None else image
+        if image is None:
+            try:
+                image = read_image(bytes(self.files[i]), self.name(i), self._max_pixels)
+            except DecodeError as error:
+                self._note(i, error)
+                image = self.decoded[i] = np.zeros(tuple(self.shapes[i]), np.uint8)
+        return image
 
     def loader(self, fused: Program) -> Callable[[int, int], Image]:
         """(row, place) -> the image that the row reads; rewrites the row's first resize to the part that was decoded.
@@ -91,10 +136,16 @@ class EncodedBatch:
             is_crop = fused.length[row] > 0 and fused.opcode[row, 0] == Op.RESIZED_CROP and flag in _SUPPORT
             if header is None or not is_crop:
                 return self.whole(source)
-            if fused.blend is not None:
-                return self._decode_once(fused, row, source, header, _SUPPORT[Interpolation(flag)])
-            room = _buffer(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
-            return self._decode_for(fused, row, source, header, _SUPPORT[Interpolation(flag)], room)
+            support = _SUPPORT[Interpolation(flag)]
+            try:
+                if fused.blend is not None:
+                    return self._decode_once(fused, row, source, header, support)
+                room = _buffer(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
+                return self._decode_for(fused, row, source, header, support, room)
+            except DecodeError as error:
+                self._note(source, error)
+                # Nothing of the row was rewritten, so it reads a picture of the size in the header.
+                return np.zeros(tuple(self.shapes[source]), np.uint8)
 
         return load
 
@@ -111,12 +162,13 @@ class EncodedBatch:
     def _decode_for(
         self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image | None
     ) -> Image:
-        data, name, args = bytes(self.files[source]), f"files[{source}]", fused.args[row, 0]
+        data, name, args = bytes(self.files[source]), self.name(source), fused.args[row, 0]
         top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
         in_height, in_width = header.oriented_size
         for divisor in _SCALES:
             if height / divisor >= out_height and width / divisor >= out_width:
-                image = decode_jpeg_scaled(data, -(-in_height // divisor), -(-in_width // divisor), name)
+                sides = -(-in_height // divisor), -(-in_width // divisor)
+                image = decode_jpeg_scaled(data, *sides, name, self._max_pixels)
                 args[:4] /= divisor
                 fused.in_shape[row, :2] = image.shape[:2]
                 return image
@@ -127,7 +179,7 @@ class EncodedBatch:
         end_y = min(in_height, math.ceil(top + height) + reach_y)
         end_x = min(in_width, math.ceil(left + width) + reach_x)
         image, part_top, part_left = decode_jpeg_box(
-            data, first_y, first_x, end_y - first_y, end_x - first_x, name, header=header, buffer=buffer
+            data, first_y, first_x, end_y - first_y, end_x - first_x, name, self._max_pixels, header, buffer
         )
         args[0] -= part_top
         args[1] -= part_left

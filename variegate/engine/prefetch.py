@@ -11,10 +11,9 @@ from threading import Event
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.decode import read_image
+from variegate.data.decode import check_side, read_image
 from variegate.data.sources.folder import FolderSource
 from variegate.errors import DecodeError
-from variegate.program.program import MAX_SIDE
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -80,9 +79,7 @@ def decoded_batches(
 def _read(source: FolderSource, index: int) -> Image_HWC:
     file = source.file(index)
     img_HWC = read_image(file)
-    if max(img_HWC.shape[:2]) > MAX_SIDE:
-        height, width = img_HWC.shape[:2]
-        raise DecodeError(str(file), f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side")
+    check_side(str(file), *img_HWC.shape[:2])
     return img_HWC
 
 

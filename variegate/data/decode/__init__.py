@@ -3,11 +3,13 @@
 from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
 from variegate.data.decode.image import read_bytes, read_image
 from variegate.data.decode.jpeg import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled
-from variegate.data.decode.limits import MAX_PIXELS
+from variegate.data.decode.limits import MAX_PIXELS, check_pixels, check_side
 
 __all__ = [
     "MAX_PIXELS",
     "JpegHeader",
+    "check_pixels",
+    "check_side",
     "decode_jpeg",
     "decode_jpeg_box",
     "decode_jpeg_scaled",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,15 @@ class CudaExecutor:
         # What kernels of the first and of later passes have had to do so far, for each kind of work. They only ever
         # learn, so that a long run compiles a few kernels in its first batches and none later.
         self._features: dict[Setting, list[int]] = {}
+        # Batches may be made by several threads, each on a stream of its own.
+        self._one_at_a_time = Lock()
 
     def run(self, program: Program, images: PlacedImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """A fused program (lowered with ``contrast_first``) -> the batch, or the outputs one by one if shapes differ.
 
         Raises DeviceMemoryError where the device has no room for it.
         """
-        with self.current():
+        with self._one_at_a_time, self.current():
             stacked, results = self.allocate(program)
             if program.num_outputs:
                 work = self.prepare(program, images, addresses(stacked, results))

@@ -1,0 +1,83 @@
+"""Batches made ahead of their use, in order, never more than asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+from variegate.data.loader.reading import Rows, Waiting
+
+T = TypeVar("T")
+
+
+class Ahead(Generic[T]):
+    """Iterates over ``make(rows)`` of each step.
+
+    Args:
+        steps: each ``next`` begins to read a step; it is asked for in the consumer's thread only.
+        make: rows -> batch, called by up to ``makers`` threads.
+        depth: batches begun ahead of the one that the consumer has; 0 makes each when it is asked for.
+        read_depth: further steps that are being read.
+
+    An error of a step is raised when its turn comes, and ends the iteration.
+    """
+
+    def __init__(
+        self, steps: Iterator[Waiting], make: Callable[[Rows], T], *, depth: int, read_depth: int, makers: int
+    ) -> None:
+        self._steps, self._make = steps, make
+        self._depth, self._read_depth = depth, read_depth
+        self._reading: deque[Waiting] = deque()
+        self._making: deque[Future[T | None]] = deque()
+        self._pool = ThreadPoolExecutor(makers, thread_name_prefix="variegate-batch") if depth else None
+
+    def __iter__(self) -> Ahead[T]:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            made = self._advance()
+        except BaseException:
+            self.close()
+            raise
+        if made is None:
+            self.close()
+            raise StopIteration
+        return made
+
+    def _advance(self) -> T | None:
+        if self._pool is None:
+            waiting = next(self._steps, None)
+            return None if waiting is None else self._work(waiting)
+        # The batch about to be handed out leaves room for one more to be begun.
+        while len(self._making) <= self._depth and self._begin(self._pool):
+            pass
+        return self._making.popleft().result() if self._making else None
+
+    def _begin(self, pool: ThreadPoolExecutor) -> bool:
+        while len(self._reading) <= self._read_depth:
+            waiting = next(self._steps, None)
+            if waiting is None:
+                break
+            self._reading.append(waiting)
+        if not self._reading:
+            return False
+        self._making.append(pool.submit(self._work, self._reading.popleft()))
+        return True
+
+    def _work(self, waiting: Waiting) -> T | None:
+        rows = waiting()
+        return None if rows is None else self._make(rows)
+
+    def close(self) -> None:
+        """Drop what is waiting. What is being made is finished, and dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._making.clear()
+        self._reading.clear()
+        self._steps = iter(())
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,46 @@
+"""``Batch``: what a loader hands out; unpacks as ``images, labels``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+
+class Batch(tuple[Any, Any]):
+    """``images, labels = batch``, and what else is known about its rows.
+
+    Attributes:
+        images: a tensor [N, C, H, W] or [N, H, W, C]; a list of tensors where shapes differ.
+        labels: a tensor [N, ...], int64 for classes.
+        ids: uint64[N], the number by which each sample's random numbers were drawn.
+        padding: bool[N], true for a row that stands in for none of its own: it fills up the last batch of a rank, or
+            takes the place of an image that could not be read. Leave these out where every sample must count once.
+    """
+
+    ids: npt.NDArray[np.uint64]
+    padding: npt.NDArray[np.bool_]
+
+    def __new__(
+        cls,
+        images: torch.Tensor | list[torch.Tensor],
+        labels: torch.Tensor,
+        ids: npt.NDArray[np.uint64],
+        padding: npt.NDArray[np.bool_],
+    ) -> Batch:
+        batch = super().__new__(cls, (images, labels))
+        batch.ids, batch.padding = ids, padding
+        return batch
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (*self, self.ids, self.padding)
+
+    @property
+    def images(self) -> torch.Tensor | list[torch.Tensor]:
+        return self[0]
+
+    @property
+    def labels(self) -> torch.Tensor:
+        return self[1]

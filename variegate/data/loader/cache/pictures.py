@@ -1,0 +1,44 @@
+"""What a cache holds: whole pictures, at their own size or reduced."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.data.decode import check_side, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
+from variegate.errors import DecodeError
+
+Picture = npt.NDArray[np.uint8]
+
+
+def decode_picture(data: bytes, name: str, side: int | None, max_pixels: int | None) -> Picture:
+    """uint8[H, W, 3]; with ``side``, the shorter side is reduced to that many pixels (never enlarged).
+
+    A JPEG is decoded at the smallest DCT scale that still covers that, then resized as any picture is, by Pillow with
+    antialiasing. Raises DecodeError with ``name``.
+    """
+    if side is None or not is_jpeg(data):
+        image = read_image(data, name, max_pixels)
+    else:
+        try:
+            height, width = jpeg_size(data)
+        except ValueError as error:
+            raise DecodeError(name, str(error)) from error
+        image = decode_jpeg_scaled(data, *_reduced(height, width, side), name, max_pixels)
+    check_side(name, *image.shape[:2])
+    return image if side is None else _resize(image, side)
+
+
+def _resize(image: Picture, side: int) -> Picture:
+    height, width = _reduced(image.shape[0], image.shape[1], side)
+    if (height, width) == image.shape[:2]:
+        return image
+    return np.array(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+
+
+def _reduced(height: int, width: int, side: int) -> tuple[int, int]:
+    shorter = min(height, width)
+    if shorter <= side:
+        return height, width
+    return max(side, round(height * side / shorter)), max(side, round(width * side / shorter))

@@ -1,0 +1,54 @@
+"""How a batch gets from the thread that makes it to the one that trains with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from variegate.data.loader.batch import Batch
+from variegate.data.loader.making import Made
+
+
+class Handover:
+    """On a GPU, every making thread has a stream of its own, so that augmenting runs beside the training step.
+
+    The consumer's stream waits for the batch; its thread does not. On a CPU there is nothing to do.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device = torch.device(device) if device.startswith("cuda") else None
+        self._local = threading.local()
+
+    def make(self, work: Callable[[], Made]) -> Made:
+        """Run ``work`` on this thread's stream and bring the labels over."""
+        if self._device is None:
+            return work()
+        if not hasattr(self._local, "stream"):
+            self._local.stream = torch.cuda.Stream(self._device)
+        with torch.cuda.device(self._device), torch.cuda.stream(self._local.stream):
+            made = work()
+            batch = made.batch
+            labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
+            made.batch = Batch(batch.images, labels, batch.ids, batch.padding)
+            made.ready = torch.cuda.Event()
+            made.ready.record()
+        return made
+
+    def take(self, made: Made) -> Batch:
+        """The batch, for use on the caller's current stream."""
+        if self._device is None:
+            return made.batch
+        current = torch.cuda.current_stream(self._device)
+        current.wait_event(made.ready)
+        for tensor in _tensors(made.batch):
+            # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
+            tensor.record_stream(current)
+        return made.batch
+
+
+def _tensors(batch: Batch) -> list[Any]:
+    images = batch.images
+    return [batch.labels, *([images] if isinstance(images, torch.Tensor) else images)]

@@ -1,0 +1,157 @@
+"""From what was read to a batch: augmented together, with the bad samples left out or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.data.loader.batch import Batch
+from variegate.data.loader.failures import Failure
+from variegate.data.loader.reading import Rows
+from variegate.decoding import EncodedBatch
+from variegate.errors import DecodeError
+from variegate.inputs import as_tensor
+
+# (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
+FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
+
+
+@dataclass
+class Made:
+    """A batch, and what went wrong with it."""
+
+    batch: Batch
+    done: int
+    failures: list[Failure]
+    ready: Any = None  # what a consumer on another stream has to wait for
+
+
+class BatchMaker:
+    """``on_error``: "raise" the first bad sample of a batch, "skip" them, or "replace" each by another sample."""
+
+    def __init__(
+        self, augmenter: Augmenter, on_error: str, max_pixels: int | None, substitutes: FindSubstitutes
+    ) -> None:
+        self._augmenter, self._on_error, self._max_pixels = augmenter, on_error, max_pixels
+        self._substitutes = substitutes
+
+    def make(self, rows: Rows, epoch: int) -> Made:
+        """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
+        bad = {row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)}
+        if bad and self._on_error == "raise":
+            raise bad[min(bad)]
+        outputs = self._augment_good(rows, bad, epoch)
+        if not bad:
+            return Made(Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding), rows.done, [])
+        failures = [self._failure(rows, row, bad[row], epoch) for row in sorted(bad)]
+        images, labels, padding = list(outputs), list(rows.labels), rows.padding.copy()
+        # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
+        replaced = sorted(bad) if self._on_error == "replace" else ([0] if len(bad) == len(images) else [])
+        for row in replaced:
+            images[row], labels[row] = self._replace(rows, row, bad[row], epoch)
+            padding[row] = True
+        kept = [row for row in range(len(images)) if row not in bad or row in replaced]
+        batch = Batch(
+            _whole([images[row] for row in kept]),
+            _labels([labels[row] for row in kept]),
+            rows.ids[kept],
+            padding[kept],
+        )
+        return Made(batch, rows.done, failures)
+
+    def _augment_good(self, rows: Rows, bad: dict[int, DecodeError], epoch: int) -> Any:
+        """Outputs by row; bad rows hold anything. Adds to ``bad`` what turns out to be."""
+        data, labels = list(rows.data), list(rows.labels)
+        good = [row for row in range(len(data)) if row not in bad]
+        if not good:
+            return [torch.empty(0)] * len(data)
+        for row in list(bad):
+            data[row], labels[row] = data[good[0]], labels[good[0]]
+        try:
+            return self._augment(data, labels, rows.names, rows.ids, epoch, bad)
+        except DecodeError:
+            raise
+        except ValueError as error:
+            # An image that the transform does not take, such as one smaller than a crop: which is it?
+            if self._on_error == "raise":
+                raise
+            found = {row: self._refusal(rows, row, epoch) for row in good if row not in bad}
+            refused = {row: refusal for row, refusal in found.items() if refusal is not None}
+            if not refused or len(refused) == len(rows.data):
+                raise error  # it takes none of them: not a matter of one image
+            bad.update(refused)
+            return self._augment_good(rows, bad, epoch)
+
+    def _refusal(self, rows: Rows, row: int, epoch: int) -> DecodeError | None:
+        try:
+            one = slice(row, row + 1)
+            self._augment(rows.data[one], rows.labels[one], rows.names[one], rows.ids[one], epoch, {})
+        except ValueError as error:
+            return DecodeError(str(rows.names[row]), f"not taken by the transform: {error}")
+        return None
+
+    def _augment(
+        self,
+        data: Sequence[Any],
+        labels: Sequence[Any],
+        names: Sequence[Any],
+        ids: npt.NDArray[np.uint64],
+        epoch: int,
+        bad: dict[int, DecodeError],
+    ) -> Any:
+        given = _given(labels)
+        if any(isinstance(piece, torch.Tensor) for piece in data):  # on the device
+            return self._augmenter(data, ids=ids, epoch=epoch, given=given)
+        if all(isinstance(piece, np.ndarray) for piece in data):
+            return self._augmenter(data, ids=ids, epoch=epoch, given=given)
+        failures: dict[int, DecodeError] | None = None if self._on_error == "raise" else {}
+        encoded = EncodedBatch(data, list(map(str, names)), failures, self._max_pixels)
+        outputs = self._augmenter.decode_and_run(encoded, ids=ids, epoch=epoch, given=given)
+        for row, error in (failures or {}).items():
+            bad.setdefault(row, error)
+        return outputs
+
+    def _replace(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> tuple[torch.Tensor, Any]:
+        """Another image, augmented by the random numbers of the bad one."""
+        one = slice(row, row + 1)
+        for data, label in self._substitutes(rows, row, epoch):
+            bad: dict[int, DecodeError] = {0: data} if isinstance(data, DecodeError) else {}
+            if not bad:
+                output = self._augment([data], [label], rows.names[one], rows.ids[one], epoch, bad)
+            if not bad:
+                return output[0], label
+        raise error
+
+    def _failure(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> Failure:
+        name = rows.names[row]
+        return Failure(name.file, name.member, error.reason, int(rows.ids[row]), epoch)
+
+
+def _whole(outputs: Any) -> Any:
+    """One tensor, if the shapes agree."""
+    if isinstance(outputs, torch.Tensor):
+        return outputs
+    same = len({tuple(output.shape) for output in outputs}) == 1
+    return torch.stack(list(outputs)) if same else list(outputs)
+
+
+def _labels(labels: Sequence[Any]) -> torch.Tensor:
+    first = as_tensor(labels[0])
+    if first is not None:
+        return torch.stack([torch.as_tensor(label) for label in labels])
+    array = np.asarray(labels)
+    if array.dtype.kind in "iu":
+        return torch.from_numpy(array.astype(np.int64))
+    return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
+
+
+def _given(labels: Sequence[Any]) -> dict[str, npt.NDArray[Any]] | None:
+    """What ``Cond(by="label")`` chooses by, where labels are classes."""
+    are_classes = all(isinstance(label, (int, np.integer)) for label in labels)
+    return {"label": np.array(labels, np.int64)} if are_classes else None

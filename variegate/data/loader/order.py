@@ -1,0 +1,106 @@
+"""The order of an epoch for each kind of source, and where a substitute for a bad sample comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading, start_stream
+from variegate.data.loader.share import Share
+from variegate.data.shuffle import Permutation, Purpose
+from variegate.data.shuffle_buffer import shuffled
+from variegate.data.sources.base import Source, StreamItem, StreamSource
+from variegate.program import rng
+
+# How many other samples are tried in the place of one that cannot be read.
+_SUBSTITUTES = 8
+
+
+class IndexedOrder:
+    """Samples by index, in a keyed permutation."""
+
+    def __init__(self, source: Source, reader: Reader, seed: int, shuffle: bool) -> None:
+        self.source, self._reader = source, reader
+        self._seed, self._shuffle = seed, shuffle
+        self.length = len(source)
+
+    def indices(self, positions: npt.NDArray[np.int64], epoch: int) -> npt.NDArray[np.int64]:
+        return Permutation(self.length, self._seed, epoch)(positions) if self._shuffle else positions
+
+    def steps(self, share: Share, epoch: int, threads: int) -> tuple[Iterator[Waiting], Callable[[], None]]:
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="variegate-read")
+        steps = (self.start(share, epoch, step, pool) for step in range(len(share)))
+        return steps, partial(pool.shutdown, wait=False, cancel_futures=True)
+
+    def start(self, share: Share, epoch: int, step: int, pool: ThreadPoolExecutor) -> Waiting:
+        """Begin to read one step."""
+        positions, padding = share.positions(step)
+        indices = self.indices(positions, epoch)
+        rows = Rows(self.source.ids(indices), padding, share.done_after(step))
+        return start_reading(self._reader, self.source, pool, indices, rows)
+
+    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
+        """Samples drawn for the bad one's id: the same whatever the batch is."""
+        words = _words_for(rows.ids[row], self._seed, epoch)
+        for high, low in words[:, :2].tolist():
+            index = ((high << 32) | low) % self.length
+            sample_id = int(self.source.ids(np.array([index]))[0])
+            ((_, data, label),) = self._reader.read_indices(self.source, [index], [sample_id])
+            yield data, label
+
+
+class StreamOrder:
+    """Shards in a keyed permutation, their samples through a shuffle buffer."""
+
+    def __init__(
+        self, source: StreamSource, reader: Reader, seed: int, shuffle: bool, max_items: int, max_bytes: int
+    ) -> None:
+        self._source, self._reader = source, reader
+        self._seed, self._shuffle = seed, shuffle
+        self._max_items, self._max_bytes = max_items, max_bytes
+        self.length: int | None = None
+
+    def samples(self, epoch: int) -> Iterator[StreamItem]:
+        """All samples of an epoch."""
+        shards = np.arange(self._source.num_shards, dtype=np.int64)
+        if self._shuffle:
+            shards = Permutation(len(shards), self._seed, epoch, Purpose.SHARDS)(shards)
+        every = (item for shard in shards.tolist() for item in self._source.read_shard(shard))
+        if not self._shuffle:
+            return every
+        limits = {"max_items": self._max_items, "max_bytes": self._max_bytes}
+        return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **limits)
+
+    def steps(self, share: Share, epoch: int, threads: int) -> tuple[Iterator[Waiting], Callable[[], None]]:
+        # One thread reads, since the samples come one by one; the others decode what must be decoded whole.
+        stream_pool = ThreadPoolExecutor(1, thread_name_prefix="variegate-stream")
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="variegate-read")
+        rest = share.steps_of(islice(self.samples(epoch), share.start, None))
+
+        def close() -> None:
+            stream_pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+
+        return start_stream(self._reader, rest, stream_pool, pool), close
+
+    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
+        """The rows after it in its batch: a stream cannot be asked for any other sample."""
+        number = len(rows.data)
+        for other in range(row + 1, row + number):
+            yield rows.data[other % number], rows.labels[other % number]
+
+
+def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:
+    key = rng.stream_key(seed, epoch, int(Purpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
+    return rng.sample_words(np.array([sample_id], np.uint64), key, _SUBSTITUTES)[0]
+
+
+def _size_of(item: StreamItem) -> int:
+    data = getattr(item.item, "data", b"")
+    return data.nbytes if isinstance(data, np.ndarray) else len(data)

@@ -1,0 +1,42 @@
+"""What a loader's ``state_dict`` holds: where the order stands, and what the order depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+VERSION = 1
+
+# What must be the same for the rest of the epoch to be the rest.
+_FIXED = ("seed", "shuffle", "source", "samples", "buffer")
+
+
+def make_state(epoch: int, done: int, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """``done``: samples of the epoch that all ranks together have been handed."""
+    return {"version": VERSION, "epoch": epoch, "done": done, **fixed}
+
+
+def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int, int]:
+    """-> (epoch, done). Raises ValueError where the state is of another kind, data set or order."""
+    if not isinstance(state, Mapping) or state.get("version") != VERSION:
+        got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
+        raise ValueError(f"state_dict: got version {got!r}; accepted: what Loader.state_dict gave, version {VERSION}")
+    missing = {"epoch", "done", *_FIXED} - set(state)
+    if missing:
+        raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
+    for name in _FIXED:
+        if state[name] != fixed[name]:
+            raise ValueError(
+                f"state_dict: {name} is {state[name]!r}, this loader's is {fixed[name]!r}; the rest of the epoch would "
+                f"be another one. {_ADVICE[name]}"
+            )
+    return int(state["epoch"]), int(state["done"])
+
+
+_ADVICE = {
+    "seed": "Make the loader with the seed of the state.",
+    "shuffle": "Make the loader with the same shuffle.",
+    "source": "The data set is not the one that the state was taken with: files, labels or classes differ.",
+    "samples": "The data set has another number of samples than the one that the state was taken with.",
+    "buffer": "Make the loader with the same shuffle_buffer and shuffle_bytes.",
+}
