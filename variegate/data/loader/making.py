@@ -33,7 +33,7 @@ class Made:
 
 
 class BatchMaker:
-    """``on_error``: "raise" the first bad sample of a batch, "skip" them, or "replace" each by another sample."""
+    """``on_error``: "raise" for the first bad sample of a batch, "skip" them, or "replace" each by another sample."""
 
     def __init__(
         self, augmenter: Augmenter, on_error: str, max_pixels: int | None, substitutes: FindSubstitutes
@@ -44,9 +44,9 @@ class BatchMaker:
     def make(self, rows: Rows, epoch: int) -> Made:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
         bad = {row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)}
-        if bad and self._on_error == "raise":
-            raise bad[min(bad)]
         outputs = self._augment_good(rows, bad, epoch)
+        if bad and self._on_error == "raise":
+            raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
         if not bad:
             return Made(Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding), rows.done, [])
         failures = [self._failure(rows, row, bad[row], epoch) for row in sorted(bad)]
@@ -75,8 +75,6 @@ class BatchMaker:
             data[row], labels[row] = data[good[0]], labels[good[0]]
         try:
             return self._augment(data, labels, rows.names, rows.ids, epoch, bad)
-        except DecodeError:
-            raise
         except ValueError as error:
             # An image that the transform does not take, such as one smaller than a crop: which is it?
             if self._on_error == "raise":
@@ -110,10 +108,10 @@ class BatchMaker:
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
         if all(isinstance(piece, np.ndarray) for piece in data):
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
-        failures: dict[int, DecodeError] | None = None if self._on_error == "raise" else {}
+        failures: dict[int, DecodeError] = {}
         encoded = EncodedBatch(data, list(map(str, names)), failures, self._max_pixels)
         outputs = self._augmenter.decode_and_run(encoded, ids=ids, epoch=epoch, given=given)
-        for row, error in (failures or {}).items():
+        for row, error in failures.items():
             bad.setdefault(row, error)
         return outputs
 

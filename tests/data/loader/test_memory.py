@@ -1,0 +1,47 @@
+"""Memory stays flat: nothing of an epoch is left when it is over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+from tests.data.loader.samples import MemorySource, MemoryStream
+from tests.data.loader.test_loader import NORMALISED, load
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * 4096
+
+def run(source, **options):
+    loader = load(source, NORMALISED, batch_size=16, **options)
+    after = []
+    for epoch in range(50):
+        for images, labels in loader:
+            pass
+        after.append(resident())
+    return max(after[40:]) - max(after[:10])
+
+broken = {{5: b"no image"}}
+print(run({source}, **{options}))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the resident memory from /proc")
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("MemorySource(96)", "{}"),
+        ("MemoryStream(96)", "{}"),
+        ("MemorySource(96, broken)", "{'on_error': 'skip'}"),
+        ("MemorySource(96)", "{'cache': 'host'}"),
+    ],
+)
+def test_fifty_epochs_take_no_more_than_ten(source: str, options: str) -> None:
+    program = PROGRAM.format(source=source, options=options)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    # One batch kept per epoch would be 4.4 MB, 175 MB in forty.
+    assert int(run.stdout) < 8 << 20
