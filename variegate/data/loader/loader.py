@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -250,4 +251,7 @@ def _open(source: Any, on_error: str) -> Source | StreamSource:
     from variegate.data.sources.opening import open_source
 
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
-    return open_source(source, on_error="raise" if on_error == "raise" else "skip")
+    opened = open_source(source, on_error="raise" if on_error == "raise" else "skip")
+    for note in opened.notes():
+        warnings.warn(f"{source if isinstance(source, (str, os.PathLike)) else 'source'}: {note}", stacklevel=3)
+    return opened

@@ -104,9 +104,11 @@ class BatchMaker:
         bad: dict[int, DecodeError],
     ) -> Any:
         given = _given(labels)
-        if any(isinstance(piece, torch.Tensor) for piece in data):  # on the device
-            return self._augmenter(data, ids=ids, epoch=epoch, given=given)
-        if all(isinstance(piece, np.ndarray) for piece in data):
+        on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
+        for piece in on_device:
+            # A picture that the cache had no room for dies with this batch, its memory not before it was read.
+            piece.record_stream(torch.cuda.current_stream(piece.device))
+        if on_device or all(isinstance(piece, np.ndarray) for piece in data):
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
         failures: dict[int, DecodeError] = {}
         encoded = EncodedBatch(data, list(map(str, names)), failures, self._max_pixels)
