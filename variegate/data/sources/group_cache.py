@@ -6,13 +6,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Held(NamedTuple, Generic[V]):
+@dataclass(frozen=True)
+class Held(Generic[V]):
     """A value and the bytes that it takes."""
 
     value: V
@@ -60,29 +62,32 @@ class GroupCache(Generic[K, V]):
             self._held_bytes -= held.nbytes if held else 0
 
     def _load_here(self, key: K, mine: Future[V]) -> V:
-        expected = self._expect(key)
-        with self._changed:
-            while self._reserved and self._reserved + expected > self._budget:
-                self._changed.wait()
-            self._reserved += expected
-            self._make_room()
+        reserved = 0
         try:
+            expected = self._expect(key)
+            with self._changed:
+                while self._reserved and self._reserved + expected > self._budget:
+                    self._changed.wait()
+                self._reserved += expected
+                reserved = expected
+                self._make_room()
             held = self._load(key)
         except BaseException as error:
+            # Also for a Ctrl-C while waiting: whoever waits for this key would otherwise wait for ever.
             with self._changed:
-                self._finish(key, expected)
+                self._finish(key, reserved)
             mine.set_exception(error)
             raise
         with self._changed:
-            self._finish(key, expected)
+            self._finish(key, reserved)
             self._held[key] = held
             self._held_bytes += held.nbytes
             self._make_room(keep=1)
         mine.set_result(held.value)
         return held.value
 
-    def _finish(self, key: K, expected: int) -> None:
-        self._reserved -= expected
+    def _finish(self, key: K, reserved: int) -> None:
+        self._reserved -= reserved
         del self._loading[key]
         self._changed.notify_all()
 

@@ -93,7 +93,6 @@ class GroupReader:
     def _unpack(self, group: int, path: Path) -> UnpackedRows | None:
         if not path.parent.exists():
             _remove_others_than(path.parent)
-        # Decoded outside of the `try`: what it raises is about the Parquet file, and not about the disk written to.
         rows = _Rows(self._pieces(group))
         try:
             write_rows(path, rows)
@@ -111,7 +110,8 @@ class GroupReader:
             for batch in opened.iter_batches(batch_size=count, row_groups=[group], columns=columns):
                 column = batch.column(0)
                 # Flattened, the parts of a struct are null where the whole is.
-                parts = dict(zip(self.fields, column.flatten(), strict=True)) if self.fields else {"bytes": column}
+                names = [field.name for field in column.type] if self.fields else ["bytes"]
+                parts = dict(zip(names, column.flatten() if self.fields else [column], strict=True))
                 yield parts["bytes"], parts.get("path")
 
 
