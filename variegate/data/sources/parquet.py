@@ -159,8 +159,9 @@ def open_parquet(
     ``labels``, ``fine_label``, ...); -1 without. Strings become the index in ``classes``, or else in their sorted
     values; ``classes`` also names ints, before the metadata's names.
 
-    ``memory``: bytes of decoded row groups to hold. More than that is unpacked to ``cache_dir``, if ``unpack`` (by
-    default ``variegate`` in XDG_CACHE_HOME or ~/.cache), taking about the size of the images there.
+    ``memory``: bytes of decoded row groups to hold (while Arrow decodes one, it takes up to about its size on top).
+    Where there are more, they are unpacked to ``cache_dir``, if ``unpack`` (by default ``variegate`` in XDG_CACHE_HOME
+    or ~/.cache), taking about the size of the images there; what is there of a file that was replaced is removed.
 
     Raises SourceError naming the file: no such file, not Parquet, no images in it, or columns of other types than the
     file before it has.

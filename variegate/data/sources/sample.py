@@ -51,6 +51,9 @@ def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
     turned it already if it was to be turned. Arrays have their channels last. Tensors have them first, as torch has it:
     [3, H, 3] has them first; only where they cannot be, as in [224, 224, 3], are they taken to be last.
 
+    An image that was opened and not yet loaded is decoded here; one object of that kind must not be given to two
+    threads at once.
+
     Raises TypeError for other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's.
     """
     if isinstance(image, Image.Image):
