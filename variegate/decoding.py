@@ -46,7 +46,7 @@ class EncodedBatch:
 
     Args:
         files: the bytes of image files, or pixels (uint8 [H, W, C]) where they are there already.
-        names: what errors call them; None for ``files[i]``.
+        name_of: what errors call a file, by its place; None for ``files[i]``.
         failures: where given, files that do not decode are noted here by their place, and black pictures take their
             place, so that the rest of the batch can be made. None raises instead.
         max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
@@ -57,14 +57,14 @@ class EncodedBatch:
     def __init__(
         self,
         files: Sequence[bytes | Image],
-        names: Sequence[str] | None = None,
+        name_of: Callable[[int], str] | None = None,
         failures: dict[int, DecodeError] | None = None,
         max_pixels: int | None = None,
     ) -> None:
         self.files = files
         self.headers: list[JpegHeader | None] = [None] * len(files)
         self.decoded: dict[int, Image] = {}
-        self._names, self._failures, self._max_pixels = names, failures, max_pixels
+        self._name_of, self._failures, self._max_pixels = name_of, failures, max_pixels
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         shapes = [self._open(i) for i in range(len(files))]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
@@ -75,7 +75,7 @@ class EncodedBatch:
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 
     def name(self, i: int) -> str:
-        return f"files[{i}]" if self._names is None else self._names[i]
+        return f"files[{i}]" if self._name_of is None else self._name_of(i)
 
     def _open(self, i: int) -> tuple[int, ...] | None:
         """The shape of picture ``i``; None where it was noted as a failure."""

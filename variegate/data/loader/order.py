@@ -42,8 +42,7 @@ class IndexedOrder:
         """Begin to read one step."""
         positions, padding = share.positions(step)
         indices = self.indices(positions, epoch)
-        rows = Rows(self.source.ids(indices), padding, share.done_after(step))
-        return start_reading(self._reader, self.source, pool, indices, rows)
+        return start_reading(self._reader, self.source, pool, indices, padding, share.done_after(step))
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
         """Samples drawn for the bad one's id: the same whatever the batch is."""
@@ -51,8 +50,7 @@ class IndexedOrder:
         for high, low in words[:, :2].tolist():
             index = ((high << 32) | low) % self.length
             sample_id = int(self.source.ids(np.array([index]))[0])
-            ((_, data, label),) = self._reader.read_indices(self.source, [index], [sample_id])
-            yield data, label
+            yield from self._reader.read_indices(self.source, [index], [sample_id])
 
 
 class StreamOrder:

@@ -78,6 +78,10 @@ class ArraySource:
         gathered = np.asarray(self._images[indices])
         return gathered[..., None] if gathered.ndim == 3 else gathered
 
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The labels of many images, copied; -1 where there are none."""
+        return np.full(len(indices), -1) if self._labels is None else self._labels[indices]
+
     def name(self, index: int) -> SampleName:
         check_index(index, len(self))
         return SampleName("images", f"item {index}")
