@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variegate import policies, transforms
     from variegate.augmenter import Augmenter
+    from variegate.data.sources.opening import open_source
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.policies import load_policy
     from variegate.ragged import RaggedBatch
@@ -25,6 +26,7 @@ __all__ = [
     "DeviceMemoryError",
     "RaggedBatch",
     "load_policy",
+    "open_source",
     "policies",
     "transforms",
 ]
@@ -36,6 +38,7 @@ _HOMES = {
     "DeviceMemoryError": "variegate.errors",
     "RaggedBatch": "variegate.ragged",
     "load_policy": "variegate.policies",
+    "open_source": "variegate.data.sources.opening",
 }
 _FOLDERS = ("policies", "transforms")
 

@@ -106,6 +106,12 @@ def open_folder(root: str | os.PathLike[str]) -> FolderSource:
     return FolderSource(found.classes, found.samples, found.empty_classes, found.ignored, root)
 
 
+def open_image(path: str | os.PathLike[str]) -> FolderSource:
+    """One image file as a data set of one sample, of the class that images of a flat folder have."""
+    path = Path(path)
+    return FolderSource((FLAT_CLASS,), (Sample(path.name, 0),), root=path.parent)
+
+
 def arrange(where: str, folders: dict[str, list[str]]) -> Listing:
     """Classes and samples of a tree that was walked: the names of the files in each folder, by its path below the root
     ("" for the root itself). Raises SourceError where none is an image."""

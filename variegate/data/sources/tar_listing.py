@@ -36,6 +36,11 @@ class ListedShard:
     broken: dict[int, str]  # what is wrong, for samples whose label is, and for the loss
 
 
+def check_on_error(on_error: str) -> None:
+    if on_error not in ON_ERROR:
+        raise SourceError(f"on_error: got {on_error!r}; accepted: {', '.join(map(repr, ON_ERROR))}")
+
+
 def sorted_shards(shards: Sequence[str]) -> list[str]:
     """Shards in the order of their numbers. Raises SourceError where there are none, or one is given twice."""
     paths = sorted(shards)
@@ -51,8 +56,7 @@ def list_shards(
     shards: Sequence[str], classes: tuple[str, ...], *, on_error: str, cache_dir: str | os.PathLike[str] | None
 ) -> tuple[list[ListedShard], list[str]]:
     """The shards, sorted, and notes about them. Raises SourceError as ``open_webdataset`` says."""
-    if on_error not in ON_ERROR:
-        raise SourceError(f"on_error: got {on_error!r}; accepted: {', '.join(map(repr, ON_ERROR))}")
+    check_on_error(on_error)
     paths = sorted_shards(shards)
     with ThreadPoolExecutor(min(_INDEXING_THREADS, len(paths)), "variegate-index") as pool:
         try:
