@@ -77,6 +77,7 @@ class FolderSource(Listing):
 
     def read(self, index: int) -> Item:
         """The bytes of the file and its class. Raises DecodeError naming the file."""
+        check_index(index, len(self))
         return Item(read_bytes(self.file(index)), self.samples[index].label)
 
     def name(self, index: int) -> SampleName:

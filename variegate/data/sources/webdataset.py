@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName
+from variegate.data.sources.base import Item, SampleName, check_index
 from variegate.data.sources.paths import is_url, relative_names, shown
 from variegate.data.sources.remote import read_range
 from variegate.data.sources.tar_index import name_at
@@ -67,8 +67,7 @@ class WebDatasetSource:
         return list(self._notes)
 
     def _find(self, index: int) -> tuple[ListedShard, int]:
-        if not 0 <= index < len(self):
-            raise IndexError(f"sample {index}: accepted: 0 to {len(self) - 1}")
+        check_index(index, len(self))
         shard = bisect_right(self._starts, index) - 1
         return self._shards[shard], int(index) - self._starts[shard]
 
