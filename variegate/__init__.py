@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from variegate.augmenter import Augmenter
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.errors import DecodeError, DeviceMemoryError
+    from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.policies import load_policy
     from variegate.ragged import RaggedBatch
 
@@ -23,11 +24,14 @@ __all__ = [
     "IMAGENET_STD",
     "Augmenter",
     "Batch",
+    "Collate",
     "DecodeError",
     "DeviceMemoryError",
     "Loader",
     "RaggedBatch",
     "TooManyErrors",
+    "WithIds",
+    "as_transform",
     "load_policy",
     "policies",
     "transforms",
@@ -37,11 +41,14 @@ __all__ = [
 _HOMES = {
     "Augmenter": "variegate.augmenter",
     "Batch": "variegate.data.loader",
+    "Collate": "variegate.integrations.torch_data",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
     "Loader": "variegate.data.loader",
     "RaggedBatch": "variegate.ragged",
     "TooManyErrors": "variegate.data.loader",
+    "WithIds": "variegate.integrations.torch_data",
+    "as_transform": "variegate.integrations.torch_data",
     "load_policy": "variegate.policies",
 }
 _FOLDERS = ("policies", "transforms")
