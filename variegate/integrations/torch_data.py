@@ -68,7 +68,8 @@ class ImageTransform(_InWorkers):
         """Augment one image.
 
         Args:
-            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], or a uint8 tensor [C, H, W].
+            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel.
             id: the sample's number in the data set. With it the pixels are a pure function of (seed, epoch, id); None
                 takes a running count.
             given: values of this sample for ``Cond``, such as ``{"label": 3}``.
@@ -76,7 +77,7 @@ class ImageTransform(_InWorkers):
         Returns:
             [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8.
 
-        Raises TypeError or ValueError naming the image and what is accepted.
+        Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
         array = to_array(image, "image")
         ids = self._running_ids.take(1) if id is None else [id]
