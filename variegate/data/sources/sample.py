@@ -108,7 +108,8 @@ def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
             stacklevel=2,
         )
     try:
-        pixels = np.array(image.convert("L" if image.mode in _IN_GRAY else "RGB"))
+        plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
+        pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
     except MemoryError:
         raise
     except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
