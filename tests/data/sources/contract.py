@@ -11,18 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fsspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from tests.data.sources.tars import tar_bytes
 from tests.images import gray, photo
 from variegate.data.decode import read_image
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Item, Source
 from variegate.data.sources.dataset import DatasetSource
 from variegate.data.sources.folder import open_folder
+from variegate.data.sources.opening import open_source
 from variegate.data.sources.parquet import open_parquet
 
 CLASSES = ("ant", "bee", "cat")
@@ -158,8 +161,33 @@ def list_of_pairs(root: Path, shown: list[Picture]) -> Opened:
     return Opened(DatasetSource([(picture.data, picture.label) for picture in shown]), as_read(shown))
 
 
+def shards(root: Path, shown: list[Picture]) -> Opened:
+    root.mkdir(parents=True)
+    half = len(shown) // 2
+    for name, part in (("a", shown[:half]), ("b", shown[half:])):
+        members: list[tuple[str, bytes]] = []
+        for i, picture in enumerate(part):
+            members += [(f"{i:03}.{picture.extension}", picture.data), (f"{i:03}.cls", str(picture.label).encode())]
+        (root / f"{name}.tar").write_bytes(tar_bytes(members))
+    source = open_source(str(root / "*.tar"), classes=CLASSES)
+    assert isinstance(source, Source)
+    return Opened(source, as_read(shown))
+
+
+def remote_folder(root: Path, shown: list[Picture]) -> Opened:
+    """On fsspec's file system in memory, which any thread of the process sees."""
+    opened = folder(root, shown)
+    address = f"memory:/{root}"
+    fsspec.filesystem("memory").put(str(root), str(root), recursive=True)
+    source = open_source(address)
+    assert isinstance(source, Source)
+    return Opened(source, opened.expected)
+
+
 SOURCES: dict[str, Opener] = {
     "folder": folder,
+    "remote-folder": remote_folder,
+    "shards": shards,
     "parquet": parquet,
     "parquet-unpacked": unpacked_parquet,
     "arrays": list_of_arrays,

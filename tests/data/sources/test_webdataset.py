@@ -33,7 +33,7 @@ def test_samples_labels_names_and_ids(tmp_path: Path) -> None:
         assert source.name(index) == (shards[index // 4], f"{index:04d}.jpg")
     assert source.ids(np.array([0, 5, 11])).tolist() == [0, (1 << 32) | 1, (2 << 32) | 3]
     assert source.ids(np.arange(12)).dtype == np.uint64
-    with pytest.raises(IndexError, match="sample 12: accepted: 0 to 11"):
+    with pytest.raises(IndexError, match="index: got 12; accepted: 0 to 11"):
         source.read(12)
 
 

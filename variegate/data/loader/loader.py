@@ -24,6 +24,7 @@ from variegate.data.loader.reading import Reader, Rows
 from variegate.data.loader.share import Share
 from variegate.data.loader.state import make_state, read_state
 from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.opening import open_source
 from variegate.executors.cpu.executor import default_threads
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
@@ -246,12 +247,9 @@ class Loader:
 
 
 def _open(source: Any, on_error: str) -> Source | StreamSource:
-    if isinstance(source, (Source, StreamSource)):
-        return source
-    from variegate.data.sources.opening import open_source
-
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
     opened = open_source(source, on_error="raise" if on_error == "raise" else "skip")
-    for note in opened.notes():
-        warnings.warn(f"{source if isinstance(source, (str, os.PathLike)) else 'source'}: {note}", stacklevel=3)
+    if opened is not source:
+        for note in opened.notes():
+            warnings.warn(f"{source if isinstance(source, (str, os.PathLike)) else 'source'}: {note}", stacklevel=3)
     return opened

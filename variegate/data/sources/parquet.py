@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from variegate.data.decode import read_bytes
 from variegate.data.sources.base import Item, SampleName, SourceError, check_index
+from variegate.data.sources.cache_folder import cache_folder
 from variegate.data.sources.group_cache import GroupCache, Held
 from variegate.data.sources.labels import Labels, check_classes, hash_labels, label_at
 from variegate.data.sources.parquet_columns import check_alike, find_columns
@@ -160,8 +161,8 @@ def open_parquet(
     values; ``classes`` also names ints, before the metadata's names.
 
     ``memory``: bytes of decoded row groups to hold (while Arrow decodes one, it takes up to about its size on top).
-    Where there are more, they are unpacked to ``cache_dir``, if ``unpack`` (by default ``variegate`` in XDG_CACHE_HOME
-    or ~/.cache), taking about the size of the images there; what is there of a file that was replaced is removed.
+    Where there are more, they are unpacked to ``cache_dir``, if ``unpack`` (None: see ``cache_folder``), taking about
+    the size of the images there; what is there of a file that was replaced is removed.
 
     Raises SourceError naming the file: no such file, not Parquet, no images in it, or columns of other types than the
     file before it has.
@@ -184,7 +185,7 @@ def open_parquet(
         notes += more
     readers = [GroupReader(file, columns.image) for file in files]
     if unpack:
-        notes += _place(readers, memory, Path(cache_dir) if cache_dir is not None else _default_cache())
+        notes += _place(readers, memory, cache_folder(cache_dir))
     return ParquetSource(readers, labels, names, notes, memory)
 
 
@@ -206,10 +207,6 @@ def _place(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:
             "random order will be slow"
         ]
     return [f"{size}: unpacked into {cache}, each row group when first read"]
-
-
-def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "variegate"
 
 
 def _size(count: float) -> str:
