@@ -88,10 +88,11 @@ class StreamOrder:
         return start_stream(self._reader, rest, stream_pool, pool), close
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """The rows after it in its batch: a stream cannot be asked for any other sample."""
+        """The other rows of its batch, then those of the one before: a stream cannot be asked for any sample."""
         number = len(rows.data)
         for other in range(row + 1, row + number):
             yield rows.data[other % number], rows.labels[other % number]
+        yield from rows.before()
 
 
 def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:

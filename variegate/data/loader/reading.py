@@ -27,7 +27,8 @@ class Rows:
     """The samples of one batch.
 
     ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
-    [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called.
+    [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called. ``before``: (data,
+    label) of the rows of the step before, where a source has no other way to them.
     """
 
     ids: npt.NDArray[np.uint64]
@@ -36,6 +37,7 @@ class Rows:
     name_of: Callable[[int], SampleName]
     data: Any
     labels: Any
+    before: Callable[[], list[tuple[Any, Any]]] = list
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -133,17 +135,32 @@ def start_stream(
 ) -> Iterator[Waiting]:
     """Steps of a stream, read by the one thread of ``stream_pool``, opened by those of ``pool``."""
     left = iter(steps)
+    before: list[StreamItem] = []
+
+    def advance() -> tuple[list[StreamItem], npt.NDArray[np.bool_], int, list[StreamItem]] | None:
+        nonlocal before
+        step = next(left, None)
+        if step is None:
+            return None
+        last, before = before, step[0]
+        return *step, last
+
     while True:
-        step = stream_pool.submit(next, left, None)
+        step = stream_pool.submit(advance)
 
         def wait(step: Any = step) -> Rows | None:
             found = step.result()
             if found is None:
                 return None
-            items, padding, done = found
+            items, padding, done, last = found
             read = list(pool.map(reader.read_stream_item, items))
             ids = np.array([item.id for item in items], np.uint64)
             data, labels = [data for data, _ in read], [label for _, label in read]
-            return Rows(ids, padding, done, lambda row: items[row].name, data, labels)
+            spare = partial(_read_all, reader, last)
+            return Rows(ids, padding, done, lambda row: items[row].name, data, labels, spare)
 
         yield wait
+
+
+def _read_all(reader: Reader, items: list[StreamItem]) -> list[tuple[Any, Any]]:
+    return [reader.read_stream_item(item) for item in items]
