@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -20,7 +21,7 @@ from benchmarks.worker import THREAD_VARIABLES
 from benchmarks.works.base import Check, Replay, Work
 
 OURS = "ours"
-PREPARE_TIMEOUT, RUN_TIMEOUT = 600.0, 120.0
+PREPARE_TIMEOUT, RUN_TIMEOUT, CLOSE_TIMEOUT = 600.0, 120.0, 5.0
 ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 
 
@@ -132,9 +133,20 @@ class Process:
             raise RuntimeError(answer["error"])
         return answer
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        """By the end of its requests, as only a process that ends by itself ends those that it started."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._log.close()
 
     def _last_words(self) -> str:

@@ -46,6 +46,14 @@ def markdown(record: dict[str, Any]) -> str:
     return "\n".join([*lines, "", *columns.footer(record)])
 
 
+def write(record: dict[str, Any], folder: Path) -> None:
+    """The record as a file of ``folder``, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{record['work']}-batch{record['batch']}.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"  written: {path}", file=sys.stderr)
+
+
 def main() -> None:
     for path in sys.argv[1:]:
         print(markdown(json.loads(Path(path).read_text())), end="\n\n")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
     from benchmarks.peers.base import Library
 
-CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.6, 3
+CALIBRATION_SECONDS = 0.6
 WARM_UP_BATCHES = 2
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -79,6 +79,7 @@ class Worker:
     clock: ClassVar[str] = "cpu"
     # A variant below this share of the best is not calibrated again.
     hopeless: ClassVar[float] = 0.0
+    calibration_rounds: ClassVar[int] = 3
 
     library: Library
     batch: int
@@ -100,7 +101,7 @@ class Worker:
         failed: dict[str, str] = {}
         variants = self.variants()
         # In turn, and the best of a few: one disturbed moment must not choose a slower way for the whole run.
-        for calibration in range(CALIBRATION_ROUNDS):
+        for calibration in range(self.calibration_rounds):
             for name, next_batch in variants.items():
                 if name in failed or speeds.get(name, math.inf) < self.hopeless * max(speeds.values(), default=0.0):
                     continue
