@@ -10,10 +10,15 @@ from typing import Any
 
 from benchmarks import columns as core_columns
 from benchmarks.gpu import columns as gpu_columns
+from benchmarks.loader import columns as loader_columns
+
+LOADER = "loader"
 
 
 def columns_of(record: dict[str, Any]) -> ModuleType:
     """The module that knows the columns of a record's kind."""
+    if record["work"] == LOADER:
+        return loader_columns
     return gpu_columns if "gpu" in record else core_columns
 
 
