@@ -184,14 +184,22 @@ def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, A
     return record | {"libraries": {row.module: row.to_dict() for row in rows}}
 
 
-def time_in_turn(rows: list[Row], processes: dict[str, Process], seconds: float, repeats: int, log: Any) -> None:
+def time_in_turn(
+    rows: list[Row],
+    processes: dict[str, Process],
+    seconds: float,
+    repeats: int,
+    log: Any,
+    prepare_timeout: float = PREPARE_TIMEOUT,
+    run_timeout: float = RUN_TIMEOUT,
+) -> None:
     """Fill in ``rows``; one that has an error already, or meets one, is left out from there on."""
     for row in rows:
         if row.error:
             continue
         print(f"  preparing {row.module}", file=log)
         try:
-            ready = processes[row.module].ask({"command": "prepare"}, PREPARE_TIMEOUT)
+            ready = processes[row.module].ask({"command": "prepare"}, prepare_timeout)
             row.name, row.chosen = ready["name"], ready["chosen"]
             row.variants, row.failed, row.versions = ready["variants"], ready["failed"], ready["versions"]
             row.extra = ready.get("extra", {})
@@ -203,7 +211,7 @@ def time_in_turn(rows: list[Row], processes: dict[str, Process], seconds: float,
             if row.error:
                 continue
             try:
-                run = processes[row.module].ask({"command": "run", "seconds": seconds}, RUN_TIMEOUT)
+                run = processes[row.module].ask({"command": "run", "seconds": seconds}, run_timeout)
                 row.runs.append(run)
             except RuntimeError as error:
                 row.error = str(error)

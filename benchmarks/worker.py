@@ -59,6 +59,12 @@ def check_batch(batch: Any, expected: int) -> None:
         )
 
 
+def in_a_line(error: Exception) -> str:
+    """What happened: an error from a process of the library's own comes with a traceback, and ends in its message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else ''}"
+
+
 def timed(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str, float]:
     """Batches for at least ``seconds``. The first is not counted: a library may have made it while nobody looked."""
     next_batch()
@@ -111,7 +117,7 @@ class Worker:
                     run = self.timed(next_batch, CALIBRATION_SECONDS)
                     speeds[name] = max(speeds.get(name, 0.0), run["images"] / run[self.clock])
                 except Exception as error:  # a variant that cannot run here must not stop the others
-                    failed[name] = f"{type(error).__name__}: {error}"
+                    failed[name] = in_a_line(error)
         if not speeds:
             raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
         chosen = max(speeds, key=lambda name: speeds[name])
@@ -172,7 +178,7 @@ def serve(make_worker: Callable[[], Worker]) -> None:
             worker = worker or make_worker()
             answer = worker.answer(json.loads(line))
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": in_a_line(error)}
         print(json.dumps(answer), file=answers)
 
 

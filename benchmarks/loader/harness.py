@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import inputs as _inputs
-from benchmarks.harness import OURS, PREPARE_TIMEOUT, RUN_TIMEOUT, Process, Row, time_in_turn
+from benchmarks.harness import OURS, Process, Row, time_in_turn
 from benchmarks.inputs import Inputs
 from benchmarks.loader import photos
 from benchmarks.loader.process_tree import PeakMemory
@@ -22,7 +22,8 @@ NAME = "loader"
 TITLE = "JPEG files -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalise -> float32 NCHW and labels, all cores"
 PEERS = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali")
 FIRST_BATCHES = 3
-CHECK_TIMEOUT = 1800.0  # may compile every kernel
+# The check may compile every kernel; preparing runs many variants for whole epochs, which may be long.
+CHECK_TIMEOUT, PREPARE_TIMEOUT, RUN_TIMEOUT = 1800.0, 3600.0, 600.0
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,16 @@ def run_work(options: Options, log: Any = sys.stderr) -> dict[str, Any]:
                 return record | {"failed": True}
         rows = [Row(module, module, clock="wall") for module in modules]
         with _processes({module: config | {"peer": module} for module in modules}) as processes:
-            time_in_turn(rows, processes, options.seconds, options.repeats, log)
+            _time(rows, processes, options, log)
         _time_first_batches(rows, config, options, log)
         ours = next((row for row in rows if row.module == OURS and not row.error), None)
         if ours is not None and len(options.on_cores) > 1:
             record["scaling"] = _scaling(config, options, log)
     return record | {"libraries": {row.module: row.to_dict() for row in rows}}
+
+
+def _time(rows: list[Row], processes: dict[str, Process], options: Options, log: Any) -> None:
+    time_in_turn(rows, processes, options.seconds, options.repeats, log, PREPARE_TIMEOUT, RUN_TIMEOUT)
 
 
 @contextmanager
@@ -135,7 +140,7 @@ def _scaling(config: dict[str, Any], options: Options, log: Any) -> dict[str, An
     }
     rows = [Row(name, name, clock="wall") for name in configs]
     with _processes(configs) as processes:
-        time_in_turn(rows, processes, options.seconds, options.repeats, log)
+        _time(rows, processes, options, log)
     scaling: dict[str, Any] = {row.module: row.to_dict() for row in rows}
     if not any(row.error for row in rows):
         scaling["ratio"] = rows[1].median / rows[0].median

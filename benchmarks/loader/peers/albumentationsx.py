@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 
 from benchmarks.loader.peers import torch_data
 from benchmarks.loader.peers.base import Given, LoaderPeer, Opener
@@ -25,12 +26,17 @@ def _applied(augment: Any) -> Callable[[Image], Any]:
     return lambda image: augment(image=image)["image"]
 
 
+def _pixels(augment: Any) -> Callable[[Image], Image]:
+    # A flipped image is a view with a negative stride, which torch does not take.
+    return lambda image: np.ascontiguousarray(augment(image=image)["image"])
+
+
 class AlbumentationsX(LoaderPeer):
     name = ON_ONE_CORE.name
     packages = ON_ONE_CORE.packages
 
     def variants(self, given: Given) -> dict[str, Opener]:
-        each, pixels = _applied(pipeline("w1", normalize=True)), _applied(pipeline("w1", normalize=False))
+        each, pixels = _applied(pipeline("w1", normalize=True)), _pixels(pipeline("w1", normalize=False))
         ways: dict[str, Way] = {}
         for decode in (decode_cv2, decode_simplejpeg):
             ways[f"{decode.__name__}, per sample"] = Way(_reader(decode), each)
