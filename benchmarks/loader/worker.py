@@ -32,21 +32,25 @@ class LoaderWorker(Worker):
         self.library = self.peer = load_peer(config["peer"])
         self._opened: tuple[Callable[[], Any], Any] | None = None
         self._checked = ""
+        self._nothing_ahead = False
 
     def variants(self) -> dict[str, Callable[[], Any]]:
         return self.peer.variants(self.given)
 
     def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
         self._checked = check_epoch(self._loader(next_batch), self.batch, self.labels)
+        self._nothing_ahead = True
 
     def timed(self, next_batch: Callable[[], Any], seconds: float) -> dict[str, float]:
         """Whole epochs for at least ``seconds``, so that what their ends cost is in it as often as it is for users.
 
-        One epoch is not counted: what was made ahead while nobody looked is used up in it.
+        One epoch is not counted, unless one has just ended: what was made ahead while nobody looked is used up in it.
         """
         loader = self._loader(next_batch)
-        for _ in loader:
-            pass
+        if not self._nothing_ahead:
+            for _ in loader:
+                pass
+        self._nothing_ahead = False
         count, tree = 0, os.getpid()
         cpu, wall = process_tree.cpu_seconds(tree), time.perf_counter()
         while (elapsed := time.perf_counter() - wall) < seconds:
