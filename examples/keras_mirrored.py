@@ -20,7 +20,6 @@ from PIL import Image
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.data.sources.folder import open_folder
 from variegate.integrations.keras import PyDataset
 
 
@@ -61,7 +60,7 @@ def main(epochs=6):
     with tempfile.TemporaryDirectory() as root:
         write_photos(root)
         # The batch is the global one: each of the two devices gets half of its rows.
-        loader = vg.Loader(open_folder(root), t, batch_size=32, device="cpu", seed=0, layout="NHWC")
+        loader = vg.Loader(root, t, batch_size=32, device="cpu", seed=0, layout="NHWC")
         dataset = PyDataset(loader, one_hot=True, workers=2)
         with strategy.scope():
             model = make_model(dataset.num_classes)
