@@ -63,7 +63,8 @@ def _decode_there(
             continue
         for row in rows:
             sources[row] = len(tensors)
-            shift_crop(fused, row, top, left_edge, bottom - top, right - left_edge)
+            if box is not None:
+                shift_crop(fused, row, top, left_edge, bottom - top, right - left_edge)
         tensors.append(tensor)
     return tensors, sorted(left)
 
