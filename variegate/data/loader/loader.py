@@ -56,6 +56,10 @@ class Loader:
             lists them.
         max_errors: with "skip" or "replace", the bad samples that are put up with: a number, or a share of the data
             set (a float). One more raises TooManyErrors.
+        decode: who decodes JPEGs: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``) or "auto": the GPU
+            where the device is one and nvImageCodec is installed. Pixels of "gpu" are a level or so beside those of
+            "cpu", and as two good reductions differ where a crop is more than twice the output's size; each depends
+            on nothing but the file and the crop. What goes into a cache is decoded by the CPU.
         cache: keep decoded pixels for later epochs: "host", "device" (a GPU's memory) or a folder, which serves later
             runs as well. Pictures are then decoded whole.
         cache_bytes: how many bytes of pixels; None for half of what is free. Samples beyond are decoded every time.
@@ -84,6 +88,7 @@ class Loader:
         prefetch: int = 2,
         *,
         max_errors: int | float | None = None,
+        decode: str = "auto",
         dtype: str | torch.dtype = "float32",
         layout: str = "NCHW",
         geometry: str = "composed",
@@ -106,7 +111,14 @@ class Loader:
         if num_threads is None:
             num_threads = max(1, default_threads() // processes_here())
         self.augmenter = Augmenter(
-            Identity() if transform is None else transform, device, seed, dtype, layout, num_threads, geometry
+            Identity() if transform is None else transform,
+            device,
+            seed,
+            dtype,
+            layout,
+            num_threads,
+            geometry,
+            decode=decode,
         )
         self.num_threads = num_threads
         self.source: Source | StreamSource = _open(source, on_error)
