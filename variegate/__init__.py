@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from variegate import policies, transforms
     from variegate.augmenter import Augmenter
     from variegate.data.loader import Batch, Loader, TooManyErrors
+    from variegate.data.sources.opening import open_source
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.policies import load_policy
     from variegate.ragged import RaggedBatch
@@ -29,6 +30,7 @@ __all__ = [
     "RaggedBatch",
     "TooManyErrors",
     "load_policy",
+    "open_source",
     "policies",
     "transforms",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "RaggedBatch": "variegate.ragged",
     "TooManyErrors": "variegate.data.loader",
     "load_policy": "variegate.policies",
+    "open_source": "variegate.data.sources.opening",
 }
 _FOLDERS = ("policies", "transforms")
 

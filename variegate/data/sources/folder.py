@@ -31,16 +31,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class FolderSource:
-    """A listing. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder does."""
+class Listing:
+    """What is in a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder
+    does."""
 
-    root: Path
     classes: tuple[str, ...]
     samples: tuple[Sample, ...]
     empty_classes: tuple[str, ...] = ()  # folders without a single image; they keep their class index
     ignored: tuple[str, ...] = ()  # files that are no images by their extension, or lie beside the class folders
-
-    is_remote: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -53,18 +51,8 @@ class FolderSource:
             digest.update(f"\0{sample.path}\0{sample.label}".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:16]
 
-    def read(self, index: int) -> Item:
-        """The bytes of the file and its class. Raises DecodeError naming the file."""
-        return Item(read_bytes(self.file(index)), self.samples[index].label)
-
-    def name(self, index: int) -> SampleName:
-        return SampleName(str(self.file(index)))
-
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return indices.astype(np.uint64)
-
-    def file(self, index: int) -> Path:
-        return self.root / self.samples[index].path
 
     def class_name(self, index: int) -> str:
         return self.classes[self.samples[index].label]
@@ -79,6 +67,25 @@ class FolderSource:
         return lines
 
 
+@dataclass(frozen=True)
+class FolderSource(Listing):
+    """A folder on a disk of this machine, or mounted as one."""
+
+    root: Path = Path()
+
+    is_remote: ClassVar[bool] = False
+
+    def read(self, index: int) -> Item:
+        """The bytes of the file and its class. Raises DecodeError naming the file."""
+        return Item(read_bytes(self.file(index)), self.samples[index].label)
+
+    def name(self, index: int) -> SampleName:
+        return SampleName(str(self.file(index)))
+
+    def file(self, index: int) -> Path:
+        return self.root / self.samples[index].path
+
+
 def open_folder(root: str | os.PathLike[str]) -> FolderSource:
     """List a folder of images.
 
@@ -91,32 +98,43 @@ def open_folder(root: str | os.PathLike[str]) -> FolderSource:
     if not root.is_dir():
         what = "is a file, not a folder" if root.exists() else "no such folder"
         raise SourceError(f"{root}: {what}; expected a folder of images, or of class folders with images")
-    class_names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not _is_hidden(entry.name))
-    listed = [_list_images(root, name) for name in class_names]
-    here, ignored_here = _split("", _plain_files(root))
-    if any(images for images, _ in listed):
-        samples = [Sample(path, label) for label, (images, _) in enumerate(listed) for path in images]
-        empty = [name for name, (images, _) in zip(class_names, listed, strict=True) if not images]
-        ignored = [*here, *ignored_here, *(path for _, others in listed for path in others)]
+    class_names = [entry.name for entry in os.scandir(root) if entry.is_dir() and not _is_hidden(entry.name)]
+    folders = {"": _plain_files(root)}
+    for name in class_names:
+        folders |= {Path(folder).relative_to(root).as_posix(): names for folder, names in _walk(root / name)}
+    found = arrange(str(root), folders)
+    return FolderSource(found.classes, found.samples, found.empty_classes, found.ignored, root)
+
+
+def open_image(path: str | os.PathLike[str]) -> FolderSource:
+    """One image file as a data set of one sample, of the class that images of a flat folder have."""
+    path = Path(path)
+    return FolderSource((FLAT_CLASS,), (Sample(path.name, 0),), root=path.parent)
+
+
+def arrange(where: str, folders: dict[str, list[str]]) -> Listing:
+    """Classes and samples of a tree that was walked: the names of the files in each folder, by its path below the root
+    ("" for the root itself). Raises SourceError where none is an image."""
+    listed: dict[str, tuple[list[str], list[str]]] = {}
+    # Sorted by class, then by folder, then by name within it: the order, and so the ids, are ImageFolder's.
+    for folder in sorted(folders, key=lambda folder: (folder.partition("/")[0], folder)):
+        if folder:
+            images, others = listed.setdefault(folder.partition("/")[0], ([], []))
+            for names, found in zip((images, others), _split(f"{folder}/", folders[folder]), strict=True):
+                names += found
+    here, ignored_here = _split("", folders.get("", []))
+    if any(images for images, _ in listed.values()):
+        class_names = list(listed)
+        samples = [Sample(path, label) for label, (images, _) in enumerate(listed.values()) for path in images]
+        empty = [name for name, (images, _) in listed.items() if not images]
+        ignored = [*here, *ignored_here, *(path for _, others in listed.values() for path in others)]
     else:
         class_names, empty, ignored = [FLAT_CLASS], [], ignored_here
         samples = [Sample(path, 0) for path in here]
     if not samples:
         seen = f"{len(ignored):,} other files" if ignored else "nothing else either"
-        raise SourceError(f"{root}: no images ({seen}); accepted extensions: {' '.join(EXTENSIONS)}")
-    return FolderSource(root, tuple(class_names), tuple(samples), tuple(empty), tuple(ignored))
-
-
-def _list_images(root: Path, class_name: str) -> tuple[list[str], list[str]]:
-    images: list[str] = []
-    ignored: list[str] = []
-    # Sorted by folder, then by name within it: the order, and so the ids, are ImageFolder's.
-    for folder, names in sorted(_walk(root / class_name)):
-        inside = Path(folder).relative_to(root).as_posix() + "/"
-        found, others = _split(inside, names)
-        images += found
-        ignored += others
-    return images, ignored
+        raise SourceError(f"{where}: no images ({seen}); accepted extensions: {' '.join(EXTENSIONS)}")
+    return Listing(tuple(class_names), tuple(samples), tuple(empty), tuple(ignored))
 
 
 def _walk(top: Path) -> list[tuple[str, list[str]]]:

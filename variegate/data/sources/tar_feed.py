@@ -1,0 +1,139 @@
+"""Where the bytes of an archive come from while it is walked: a local file by position, or a stream."""
+
+from __future__ import annotations
+
+import zlib
+from typing import BinaryIO, Protocol
+
+from variegate.data.sources.remote import ByteStream
+from variegate.errors import DecodeError
+
+_CHUNK = 256 << 10
+_GZIP = b"\x1f\x8b"
+
+
+class Feed(Protocol):
+    """``at`` is how many bytes were passed. What goes wrong underneath is a DecodeError."""
+
+    at: int
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; fewer than ``size`` only at the end."""
+        ...
+
+    def skip(self, size: int) -> int:
+        """Pass over bytes -> how many there were; fewer than ``size`` only at the end."""
+        ...
+
+
+class Readable(Protocol):
+    def read(self, size: int) -> bytes: ...
+
+
+class FileFeed:
+    """A local file. Skipping reads nothing, and small reads share a block: a header, a label and the next header."""
+
+    _AHEAD = 2048
+
+    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+        self.at, self._size = 0, size
+        self._file, self._name = file, name
+        self._block, self._block_at = b"", 0
+
+    def read(self, size: int) -> bytes:
+        begin = self.at - self._block_at
+        if begin < 0 or begin + size > len(self._block):
+            wanted = min(max(size, self._AHEAD), self._size - self.at)
+            try:
+                self._file.seek(self.at)
+                self._block, self._block_at, begin = self._file.read(wanted), self.at, 0
+            except OSError as error:
+                raise DecodeError(self._name, f"cannot be read ({error.strerror or error})") from error
+        data = self._block[begin : begin + size]
+        self.at += len(data)
+        return data
+
+    def skip(self, size: int) -> int:
+        passed = min(size, self._size - self.at)
+        self.at += passed
+        return passed
+
+
+class StreamFeed:
+    """Anything read from its beginning to its end, in chunks, with the memory of a chunk and of what is asked for."""
+
+    def __init__(self, stream: Readable) -> None:
+        self.at = 0
+        self._stream = stream
+        self._chunk, self._begin = b"", 0
+
+    def read(self, size: int) -> bytes:
+        data = self._chunk[self._begin : self._begin + size]
+        self._begin += len(data)
+        missing = size - len(data)
+        if missing > 0:
+            if missing >= _CHUNK:
+                data += self._stream.read(missing)
+            else:
+                self._chunk, self._begin = self._stream.read(_CHUNK), 0
+                more = self._chunk[:missing]
+                self._begin = len(more)
+                data += more
+        self.at += len(data)
+        return data
+
+    def skip(self, size: int) -> int:
+        passed = 0
+        while passed < size:
+            part = len(self.read(min(size - passed, _CHUNK)))
+            if part == 0:
+                break
+            passed += part
+        return passed
+
+
+def unpacked(stream: ByteStream) -> Readable:
+    """The stream itself, or what it holds where it is gzip'ed, whatever its name says."""
+    head = stream.read(len(_GZIP))
+    rest = _Rest(head, stream)
+    return _Gunzip(rest, stream.name) if head == _GZIP else rest
+
+
+class _Rest:
+    def __init__(self, head: bytes, stream: ByteStream) -> None:
+        self._head, self._stream = head, stream
+
+    def read(self, size: int) -> bytes:
+        head, self._head = self._head[:size], self._head[size:]
+        return head + self._stream.read(size - len(head)) if len(head) < size else head
+
+
+class _Gunzip:
+    """Not gzip.GzipFile, which at a cut throws away what it has decompressed already."""
+
+    def __init__(self, stream: _Rest, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._gzip, self._packed = zlib.decompressobj(31), b""
+
+    def read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size > 0:
+            if self._gzip.eof:
+                self._packed = self._gzip.unused_data or self._stream.read(_CHUNK)
+                if not self._packed.startswith(_GZIP[:1]):
+                    break  # the end, or the zeros that tapes are filled up with
+                self._gzip = zlib.decompressobj(31)
+            elif not self._packed:
+                self._packed = self._stream.read(_CHUNK)
+                if not self._packed:
+                    if parts:
+                        break
+                    raise DecodeError(self._name, "cut off: its gzip compression ends too early")
+            try:
+                part = self._gzip.decompress(self._packed, size)
+            except zlib.error as error:
+                raise DecodeError(self._name, f"damaged: its gzip compression cannot be read on ({error})") from None
+            self._packed = self._gzip.unconsumed_tail
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)

@@ -1,0 +1,100 @@
+"""What is in a shard and where, found by one walk over its headers; labels are read on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.paths import is_url
+from variegate.data.sources.remote import Stamp, open_stream, reason_for
+from variegate.data.sources.tar_feed import FileFeed, StreamFeed
+from variegate.data.sources.tar_labels import NO_LABEL, Kind, Label
+from variegate.data.sources.tar_samples import Loss, Seen, TarSamples
+
+
+@dataclass(frozen=True, eq=False)
+class ShardIndex:
+    """A shard's samples as arrays [samples], in order.
+
+    ``names``: the members of the images, each ended by a NUL. ``values``: the label where its kind is NUMBER; where it
+    is NAME or BAD, the place in ``texts``, which holds (text, extension of the label's member) once each.
+    """
+
+    stamp: Stamp
+    offsets: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.int64]
+    texts: list[tuple[str, str]]
+    names: bytes
+    seen: Seen
+    loss: Loss | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def label(self, position: int) -> Label:
+        kind, value = Kind(self.kinds[position]), int(self.values[position])
+        if kind == Kind.NONE:
+            return NO_LABEL
+        if kind == Kind.NUMBER:
+            return Label(kind, value)
+        text, extension = self.texts[value]
+        return Label(kind, text=text, extension=extension)
+
+    def name_ends(self) -> npt.NDArray[np.int64]:
+        """Where in ``names`` the NUL of each stands."""
+        return np.flatnonzero(np.frombuffer(self.names, np.uint8) == 0)
+
+
+def name_at(names: bytes, ends: npt.NDArray[np.int64], position: int) -> str:
+    begin = int(ends[position - 1]) + 1 if position else 0
+    return names[begin : int(ends[position])].decode("utf-8", "surrogateescape")
+
+
+def empty_index(stamp: Stamp, loss: Loss) -> ShardIndex:
+    """Of a shard that cannot be read at all."""
+    none = np.zeros(0, np.int64)
+    return ShardIndex(stamp, none, none, none.astype(np.uint8), none, [], b"", Seen(), loss)
+
+
+def index_shard(path: str, stamp: Stamp) -> ShardIndex:
+    """Walk over a shard: locally its headers and labels are read, of a remote one everything, once, as a stream.
+
+    Raises SourceError where nothing of it can be read.
+    """
+    if is_url(path):
+        with open_stream(path) as stream:
+            return _collect(TarSamples(StreamFeed(stream), with_data=False), stamp)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return _collect(TarSamples(FileFeed(file, stamp.size, path), with_data=False), stamp)
+    except OSError as error:
+        raise SourceError(f"{path}: {reason_for(error, path)}") from error
+
+
+def _collect(walk: TarSamples, stamp: Stamp) -> ShardIndex:
+    places: list[tuple[int, int, int, int]] = []
+    names: list[bytes] = []
+    texts: dict[tuple[str, str], int] = {}
+    for image, _, label in walk:
+        value = label.number
+        if label.kind in (Kind.NAME, Kind.BAD):
+            value = texts.setdefault((label.text, label.extension), len(texts))
+        places.append((image.offset, image.size, label.kind, value))
+        names.append(image.name.encode("utf-8", "surrogateescape"))
+    columns = np.array(places, np.int64).reshape(-1, 4).T
+    return ShardIndex(
+        stamp=stamp,
+        offsets=columns[0].copy(),
+        sizes=columns[1].copy(),
+        kinds=columns[2].astype(np.uint8),
+        values=columns[3].copy(),
+        texts=list(texts),
+        names=b"".join(name + b"\0" for name in names),
+        seen=walk.seen,
+        loss=walk.loss,
+    )

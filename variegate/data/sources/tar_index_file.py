@@ -1,0 +1,119 @@
+"""Indexes kept in files: beside the shard, or in a cache folder where that cannot be written to.
+
+A file is a line that names the format and its version, then compressed by zlib: the length of a JSON head, the head,
+and the arrays. zlib's checksum tells a damaged one, the shard's size and version in the head one that has become old;
+either is made anew. Files are written under another name and renamed, so that whoever reads sees all of one or none,
+and of several processes that write the same one the last wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from variegate.data.sources.cache_folder import cache_folder
+from variegate.data.sources.paths import base_name, is_url, shown
+from variegate.data.sources.remote import Stamp
+from variegate.data.sources.tar_index import ShardIndex
+from variegate.data.sources.tar_samples import Loss, Seen
+
+SUFFIX = ".vgindex"
+# A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
+_FIRST_LINE = b"variegate tar index 1\n"
+_COLUMNS = (("offsets", np.int64), ("sizes", np.int64), ("kinds", np.uint8), ("values", np.int64))
+
+
+def load_index(shard: str, stamp: Stamp, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
+    """The kept index of a shard; None where there is none that fits."""
+    for place in _places(shard, cache_dir):
+        try:
+            index = _parse(place.read_bytes())
+        # Whatever is wrong with it, it can be made again.
+        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            continue
+        if index.stamp == stamp:
+            return index
+    return None
+
+
+def save_index(shard: str, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
+    """Keep an index -> False where no place for it can be written to."""
+    return any(_write(place, _pack(index)) for place in _places(shard, cache_dir))
+
+
+def _places(shard: str, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
+    """Where an index may be, the best first. A cache folder that was asked for is the only one."""
+    # The address without its query, which changes with every signature; the index says whether it is the same file.
+    whole_name = shown(shard) if is_url(shard) else os.path.abspath(shard)
+    key = hashlib.sha256(whole_name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    cached = cache_folder(cache_dir) / "tar-indexes" / f"{key}-{base_name(shard)}{SUFFIX}"
+    return [cached] if cache_dir is not None or is_url(shard) else [Path(shard + SUFFIX), cached]
+
+
+def _pack(index: ShardIndex) -> bytes:
+    head = json.dumps(
+        {
+            "stamp": index.stamp,
+            "count": len(index),
+            "texts": index.texts,
+            "names": len(index.names),
+            "seen": asdict(index.seen),
+            "loss": index.loss,
+        }
+    ).encode()
+    arrays = b"".join(
+        getattr(index, name).astype(np.dtype(kind).newbyteorder("<")).tobytes() for name, kind in _COLUMNS
+    )
+    body = len(head).to_bytes(8, "little") + head + arrays + index.names
+    return _FIRST_LINE + zlib.compress(body, 1)
+
+
+def _parse(data: bytes) -> ShardIndex:
+    """Raises ValueError, KeyError, TypeError or zlib.error for anything but a whole index of this version."""
+    if not data.startswith(_FIRST_LINE):
+        raise ValueError("not an index of this version")
+    unpacking = zlib.decompressobj()
+    body = unpacking.decompress(data[len(_FIRST_LINE) :])
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError("cut, or longer than it should be")
+    at = 8 + int.from_bytes(body[:8], "little")
+    head = json.loads(body[8:at])
+    columns: dict[str, Any] = {}
+    for name, kind in _COLUMNS:
+        dtype = np.dtype(kind).newbyteorder("<")
+        columns[name] = np.frombuffer(body, dtype, head["count"], at).astype(kind)
+        at += head["count"] * dtype.itemsize
+    names = body[at:]
+    if len(names) != head["names"] or names.count(0) != head["count"]:
+        raise ValueError("its names are not whole")
+    return ShardIndex(
+        stamp=Stamp(*head["stamp"]),
+        **columns,
+        texts=[(text, extension) for text, extension in head["texts"]],
+        names=names,
+        seen=Seen(**head["seen"]),
+        loss=Loss(*head["loss"]) if head["loss"] else None,
+    )
+
+
+def _write(place: Path, data: bytes) -> bool:
+    temporary = place.with_name(f".{place.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, place)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError:
+        return False
+    return True

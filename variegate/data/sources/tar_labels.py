@@ -1,0 +1,101 @@
+"""The label of a sample in a WebDataset: a ``.cls`` member, or a key of a ``.json`` one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+JSON_KEYS = ("label", "cls", "class")
+ACCEPTED = 'accepted: a whole number, or the name of a class where classes=["...", ...] is given'
+_ACCEPTED_JSON = f"accepted under {', '.join(JSON_KEYS)}: a whole number, or the name of a class with classes=[...]"
+_MOST_LETTERS = 4096
+_INT64 = 1 << 63
+
+
+class Kind(IntEnum):
+    """What was found; the numbers stand in index files."""
+
+    NONE = 0
+    NUMBER = 1
+    NAME = 2
+    BAD = 3
+
+
+class Label(NamedTuple):
+    """As found, before class names are looked up: ``text`` is the name of a class, or what is wrong; ``extension`` is
+    that of the member it stood in."""
+
+    kind: Kind
+    number: int = -1
+    text: str = ""
+    extension: str = ""
+
+
+NO_LABEL = Label(Kind.NONE)
+
+
+def parse_cls(content: bytes, extension: str) -> Label:
+    text = content[:_MOST_LETTERS].decode("utf-8", "replace").strip()
+    if not text:
+        return Label(Kind.BAD, text=f"empty; {ACCEPTED}", extension=extension)
+    try:
+        return _number(int(text), extension, ACCEPTED)
+    except ValueError:
+        return Label(Kind.NAME, text=text, extension=extension)
+
+
+def parse_json(content: bytes, extension: str) -> Label:
+    """NO_LABEL where there is none of the keys: the member then holds something else."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        return Label(Kind.BAD, text=f"not JSON ({reason}); {_ACCEPTED_JSON}", extension=extension)
+    key = next((key for key in JSON_KEYS if key in value), None) if isinstance(value, dict) else None
+    if key is None:
+        return NO_LABEL
+    found = value[key]
+    if isinstance(found, int) and not isinstance(found, bool):
+        return _number(found, extension, _ACCEPTED_JSON)
+    if isinstance(found, str) and found:
+        return Label(Kind.NAME, text=found, extension=extension)
+    return Label(Kind.BAD, text=f"{key} is {_short(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
+
+
+class Labelling:
+    """From labels as found to classes: what a data set's classes and its first sample say about all of them."""
+
+    def __init__(self, classes: tuple[str, ...], is_labelled: bool) -> None:
+        self._numbers: Mapping[str, int] = {name: number for number, name in enumerate(classes)}
+        self._is_labelled = is_labelled
+
+    def resolve(self, label: Label, key: str) -> tuple[int, str]:
+        """The class and "", or -1 and what is wrong with the label of the sample ``key``."""
+        problem = ""
+        if label.kind == Kind.NUMBER:
+            if not self._numbers or 0 <= label.number < len(self._numbers):
+                return label.number, ""
+            problem = f"{label.number}; accepted: 0 to {len(self._numbers) - 1}, for the {len(self._numbers)} classes"
+        elif label.kind == Kind.NAME:
+            number = self._numbers.get(label.text)
+            if number is not None:
+                return number, ""
+            known = f"none of the classes ({', '.join(list(self._numbers)[:5])}, ...)" if self._numbers else "no number"
+            problem = f"{_short(repr(label.text))} is {known}; {ACCEPTED}"
+        elif label.kind == Kind.BAD:
+            problem = label.text
+        elif self._is_labelled:
+            return -1, "no label: the first sample has one, so each needs a .cls member, or a .json one with a label"
+        return -1, problem and f"label in {key}.{label.extension}: {problem}"
+
+
+def _number(number: int, extension: str, accepted: str) -> Label:
+    if not -_INT64 <= number < _INT64:
+        return Label(Kind.BAD, text=f"{_short(str(number))} is too large; {accepted}", extension=extension)
+    return Label(Kind.NUMBER, number, extension=extension)
+
+
+def _short(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."

@@ -1,0 +1,170 @@
+"""The samples of a shard: members in a row that share a key, as WebDataset groups them.
+
+One walk serves both ways of reading, so that indexing a shard and streaming it find the same samples at the same
+positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from variegate.data.sources.folder import EXTENSIONS
+from variegate.data.sources.tar_feed import Feed
+from variegate.data.sources.tar_labels import NO_LABEL, Kind, Label, parse_cls, parse_json
+from variegate.data.sources.tar_members import Member, TarDamage, TarWalk
+from variegate.errors import DecodeError
+
+_MOST_LABEL = 16 << 20
+
+
+class TarSample(NamedTuple):
+    """``data`` is None where only the place was asked for."""
+
+    image: Member
+    data: bytes | None
+    label: Label
+
+
+class Loss(NamedTuple):
+    """What ends a shard too early: the sample that it broke off in (``member``, None where it is not known), after
+    which nothing was read; or that there is none at all."""
+
+    member: str | None
+    reason: str
+    is_transient: bool = False  # reading failed, which says nothing of the file
+
+    @property
+    def sentence(self) -> str:
+        return f"the archive is {self.reason}" if self.reason.startswith(("cut off", "damaged")) else self.reason
+
+
+@dataclass
+class Seen:
+    """What a walk came across; complete once it has ended."""
+
+    samples: int = 0
+    members: int = 0
+    links: int = 0
+    without_image: int = 0
+    first_without_image: str = ""
+    many_images: int = 0
+    first_many_images: str = ""
+    has_end_mark: bool = True
+    size: int = 0
+
+
+def split_name(name: str) -> tuple[str, str] | None:
+    """Key and extension: up to, and after, the first dot of the base name. None for names without either."""
+    folder, slash, base = name.rpartition("/")
+    stem, dot, extension = base.partition(".")
+    return (folder + slash + stem, extension) if stem and dot else None
+
+
+@dataclass
+class _Group:
+    """The members of one key so far."""
+
+    key: str
+    image: Member | None = None
+    data: bytes | None = None
+    is_plain: bool = False
+    images: int = 0
+    cls: Label | None = None
+    json: tuple[bytes, str] | None = None
+
+    @property
+    def label(self) -> Label:
+        if self.cls is not None:
+            return self.cls
+        return parse_json(*self.json) if self.json is not None else NO_LABEL
+
+
+class TarSamples:
+    """Iterate once. ``loss`` is set afterwards where the archive broke off, and ``seen`` tells the rest."""
+
+    def __init__(self, feed: Feed, with_data: bool) -> None:
+        self.seen = Seen()
+        self.loss: Loss | None = None
+        self._feed, self._with_data = feed, with_data
+
+    def __iter__(self) -> Iterator[TarSample]:
+        walk = TarWalk(self._feed)
+        group: _Group | None = None
+        try:
+            while (member := walk.next()) is not None:
+                parts = split_name(member.name)
+                if group is not None and (parts is None or parts[0] != group.key):
+                    yield from self._finish(group)
+                    group = None
+                if parts is None:
+                    walk.pass_over()
+                    continue
+                group = group or _Group(parts[0])
+                self._take(walk, group, member, parts[1])
+        except (TarDamage, DecodeError) as error:
+            lost = error.member if isinstance(error, TarDamage) else None
+            if group is not None and self._is_hit(group, error, lost):
+                lost = group.image.name if group.image else lost
+            elif group is not None:
+                yield from self._finish(group)
+            self.loss = Loss(lost, error.reason, isinstance(error, DecodeError))
+        else:
+            if group is not None:
+                yield from self._finish(group)
+        self.seen.members, self.seen.links = walk.members, walk.links
+        self.seen.has_end_mark, self.seen.size = walk.has_end_mark, self._feed.at
+        if self.loss is None and self.seen.samples == 0:
+            self.loss = Loss(None, _nothing_found(self.seen))
+
+    @staticmethod
+    def _is_hit(group: _Group, error: TarDamage | DecodeError, lost: str | None) -> bool:
+        """True where the group may not be whole: what is lost is of its key, or not known, and its label may be it."""
+        if isinstance(error, DecodeError):
+            return True
+        parts = split_name(lost) if lost else None
+        return group.label == NO_LABEL if lost is None else parts is not None and parts[0] == group.key
+
+    def _take(self, walk: TarWalk, group: _Group, member: Member, extension: str) -> None:
+        """Read of a member what may be needed. Raises TarDamage, with the group as it was before."""
+        kind = extension.lower()
+        if f".{kind}".endswith(EXTENSIONS):
+            # 7.jpg is the image of sample 7 even after 7.depth.png; of several such, the first is.
+            is_plain = "." not in extension
+            group.images += 1
+            if group.image is None or (is_plain and not group.is_plain):
+                group.image, group.is_plain = member, is_plain
+                if self._with_data:
+                    group.data = walk.content()
+                    return
+        elif kind == "cls" and group.cls is None:
+            if member.size <= _MOST_LABEL:
+                group.cls = parse_cls(walk.content(), extension)
+                return
+            group.cls = Label(Kind.BAD, text=f"of {member.size:,} bytes is too large", extension=extension)
+        elif kind == "json" and group.cls is None and group.json is None and member.size <= _MOST_LABEL:
+            group.json = (walk.content(), extension)
+            return
+        walk.pass_over()
+
+    def _finish(self, group: _Group) -> Iterator[TarSample]:
+        seen = self.seen
+        if group.image is None:
+            seen.first_without_image = seen.first_without_image or group.key
+            seen.without_image += 1
+            return
+        if group.images > 1:
+            seen.first_many_images = seen.first_many_images or group.key
+            seen.many_images += 1
+        seen.samples += 1
+        yield TarSample(group.image, group.data, group.label)
+
+
+def _nothing_found(seen: Seen) -> str:
+    """Why a shard without a single sample has none."""
+    if seen.size == 0:
+        return "zero bytes: the file is empty"
+    if seen.members == 0:
+        return "no images: the archive has no members"
+    return f"no images among its {seen.members:,} members; accepted extensions: {' '.join(EXTENSIONS)}"

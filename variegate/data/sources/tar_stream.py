@@ -1,0 +1,89 @@
+"""Samples of WebDataset shards one after another: a shard is read once, from its beginning, with little memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from variegate.data.sources.base import Item, SampleName, SourceError, StreamItem
+from variegate.data.sources.paths import relative_names, shown
+from variegate.data.sources.remote import open_stream
+from variegate.data.sources.tar_feed import StreamFeed, unpacked
+from variegate.data.sources.tar_labels import NO_LABEL, Labelling
+from variegate.data.sources.tar_listing import sorted_shards
+from variegate.data.sources.tar_remarks import Remarks
+from variegate.data.sources.tar_samples import Loss, Seen, TarSamples, split_name
+from variegate.errors import DecodeError
+
+
+class TarStream:
+    """Tar archives, plain or gzip'ed, local ones or addresses that fsspec reads; nothing is opened before it is read.
+
+    Samples, labels and ids are those of ``open_webdataset`` for the same shards. What cannot be read, be it a shard
+    that is not there, ends that shard with a StreamItem that holds the DecodeError.
+    """
+
+    def __init__(self, shards: Sequence[str], classes: Sequence[str] | None = None) -> None:
+        self.classes = tuple(classes or ())
+        self._shards = sorted_shards(shards)
+        self._is_labelled: bool | None = None
+        self._remarks = Remarks()
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the names of the shards below the folder that they share, and of the classes."""
+        names = "\0".join([*relative_names(self._shards), "", *self.classes])
+        return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    @property
+    def num_shards(self) -> int:
+        return len(self._shards)
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        if not 0 <= shard < len(self._shards):
+            raise IndexError(f"shard {shard}: accepted: 0 to {len(self._shards) - 1}")
+        return self._read(shard)
+
+    def notes(self) -> list[str]:
+        """About the shards that have been read to their ends so far."""
+        return self._remarks.lines()
+
+    def _read(self, shard: int) -> Iterator[StreamItem]:
+        file = shown(self._shards[shard])
+        position, seen = 0, Seen()
+        try:
+            with open_stream(self._shards[shard]) as stream:
+                walk = TarSamples(StreamFeed(unpacked(stream)), with_data=True)
+                for image, data, label in walk:
+                    if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
+                        self._is_labelled = label != NO_LABEL
+                    labelling = Labelling(self.classes, bool(self._is_labelled))
+                    parts = split_name(image.name)
+                    number, problem = labelling.resolve(label, parts[0] if parts else "")
+                    name = SampleName(file, image.name)
+                    item = DecodeError(str(name), problem) if problem else Item(data or b"", number)
+                    yield StreamItem(shard << 32 | position, name, item)
+                    position += 1
+                seen, loss = walk.seen, walk.loss
+        except SourceError as error:
+            loss = Loss(None, str(error).removeprefix(f"{file}: "))
+        except DecodeError as error:  # the first bytes could not be read
+            loss = Loss(None, error.reason)
+        self._remarks.add(shard, file, seen, loss.reason if loss else "")
+        if loss:
+            name = SampleName(file, loss.member)
+            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), loss.sentence))
+
+    def _first_is_labelled(self) -> bool | None:
+        """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
+        if self._is_labelled is None:
+            for path in self._shards:
+                try:
+                    with open_stream(path) as stream:
+                        first = next(iter(TarSamples(StreamFeed(unpacked(stream)), with_data=False)), None)
+                except (SourceError, DecodeError):
+                    continue
+                if first is not None:
+                    self._is_labelled = first.label != NO_LABEL
+                    break
+        return self._is_labelled

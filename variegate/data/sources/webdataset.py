@@ -1,0 +1,90 @@
+"""Samples of WebDataset shards (tar archives) by index, each read by one request for its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.base import Item, SampleName
+from variegate.data.sources.paths import is_url, relative_names, shown
+from variegate.data.sources.remote import read_range
+from variegate.data.sources.tar_index import name_at
+from variegate.data.sources.tar_listing import ListedShard, list_shards
+from variegate.errors import DecodeError
+
+
+class WebDatasetSource:
+    """The samples of shards, in the shards' order and that within each. A sample's id is made of both numbers."""
+
+    def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
+        self.classes = classes
+        self._shards, self._notes = shards, notes
+        self.starts = np.cumsum([0, *(len(shard.labels) for shard in shards)])
+        self.is_remote = any(is_url(shard.path) for shard in shards)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
+        for name, shard in zip(relative_names([shard.path for shard in self._shards]), self._shards, strict=True):
+            digest.update(f"\0{name}\0{len(shard.labels)}\0".encode("utf-8", "surrogateescape"))
+            for part in (shard.index.names, shard.index.sizes.tobytes(), shard.labels.tobytes()):
+                digest.update(part)
+        return digest.hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """The bytes of the image file and its label. Raises DecodeError naming shard and member."""
+        shard, position = self._find(index)
+        if position in shard.broken:
+            raise DecodeError(str(self.name(index)), shard.broken[position])
+        offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
+        data = read_range(shard.path, offset, size, shard.index.stamp.size, str(self.name(index)))
+        return Item(data, int(shard.labels[position]))
+
+    def name(self, index: int) -> SampleName:
+        shard, position = self._find(index)
+        if position < len(shard.index):
+            return SampleName(shown(shard.path), name_at(shard.index.names, shard.name_ends, position))
+        return SampleName(shown(shard.path), shard.index.loss.member if shard.index.loss else None)
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""
+        indices = np.asarray(indices, np.int64)
+        shards = np.searchsorted(self.starts, indices, "right") - 1
+        return (shards << 32 | indices - self.starts[shards]).astype(np.uint64)
+
+    def notes(self) -> list[str]:
+        return list(self._notes)
+
+    def _find(self, index: int) -> tuple[ListedShard, int]:
+        if not 0 <= index < len(self):
+            raise IndexError(f"sample {index}: accepted: 0 to {len(self) - 1}")
+        shard = int(np.searchsorted(self.starts, index, "right")) - 1
+        return self._shards[shard], int(index - self.starts[shard])
+
+
+def open_webdataset(
+    shards: Sequence[str],
+    *,
+    classes: Sequence[str] | None = None,
+    on_error: str = "raise",
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> WebDatasetSource:
+    """List the samples of uncompressed tar archives, local ones or addresses that fsspec reads.
+
+    Each shard is walked over once and its index kept: beside it (``train-00.tar.vgindex``), or in ``cache_dir``. A
+    sample is a key (the name up to the first dot of the base name) with an image member; its label is the number, or
+    the name of one of ``classes``, in its ``.cls`` member or under "label", "cls" or "class" in its ``.json`` member.
+
+    ``on_error="skip"`` accepts shards that are cut off or cannot be read: the whole samples are listed, and one entry
+    more, whose ``read`` raises the DecodeError. Raises SourceError for them otherwise, and where nothing is listed.
+    """
+    shards_listed, notes = list_shards(shards, tuple(classes or ()), on_error=on_error, cache_dir=cache_dir)
+    return WebDatasetSource(shards_listed, tuple(classes or ()), notes)
