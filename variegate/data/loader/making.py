@@ -103,7 +103,7 @@ class BatchMaker:
         epoch: int,
         bad: dict[int, DecodeError],
     ) -> Any:
-        given = _given(labels)
+        given = given_by_labels(labels)
         if any(isinstance(piece, torch.Tensor) for piece in data):  # on the device
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
         if all(isinstance(piece, np.ndarray) for piece in data):
@@ -149,7 +149,7 @@ def _labels(labels: Sequence[Any]) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
-def _given(labels: Sequence[Any]) -> dict[str, npt.NDArray[Any]] | None:
+def given_by_labels(labels: Sequence[Any]) -> dict[str, npt.NDArray[Any]] | None:
     """What ``Cond(by="label")`` chooses by, where labels are classes."""
     are_classes = all(isinstance(label, (int, np.integer)) for label in labels)
     return {"label": np.array(labels, np.int64)} if are_classes else None
