@@ -1,0 +1,12 @@
+"""How fast a loader is on a user's own data, what holds it up, and what to do about it.
+
+``measure`` takes rates, ``advise`` draws conclusions from them: a function of numbers alone.
+"""
+
+from variegate.diagnose.advise import Diagnosis, advise
+from variegate.diagnose.findings import Finding
+from variegate.diagnose.measure import measure
+from variegate.diagnose.measurements import Measurements, Rate
+from variegate.diagnose.recipe import training_transform
+
+__all__ = ["Diagnosis", "Finding", "Measurements", "Rate", "advise", "measure", "training_transform"]
