@@ -7,6 +7,17 @@ from variegate.diagnose.advise import Diagnosis, advise
 from variegate.diagnose.findings import Finding
 from variegate.diagnose.measure import measure
 from variegate.diagnose.measurements import Measurements, Rate
+from variegate.diagnose.plot import PlotError, draw_plot
 from variegate.diagnose.recipe import training_transform
 
-__all__ = ["Diagnosis", "Finding", "Measurements", "Rate", "advise", "measure", "training_transform"]
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "Measurements",
+    "PlotError",
+    "Rate",
+    "advise",
+    "draw_plot",
+    "measure",
+    "training_transform",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +78,19 @@ def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
         margin,
         (*changes, *remarks),
     )
+
+
+def consumed(consume: float | None, model_ms: float | None, batch_size: int) -> float | None:
+    """Images per second, from what a user knows: the rate itself, or the milliseconds of a batch.
+
+    Raises ValueError for both at once, and for what is not positive.
+    """
+    if consume is not None and model_ms is not None:
+        raise ValueError(f"consume, model-ms: got {consume:g} and {model_ms:g}; accepted: one of them")
+    for name, value in (("consume", consume), ("model-ms", model_ms)):
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name}: got {value:g}; accepted: a positive number")
+    return consume if model_ms is None else batch_size * 1000.0 / model_ms
 
 
 def _summary(

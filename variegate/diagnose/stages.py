@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,10 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.data.loader import Loader
+from variegate.data.loader import Batch, Loader
 from variegate.data.loader.making import BatchMaker, given_by_labels
 from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading
-from variegate.data.sources.base import Item, Source, StreamSource
+from variegate.data.sources.base import Item, StreamSource
 from variegate.decoding import EncodedBatch
 from variegate.diagnose.timing import Step
 from variegate.diagnose.views import Held, Part, endless, size_of
@@ -175,29 +177,20 @@ def transfer_step(pictures: Sequence[Image], device: str, batch_size: int) -> St
     return step
 
 
-def loader_step(loader: Loader, mean_bytes: float) -> tuple[Step, Callable[[], None]]:
-    """The next batch of an endless epoch, and what ends it."""
-    batches = _endless_batches(loader)
+@contextmanager
+def loader_step(loader: Loader, mean_bytes: float) -> Iterator[Step]:
+    """The next batch of a loader, epoch after epoch."""
+    batches: Generator[Batch, None, None] = (batch for _ in count() for batch in loader)
 
     def step() -> tuple[int, int]:
-        batch = next(batches)
+        number = len(next(batches).ids)
         _finish(loader.device)
-        number = len(batch.ids)
         return number, round(number * mean_bytes)
 
-    return step, batches.close
-
-
-def _endless_batches(loader: Loader) -> Any:
-    def run() -> Iterator[Any]:
-        while True:
-            yield from loader
-
-    return run()
-
-
-def is_stream(source: Source | StreamSource) -> bool:
-    return not isinstance(source, Source)
+    try:
+        yield step
+    finally:
+        batches.close()
 
 
 def _finish(device: str) -> None:

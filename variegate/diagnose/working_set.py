@@ -15,7 +15,7 @@ import numpy.typing as npt
 from variegate.data.loader.cache.pictures import decode_picture
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Item, SampleName, Source, SourceError, StreamSource
-from variegate.diagnose.measurements import Rate
+from variegate.diagnose.measurements import DECODE_WHOLE, READ_FIRST, Rate
 from variegate.diagnose.timing import single_rate
 from variegate.diagnose.views import Sample, size_of
 from variegate.errors import DecodeError
@@ -35,11 +35,7 @@ class WorkingSet:
     pictures: list[npt.NDArray[np.uint8]] = field(default_factory=list)
     bad: list[DecodeError] = field(default_factory=list)
     in_page_cache: float | None = None
-    read_first: Rate | None = None
-    decode_whole: Rate | None = None
-
-    def mean(self, values: list[float]) -> float:
-        return float(np.mean(values))
+    rates: dict[str, Rate] = field(default_factory=dict)  # of reading for the first time, and of decoding whole
 
 
 _Found = tuple[int, int, SampleName, Item | DecodeError]
@@ -73,7 +69,7 @@ def draw_working_set(
         if held >= _FILE_BYTES or (found and time.perf_counter() - begin >= seconds):
             break
     if found:
-        chosen.read_first = single_rate(len(found), held, time.perf_counter() - begin, readers)
+        chosen.rates[READ_FIRST] = single_rate(len(found), held, time.perf_counter() - begin, readers)
     _decode_whole(found, seconds, threads, chosen)
     if not chosen.samples:
         first = f"; {chosen.bad[0]}" if chosen.bad else ""
@@ -140,7 +136,7 @@ def _decode_whole(
             if chosen.samples and time.perf_counter() - begin >= seconds:
                 break
     if chosen.samples and not isinstance(chosen.samples[0].item.data, np.ndarray):
-        chosen.decode_whole = single_rate(len(chosen.samples), file_bytes, time.perf_counter() - begin, threads)
+        chosen.rates[DECODE_WHOLE] = single_rate(len(chosen.samples), file_bytes, time.perf_counter() - begin, threads)
 
 
 def _in_page_cache(source: Source, indices: list[int]) -> float | None:
