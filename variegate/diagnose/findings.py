@@ -13,7 +13,7 @@ from variegate.diagnose.words import percent, rate, side, size, times
 # Of the free memory, what ``cache="host"`` takes.
 _CACHE_SHARE = 0.5
 _SMALL_FILE = 1e6
-_EXPECTED_SCALING = 0.9
+_EXPECTED_SCALING, _POOR_SCALING = 0.9, 0.65
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,13 @@ def more_threads(data: m.Measurements, costs: Costs) -> Finding | None:
 
 def poor_scaling(data: m.Measurements, costs: Costs) -> Finding | None:
     speedup = _speedup(data, m.DECODE, m.DECODE_ONE)
-    if speedup is None or speedup >= 0.65 * data.threads:
+    if speedup is None or speedup >= _POOR_SCALING * data.threads:
         return None
+    one, every = data.rates[m.DECODE_ONE].images_per_second, data.rates[m.DECODE].images_per_second
+    if max(data.rates[m.DECODE].spans) >= _POOR_SCALING * data.threads * one:
+        return None  # it does at times
     factor = _EXPECTED_SCALING * data.threads / speedup
     augment = costs.augment / factor if costs.shares_cores else costs.augment
-    one, every = data.rates[m.DECODE_ONE].images_per_second, data.rates[m.DECODE].images_per_second
     return Finding(
         "scaling",
         "find out what else uses the cores: other processes, a quota of the container, or cores that are hyperthreads",
@@ -105,7 +107,7 @@ def smaller_files(data: m.Measurements, costs: Costs) -> Finding | None:
         "reduce",
         f"store the pictures smaller, once: a shorter side of {data.reduced_side}, JPEG",
         f"they are {side(data.mean_width)} x {side(data.mean_height)} on average, of which the transform makes "
-        f"{data.out_side}; reduced files decode at {rate(decode)} instead of {rate(before)}; small crops lose detail",
+        f"{data.out_side}; reduced files decode at {rate(decode)}, these at {rate(before)}; small crops lose detail",
         costs.gain(decode=1.0 / decode, augment=min(costs.augment, 1.0 / augment)),
     )
 
@@ -137,9 +139,9 @@ def faster_storage(data: m.Measurements, costs: Costs) -> Finding | None:
 
 
 def cheaper_policy(data: m.Measurements, costs: Costs) -> Finding | None:
-    with_it, plain = data.rate(m.AUGMENT), data.rate(m.AUGMENT_PLAIN)
-    if with_it is None or plain is None or plain <= with_it:
+    if not _is_faster(data, m.AUGMENT_PLAIN, m.AUGMENT):
         return None
+    with_it, plain = data.rates[m.AUGMENT].images_per_second, data.rates[m.AUGMENT_PLAIN].images_per_second
     return Finding(
         "policy",
         "choose a cheaper policy: fewer operations per image (num_ops), or one alone (trivialaugment)",
@@ -163,9 +165,9 @@ def use_the_gpu(data: m.Measurements, costs: Costs) -> Finding | None:
 
 
 def larger_batches(data: m.Measurements, costs: Costs) -> Finding | None:
-    small, large = data.rate(m.AUGMENT), data.rate(m.AUGMENT_LARGE)
-    if small is None or large is None or large < 1.1 * small:
+    if not _is_faster(data, m.AUGMENT_LARGE, m.AUGMENT):
         return None
+    small, large = data.rates[m.AUGMENT].images_per_second, data.rates[m.AUGMENT_LARGE].images_per_second
     return Finding(
         "batch",
         f"batch_size={4 * data.batch_size}, if the training allows it",
@@ -225,6 +227,10 @@ def bad_files(data: m.Measurements, costs: Costs) -> Finding | None:
 
 
 REMARKS: tuple[Callable[[m.Measurements, Costs], Finding | None], ...] = (first_epoch, bad_files)
+
+
+def _is_faster(data: m.Measurements, stage: str, other: str) -> bool:
+    return stage in data.rates and other in data.rates and data.rates[stage].is_surely_faster(data.rates[other])
 
 
 def _speedup(data: m.Measurements, every: str, one: str) -> float | None:

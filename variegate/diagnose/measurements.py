@@ -56,10 +56,9 @@ class Rate:
         """From the slowest to the fastest span, as a share of the median."""
         return (max(self.spans) - min(self.spans)) / self.images_per_second
 
-    @property
-    def seconds(self) -> float:
-        """Per image."""
-        return 1.0 / self.images_per_second
+    def is_surely_faster(self, other: Rate) -> bool:
+        """Whichever spans are compared with the other's median, and the other way round."""
+        return min(self.spans) > other.images_per_second and self.images_per_second > max(other.spans)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ def _end(rates: list[float], loader: float) -> float:
 
 
 def _bar(axes: Any, y: int, found: m.Rate, colour: str, end: float, is_wall: bool) -> None:
-    length, is_cut = found.images_per_second, found.images_per_second > 0.9 * end
+    length, slowest, fastest = found.images_per_second, min(found.spans), min(max(found.spans), 0.98 * end)
+    is_cut = length > 0.9 * end
     drawn = 0.84 * end if is_cut else length
     axes.barh(y, drawn, height=0.66, color=colour, zorder=2)
     if is_cut:
@@ -85,14 +86,17 @@ def _bar(axes: Any, y: int, found: m.Rate, colour: str, end: float, is_wall: boo
         for place in (0.74, 0.755):
             axes.plot([place * end, (place + 0.012) * end], [y + 0.4, y - 0.4], color="white", lw=2, zorder=3)
     elif len(found.spans) > 1:
-        axes.plot(
-            [min(found.spans), min(max(found.spans), 0.98 * end)], [y, y], color=_INK, lw=1.1, alpha=0.55, zorder=3
-        )
-    at = drawn if is_cut or len(found.spans) == 1 else max(drawn, min(max(found.spans), 0.98 * end))
+        axes.plot([slowest, fastest], [y, y], color=_INK, lw=1.1, alpha=0.55, zorder=3)
+    at = drawn if is_cut else max(drawn, fastest)
     axes.text(
-        *(at + 0.01 * end, y, number(length) + ("  the wall" if is_wall else "")),
-        **{"va": "center", "fontsize": 9.5, "color": colour if is_wall else _INK, "zorder": 4},
+        at + 0.01 * end,
+        y,
+        number(length) + ("  the wall" if is_wall else ""),
+        va="center",
+        fontsize=9.5,
+        color=colour if is_wall else _INK,
         fontweight="bold" if is_wall else "normal",
+        zorder=4,
     )
 
 

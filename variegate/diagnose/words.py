@@ -23,8 +23,9 @@ def size(nbytes: float) -> str:
 
 
 def times(factor: float) -> str:
-    """``"1.8x"``."""
-    return f"{factor:.1f}x" if factor < 10 else f"{factor:.0f}x"
+    """``"1.08x"``, ``"2.5x"``, ``"12x"``."""
+    places = 2 if factor < 2 else 1 if factor < 10 else 0
+    return f"{factor:.{places}f}x"
 
 
 def percent(share: float) -> str:
