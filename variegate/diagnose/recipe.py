@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from variegate import IMAGENET_MEAN, IMAGENET_STD
+import variegate
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
@@ -19,7 +19,9 @@ def training_transform(policy: str, size: str) -> Transform:
 
     Raises PolicyError or ValueError for a policy or size that is not known.
     """
-    return Compose([build_transform(policy, parse_size(size)), Normalize(IMAGENET_MEAN, IMAGENET_STD)])
+    return Compose(
+        [build_transform(policy, parse_size(size)), Normalize(variegate.IMAGENET_MEAN, variegate.IMAGENET_STD)]
+    )
 
 
 def without_policy(transform: Transform) -> Transform | None:
