@@ -165,6 +165,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["bench", "{photos}", "--size", "big", "--out", "{out}.png"], "size: got 'big'"),
         (["bench", "{photos}", "--device", "gpu", "--out", "{out}.png"], "device: got 'gpu'"),
         (["bench", "{photos}", "--policy", "randaug", "--out", "{out}.png"], "accepted: "),
+        (["bench", "{photos}", "--out", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
         (["doctor", "{photos}/gone"], "gone: no such file or folder"),
         (["doctor", "{photos}", "--limit", "0"], "--limit"),
         (["doctor", "{photos}", "--consume", "0"], "consume: got 0; accepted: a positive number"),

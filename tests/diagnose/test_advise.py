@@ -76,6 +76,13 @@ def test_with_a_cache_no_decoding_is_advised_on() -> None:
     assert {one.kind for one in found.findings}.isdisjoint({"cache", "reduce"})
 
 
+def test_a_cache_without_room_for_all() -> None:
+    remark = finding(advise(measurements({m.LOADER: 3900}, cache="host")), "cache room")
+    for number in ("1,000,000 pictures of 600 kB are 600 GB", "32 GB are held"):
+        assert number in remark.why
+    assert "cache room" not in kinds(measurements({m.LOADER: 3900}, cache="host", samples=50_000))
+
+
 def test_cores_that_idle() -> None:
     data = measurements({m.DECODE: 500, m.DECODE_ONE: 255, m.DECODE_AUGMENT: 400, m.LOADER: 395}, threads=2)
     threads = finding(advise(data), "threads")

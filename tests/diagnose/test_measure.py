@@ -88,6 +88,14 @@ def test_a_cache_is_filled_before_it_is_measured(photos: Path) -> None:
     assert data.cache == "host"
 
 
+def test_a_cache_of_reduced_pictures(photos: Path, tmp_path: Path) -> None:
+    data = quick(photos, cache=tmp_path / "cache", cache_side=35, alternatives=True)
+    assert data.rates[m.LOADER].images_per_second > 0
+    assert data.mean_height == 35
+    assert data.cache == str(tmp_path / "cache")
+    assert list((tmp_path / "cache").rglob("*.pixels"))
+
+
 def test_sizes_that_differ(photos: Path) -> None:
     data = quick(photos, training_transform("trivialaugment", "none"), alternatives=True)
     assert (data.out_side, data.reduced_side) == (None, None)

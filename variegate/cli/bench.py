@@ -12,6 +12,7 @@ from variegate.cli.measuring import (
     AsJson,
     BatchSize,
     Cache,
+    CacheSide,
     Device,
     Limit,
     Policy,
@@ -32,6 +33,7 @@ def bench(
     device: Device = "auto",
     threads: Threads = None,
     cache: Cache = None,
+    cache_side: CacheSide = None,
     seconds: Seconds = 3.0,
     limit: Limit = 1000,
     out: Annotated[Path, typer.Option(help="The PNG file with the plot.")] = Path("bench.png"),
@@ -44,9 +46,21 @@ def bench(
     """
     with one_line_errors(as_json):
         from variegate.diagnose import PlotError, advise, draw_plot
+        from variegate.diagnose.plot import check_path
 
+        check_path(out)
         measured = run_measurements(
-            src, policy, size, batch_size, device, threads, cache, seconds, limit, as_json=as_json
+            src,
+            policy,
+            size,
+            batch_size,
+            device,
+            threads,
+            cache,
+            cache_side,
+            seconds,
+            limit,
+            as_json=as_json,
         )
         found = advise(measured)
         plot: str | None = str(out)

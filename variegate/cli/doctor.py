@@ -11,6 +11,7 @@ from variegate.cli.measuring import (
     AsJson,
     BatchSize,
     Cache,
+    CacheSide,
     Device,
     Limit,
     Policy,
@@ -31,6 +32,7 @@ def doctor(
     device: Device = "auto",
     threads: Threads = None,
     cache: Cache = None,
+    cache_side: CacheSide = None,
     prefetch: Annotated[int, typer.Option(min=0, help="Of the loader.")] = 2,
     consume: Annotated[float | None, typer.Option(metavar="RATE", help="Images/s that your model takes.")] = None,
     model_ms: Annotated[
@@ -59,6 +61,7 @@ def doctor(
             device,
             threads,
             cache,
+            cache_side,
             seconds,
             limit,
             as_json=as_json,

@@ -27,6 +27,7 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Of the loader.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto: a GPU if there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Of the loader. Default: all cores that may be used.")]
 Cache = Annotated[str | None, typer.Option(metavar="host|device|DIR", help="The loader's cache of decoded pixels.")]
+CacheSide = Annotated[int | None, typer.Option(min=1, help="Shorter side that pictures in the cache are reduced to.")]
 Seconds = Annotated[float, typer.Option(min=0.01, help="For each measurement.")]
 Limit = Annotated[int, typer.Option(min=1, help="Samples to use, drawn at random; fewer where they are large.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")]
@@ -40,6 +41,7 @@ def run_measurements(
     device: str,
     threads: int | None,
     cache: str | None,
+    cache_side: int | None,
     seconds: float,
     limit: int,
     as_json: bool,
@@ -58,6 +60,7 @@ def run_measurements(
             device=device,
             threads=threads,
             cache=cache,
+            cache_side=cache_side,
             prefetch=prefetch,
             seconds=seconds,
             limit=limit,

@@ -226,7 +226,19 @@ def bad_files(data: m.Measurements, costs: Costs) -> Finding | None:
     )
 
 
-REMARKS: tuple[Callable[[m.Measurements, Costs], Finding | None], ...] = (first_epoch, bad_files)
+def cache_too_small(data: m.Measurements, costs: Costs) -> Finding | None:
+    pixels, room = data.pixel_bytes, _CACHE_SHARE * data.available_memory
+    if data.cache != "host" or pixels is None or pixels <= room:
+        return None
+    return Finding(
+        "cache room",
+        "expect less: the cache has no room for all pictures (cache_side makes them smaller)",
+        f"{data.samples:,} pictures of {size(data.mean_pixel_bytes)} are {size(pixels)}, of which {size(room)} are held; "
+        "the rates here are those of pictures that are",
+    )
+
+
+REMARKS: tuple[Callable[[m.Measurements, Costs], Finding | None], ...] = (first_epoch, cache_too_small, bad_files)
 
 
 def _is_faster(data: m.Measurements, stage: str, other: str) -> bool:

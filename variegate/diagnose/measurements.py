@@ -71,7 +71,7 @@ class Measurements:
     skipped: int  # samples that could not be read or decoded
     bad: tuple[str, ...]  # the first of these, with the reason
     mean_bytes: float  # of a file
-    mean_height: float  # of a picture, decoded whole
+    mean_height: float  # of a picture, decoded whole, or as a cache holds it
     mean_width: float
     mean_pixel_bytes: float
     is_remote: bool

@@ -55,6 +55,12 @@ def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
     figure.savefig(path, format="png")
 
 
+def check_path(path: Path) -> None:
+    """Known before half a minute is spent. Raises ValueError where there is no folder for the file."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
+
+
 def _rows(data: m.Measurements) -> list[tuple[str, str, str, str]]:
     """(group, stage, label, colour) from the top; a heading has no stage."""
     rows: list[tuple[str, str, str, str]] = []

@@ -59,7 +59,9 @@ class Session:
         """Fill ``recorder``. Raises SourceError where no sample is good."""
         recorder = self.recorder
         recorder.announce("read, first touch")
-        chosen = self.chosen = draw_working_set(self.source, limit, 2 * recorder.seconds, self._readers, self._threads)
+        chosen = self.chosen = draw_working_set(
+            self.source, limit, 2 * recorder.seconds, self._readers, self._threads, self.options["cache_side"]
+        )
         recorder.rates.update(chosen.rates)
         self.has_files = not isinstance(chosen.samples[0].item.data, np.ndarray)
         self._held = Held(chosen.samples, self._batch_size)
@@ -131,8 +133,8 @@ class Session:
         with loader_step(loader, mean_bytes) as step:
             if loader.cache is not None:
                 self._measure_first_epoch(step, len(samples))
-            # Two batches are made at a time, so that they come in pairs.
-            self.recorder.take(m.LOADER, lambda: step, self._threads, steps_at_least=2)
+            # Two batches are made at a time and come in pairs; one pair is no measure.
+            self.recorder.take(m.LOADER, lambda: step, self._threads, steps_at_least=4)
 
     def _measure_first_epoch(self, step: Step, number: int) -> None:
         """Until every sample was met once, and what the cache has room for is in it."""

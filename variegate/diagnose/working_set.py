@@ -42,9 +42,11 @@ _Found = tuple[int, int, SampleName, Item | DecodeError]
 
 
 def draw_working_set(
-    source: Source | StreamSource, limit: int, seconds: float, readers: int, threads: int
+    source: Source | StreamSource, limit: int, seconds: float, readers: int, threads: int, side: int | None = None
 ) -> WorkingSet:
     """At most ``limit`` samples, and no more than can be read, and decoded, in about ``seconds`` each.
+
+    ``side``: pictures are reduced to it, as for a cache that holds them so.
 
     Raises SourceError where none of them is good.
     """
@@ -70,7 +72,7 @@ def draw_working_set(
             break
     if found:
         chosen.rates[READ_FIRST] = single_rate(len(found), held, time.perf_counter() - begin, readers)
-    _decode_whole(found, seconds, threads, chosen)
+    _decode_whole(found, seconds, threads, side, chosen)
     if not chosen.samples:
         first = f"; {chosen.bad[0]}" if chosen.bad else ""
         raise SourceError(f"none of {tried:,} samples could be read{first}")
@@ -107,14 +109,14 @@ def _from_stream(source: StreamSource, limit: int) -> Iterator[list[_Found]]:
 
 
 def _decode_whole(
-    found: list[tuple[int, int, SampleName, Item]], seconds: float, threads: int, chosen: WorkingSet
+    found: list[tuple[int, int, SampleName, Item]], seconds: float, threads: int, side: int | None, chosen: WorkingSet
 ) -> None:
     """Sorts out what does not decode, so that no measurement meets a bad file."""
 
     def decode(sample: tuple[int, int, SampleName, Item]) -> npt.NDArray[np.uint8] | DecodeError:
         data = sample[3].data
         try:
-            return data if isinstance(data, np.ndarray) else decode_picture(data, str(sample[2]), None, None)
+            return data if isinstance(data, np.ndarray) else decode_picture(data, str(sample[2]), side, None)
         except DecodeError as error:
             return error
 
