@@ -59,6 +59,7 @@ class Session:
         """Fill ``recorder``. Raises SourceError where no sample is good."""
         recorder = self.recorder
         recorder.announce("read, first touch")
+        side = self.options["cache_side"]
         chosen = self.chosen = draw_working_set(
             self.source, limit, 2 * recorder.seconds, self._readers, self._threads, self.options["cache_side"]
         )
