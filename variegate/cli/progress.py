@@ -66,13 +66,13 @@ class ExpansionProgress:
 
 
 class StageProgress:
-    """Call it with what is being done, and how many of how many stages are done; use as a context around the run."""
+    """Call it with what is being done, and how much of how much is done (0: not known yet); use as a context."""
 
     def __init__(self, as_json: bool, console: Console) -> None:
         self._as_json = as_json
         self._progress = Progress(
             BarColumn(),
-            MofNCompleteColumn(),
+            TimeRemainingColumn(),
             TextColumn("{task.description}"),
             console=console,
             disable=as_json or not console.is_terminal,
@@ -90,4 +90,4 @@ class StageProgress:
     def __call__(self, what: str, done: int, total: int) -> None:
         if self._as_json:
             emit_json("measuring", what=what, done=done, total=total)
-        self._progress.update(self._task, description=what, completed=done, total=total)
+        self._progress.update(self._task, description=what, completed=done, total=total or None)

@@ -46,7 +46,7 @@ def measure(
         seconds: that each measurement takes, about.
         limit: samples that are used, drawn as a shuffled epoch draws them; fewer where they are large.
         alternatives: measure as well what ``advise`` can tell more from: no policy, larger batches, reduced pictures.
-        on_progress: called before every measurement.
+        on_progress: called before every span of time with what is measured, spans done, and of how many.
 
     Bad samples are left out and counted. Raises SourceError where there is no good one, ValueError for arguments.
     """
@@ -71,17 +71,13 @@ def measure(
     # Made first: what is wrong with the arguments or the place is known before anything is read.
     loader = Loader(source, transform, **options)
     shown = _shown(source)
-    session = Session(loader, transform, options, Recorder(seconds, _number_of(loader, alternatives), on_progress))
-    try:
-        session.run(limit, alternatives)
-    except SourceError as error:
-        raise SourceError(f"{shown}: {error}") from None
-    return _result(session, shown)
-
-
-def _number_of(loader: Loader, alternatives: bool) -> int:
-    alone = 4 + 2 * (loader.num_threads > 1) + loader.device.startswith("cuda")
-    return 1 + alone + 2 + 4 * alternatives + (loader.cache is not None) + 1
+    with Recorder(seconds, on_progress) as recorder:
+        session = Session(loader, transform, options, recorder)
+        try:
+            session.run(limit, alternatives)
+        except SourceError as error:
+            raise SourceError(f"{shown}: {error}") from None
+        return _result(session, shown)
 
 
 def _result(session: Session, shown: str) -> Measurements:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from variegate.diagnose.stages import (
     stream_step,
     transfer_step,
 )
-from variegate.diagnose.timing import Step, single_rate
+from variegate.diagnose.timing import Span, Step, rate_of
 from variegate.diagnose.views import Held, Part
 from variegate.diagnose.working_set import draw_working_set
 from variegate.transforms.base import Transform
@@ -58,8 +57,7 @@ class Session:
     def run(self, limit: int, alternatives: bool) -> None:
         """Fill ``recorder``. Raises SourceError where no sample is good."""
         recorder = self.recorder
-        recorder.announce("read, first touch")
-        side = self.options["cache_side"]
+        recorder.announce(m.TITLES[m.READ_FIRST])
         chosen = self.chosen = draw_working_set(
             self.source, limit, 2 * recorder.seconds, self._readers, self._threads, self.options["cache_side"]
         )
@@ -75,6 +73,7 @@ class Session:
         if alternatives:
             self._measure_alternatives()
         self._measure_loader()
+        recorder.run()
 
     def _prepare(self) -> int | None:
         """Compile what the transform needs -> the shorter side of its outputs, where they have one size."""
@@ -85,11 +84,11 @@ class Session:
         return min(sizes.pop()) if len(sizes) == 1 else None
 
     def _measure_alone(self) -> None:
-        take, threads = self.recorder.take, self._threads
+        plan, threads = self.recorder.plan, self._threads
         if self._part is not None:
-            take(m.READ, partial(read_step, self._part, self._readers), self._readers)
+            plan(m.READ, read_step(self._part, self._readers), self._readers)
         elif not isinstance(self.source, Source):
-            take(m.READ, partial(stream_step, self.source, self._batch_size), 1)
+            plan(m.READ, stream_step(self.source, self._batch_size), 1)
         if self.has_files:
             self._decode(m.DECODE, self._held, threads)
         self._augment(m.AUGMENT, self.transform, threads)
@@ -98,7 +97,7 @@ class Session:
                 self._decode(m.DECODE_ONE, self._held, 1)
             self._augment(m.AUGMENT_ONE, self.transform, 1)
         if self._device.startswith("cuda"):
-            take(m.TRANSFER, partial(transfer_step, self.chosen.pictures, self._device, self._batch_size), 1)
+            plan(m.TRANSFER, transfer_step(self.chosen.pictures, self._device, self._batch_size), 1)
 
     def _measure_together(self) -> None:
         augmenter, threads = self._augmenter(self.transform, self._threads), self._threads
@@ -110,7 +109,7 @@ class Session:
             with self._feed(self._held, threads) as feed:
                 yield make_step(feed, augmenter)
 
-        self.recorder.take(m.DECODE_AUGMENT, making, threads)
+        self.recorder.plan(m.DECODE_AUGMENT, making(), threads)
 
     def _measure_alternatives(self) -> None:
         plain = without_policy(self.transform)
@@ -131,11 +130,17 @@ class Session:
             samples = samples[: self._cached_at_most()]
             loader = Loader(Part(self.source, samples, self._batch_size), self.transform, **self.options)
         mean_bytes = sum(sample.nbytes for sample in samples) / len(samples)
-        with loader_step(loader, mean_bytes) as step:
-            if loader.cache is not None:
-                self._measure_first_epoch(step, len(samples))
-            # Two batches are made at a time and come in pairs; one pair is no measure.
-            self.recorder.take(m.LOADER, lambda: step, self._threads, steps_at_least=4)
+        # Batches that were made while others were measured do not count. Two are made at a time and come in pairs.
+        step = self.recorder.plan(
+            m.LOADER,
+            loader_step(loader, mean_bytes),
+            self._threads,
+            lead=loader.prefetch + 2,
+            steps_at_least=4,
+            works_ahead=loader.prefetch + 1,
+        )
+        if loader.cache is not None:
+            self._measure_first_epoch(step, len(samples))
 
     def _measure_first_epoch(self, step: Step, number: int) -> None:
         """Until every sample was met once, and what the cache has room for is in it."""
@@ -144,12 +149,12 @@ class Session:
         while images < number:
             more, size = step()
             images, nbytes = images + more, nbytes + size
-        elapsed = time.perf_counter() - begin
-        self.recorder.rates[m.LOADER_FIRST] = single_rate(images, nbytes, elapsed, self._threads)
+        span = Span(images, nbytes, time.perf_counter() - begin)
+        self.recorder.rates[m.LOADER_FIRST] = rate_of([span], self._threads)
 
     def _cached_at_most(self) -> int | None:
         """Samples that a cache takes in within about two measurements' time; None for all."""
-        decode = self.recorder.rates.get(m.DECODE)
+        decode = self.recorder.rates.get(m.DECODE_WHOLE)
         if self.loader.cache is None or decode is None:
             return None
         return max(self._batch_size, round(2 * self.recorder.seconds * decode.images_per_second))
@@ -160,7 +165,7 @@ class Session:
             with self._feed(view, self._readers if isinstance(view, Part) else threads) as feed:
                 yield decode_step(feed, self._augmenter(self.transform, threads), threads)
 
-        self.recorder.take(stage, decoding, threads)
+        self.recorder.plan(stage, decoding(), threads)
 
     def _augment(
         self,
@@ -173,7 +178,7 @@ class Session:
         pictures = self.chosen.pictures if pictures is None else pictures
         labels = [sample.item.label for sample in self.chosen.samples[: len(pictures)]]
         augmenter, number = self._augmenter(transform, threads), batch_size or self._batch_size
-        self.recorder.take(stage, partial(augment_step, pictures, labels, augmenter, number), threads)
+        self.recorder.plan(stage, augment_step(pictures, labels, augmenter, number), threads)
 
     @contextmanager
     def _feed(self, view: Held | Part, readers: int) -> Iterator[Feed]:

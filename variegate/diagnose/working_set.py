@@ -16,7 +16,7 @@ from variegate.data.loader.cache.pictures import decode_picture
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Item, SampleName, Source, SourceError, StreamSource
 from variegate.diagnose.measurements import DECODE_WHOLE, READ_FIRST, Rate
-from variegate.diagnose.timing import single_rate
+from variegate.diagnose.timing import Span, rate_of
 from variegate.diagnose.views import Sample, size_of
 from variegate.errors import DecodeError
 
@@ -71,7 +71,7 @@ def draw_working_set(
         if held >= _FILE_BYTES or (found and time.perf_counter() - begin >= seconds):
             break
     if found:
-        chosen.rates[READ_FIRST] = single_rate(len(found), held, time.perf_counter() - begin, readers)
+        chosen.rates[READ_FIRST] = rate_of([Span(len(found), held, time.perf_counter() - begin)], readers)
     _decode_whole(found, seconds, threads, side, chosen)
     if not chosen.samples:
         first = f"; {chosen.bad[0]}" if chosen.bad else ""
@@ -138,7 +138,9 @@ def _decode_whole(
             if chosen.samples and time.perf_counter() - begin >= seconds:
                 break
     if chosen.samples and not isinstance(chosen.samples[0].item.data, np.ndarray):
-        chosen.rates[DECODE_WHOLE] = single_rate(len(chosen.samples), file_bytes, time.perf_counter() - begin, threads)
+        chosen.rates[DECODE_WHOLE] = rate_of(
+            [Span(len(chosen.samples), file_bytes, time.perf_counter() - begin)], threads
+        )
 
 
 def _in_page_cache(source: Source, indices: list[int]) -> float | None:
