@@ -55,6 +55,18 @@ def verdict(record: dict[str, Any]) -> str:
     return f"{ratio:.2f}x the best peer; asked for {record['target']:g}x: {word}"
 
 
+def tried(record: dict[str, Any]) -> list[str]:
+    """Images per second of each variant when the fastest was chosen, and why others did not run."""
+    lines = []
+    for _, row in by_speed(record):
+        if "error" in row:
+            continue
+        speeds = [f"{name} {speed:,.0f}" for name, speed in row["variants_images_per_wall_second"].items()]
+        failed = [f"{name} failed ({reason})" for name, reason in row["variants_failed"].items()]
+        lines.append(f"{row['library']} tried: " + "; ".join([*speeds, *failed]))
+    return lines
+
+
 def notes(record: dict[str, Any]) -> list[str]:
     """What else there is to say, a line each: nothing here."""
     return []

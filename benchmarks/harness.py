@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -20,7 +21,7 @@ from benchmarks.worker import THREAD_VARIABLES
 from benchmarks.works.base import Check, Replay, Work
 
 OURS = "ours"
-PREPARE_TIMEOUT, RUN_TIMEOUT = 600.0, 120.0
+PREPARE_TIMEOUT, RUN_TIMEOUT, CLOSE_TIMEOUT = 600.0, 120.0, 5.0
 ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 
 
@@ -132,9 +133,20 @@ class Process:
             raise RuntimeError(answer["error"])
         return answer
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        """By the end of its requests, as only a process that ends by itself ends those that it started."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._log.close()
 
     def _last_words(self) -> str:
@@ -172,14 +184,22 @@ def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, A
     return record | {"libraries": {row.module: row.to_dict() for row in rows}}
 
 
-def time_in_turn(rows: list[Row], processes: dict[str, Process], seconds: float, repeats: int, log: Any) -> None:
+def time_in_turn(
+    rows: list[Row],
+    processes: dict[str, Process],
+    seconds: float,
+    repeats: int,
+    log: Any,
+    prepare_timeout: float = PREPARE_TIMEOUT,
+    run_timeout: float = RUN_TIMEOUT,
+) -> None:
     """Fill in ``rows``; one that has an error already, or meets one, is left out from there on."""
     for row in rows:
         if row.error:
             continue
         print(f"  preparing {row.module}", file=log)
         try:
-            ready = processes[row.module].ask({"command": "prepare"}, PREPARE_TIMEOUT)
+            ready = processes[row.module].ask({"command": "prepare"}, prepare_timeout)
             row.name, row.chosen = ready["name"], ready["chosen"]
             row.variants, row.failed, row.versions = ready["variants"], ready["failed"], ready["versions"]
             row.extra = ready.get("extra", {})
@@ -191,7 +211,7 @@ def time_in_turn(rows: list[Row], processes: dict[str, Process], seconds: float,
             if row.error:
                 continue
             try:
-                run = processes[row.module].ask({"command": "run", "seconds": seconds}, RUN_TIMEOUT)
+                run = processes[row.module].ask({"command": "run", "seconds": seconds}, run_timeout)
                 row.runs.append(run)
             except RuntimeError as error:
                 row.error = str(error)

@@ -10,10 +10,15 @@ from typing import Any
 
 from benchmarks import columns as core_columns
 from benchmarks.gpu import columns as gpu_columns
+from benchmarks.loader import columns as loader_columns
+
+LOADER = "loader"
 
 
 def columns_of(record: dict[str, Any]) -> ModuleType:
     """The module that knows the columns of a record's kind."""
+    if record["work"] == LOADER:
+        return loader_columns
     return gpu_columns if "gpu" in record else core_columns
 
 
@@ -44,6 +49,14 @@ def markdown(record: dict[str, Any]) -> str:
     lines += ["", *(f"- {check['name']}: {check['found']}" for check in record.get("checks", []))]
     lines += [f"- {note}" for note in columns.notes(record)]
     return "\n".join([*lines, "", *columns.footer(record)])
+
+
+def write(record: dict[str, Any], folder: Path) -> None:
+    """The record as a file of ``folder``, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{record['work']}-batch{record['batch']}.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"  written: {path}", file=sys.stderr)
 
 
 def main() -> None:

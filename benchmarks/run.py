@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import sys
 from pathlib import Path
@@ -60,10 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(report.text(record), flush=True)
             failed |= bool(record.get("failed"))
             if options.out is not None and not record.get("failed"):
-                options.out.mkdir(parents=True, exist_ok=True)
-                path = options.out / f"{name}-batch{batch}.json"
-                path.write_text(json.dumps(record, indent=1) + "\n")
-                print(f"  written: {path}", file=sys.stderr)
+                report.write(record, options.out)
     return 1 if failed else 0
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
     from benchmarks.peers.base import Library
 
-CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.6, 3
+CALIBRATION_SECONDS = 0.6
 WARM_UP_BATCHES = 2
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -59,6 +59,12 @@ def check_batch(batch: Any, expected: int) -> None:
         )
 
 
+def in_a_line(error: Exception) -> str:
+    """What happened: an error from a process of the library's own comes with a traceback, and ends in its message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else ''}"
+
+
 def timed(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str, float]:
     """Batches for at least ``seconds``. The first is not counted: a library may have made it while nobody looked."""
     next_batch()
@@ -79,6 +85,7 @@ class Worker:
     clock: ClassVar[str] = "cpu"
     # A variant below this share of the best is not calibrated again.
     hopeless: ClassVar[float] = 0.0
+    calibration_rounds: ClassVar[int] = 3
 
     library: Library
     batch: int
@@ -100,7 +107,7 @@ class Worker:
         failed: dict[str, str] = {}
         variants = self.variants()
         # In turn, and the best of a few: one disturbed moment must not choose a slower way for the whole run.
-        for calibration in range(CALIBRATION_ROUNDS):
+        for calibration in range(self.calibration_rounds):
             for name, next_batch in variants.items():
                 if name in failed or speeds.get(name, math.inf) < self.hopeless * max(speeds.values(), default=0.0):
                     continue
@@ -110,7 +117,7 @@ class Worker:
                     run = self.timed(next_batch, CALIBRATION_SECONDS)
                     speeds[name] = max(speeds.get(name, 0.0), run["images"] / run[self.clock])
                 except Exception as error:  # a variant that cannot run here must not stop the others
-                    failed[name] = f"{type(error).__name__}: {error}"
+                    failed[name] = in_a_line(error)
         if not speeds:
             raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
         chosen = max(speeds, key=lambda name: speeds[name])
@@ -171,7 +178,7 @@ def serve(make_worker: Callable[[], Worker]) -> None:
             worker = worker or make_worker()
             answer = worker.answer(json.loads(line))
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": in_a_line(error)}
         print(json.dumps(answer), file=answers)
 
 

@@ -53,12 +53,13 @@ def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: p
             assert printed.getvalue() == shown
 
 
-def test_code_for_a_gpu_is_that_of_the_example() -> None:
+@pytest.mark.parametrize(("page", "script", "least"), [("gpu", "on_a_gpu", 5), ("keras", "keras_mirrored", 2)])
+def test_code_that_needs_more_is_that_of_the_example(page: str, script: str, least: int) -> None:
     """It cannot be run everywhere, but the script that it is taken from can (see test_examples.py)."""
-    script = (ROOT / "examples" / "on_a_gpu.py").read_text(encoding="utf-8")
-    lines = {line.strip() for line in script.splitlines()}
-    shown = [block[2] for block in BLOCK.finditer((ROOT / "docs" / "gpu.md").read_text()) if block[1] == "py"]
-    assert len(shown) >= 5
+    code = (ROOT / "examples" / f"{script}.py").read_text(encoding="utf-8")
+    lines = {line.strip() for line in code.splitlines()}
+    shown = [block[2] for block in BLOCK.finditer((ROOT / "docs" / f"{page}.md").read_text()) if block[1] == "py"]
+    assert len(shown) >= least
     for block in shown:
         assert [line for line in block.splitlines() if line.strip() not in lines] == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_script_runs(script: Path, tmp_path: Path) -> None:
+    if script.stem.startswith("keras") and importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("needs TensorFlow")
     # From the repository's root the package is found whether it is installed or not.
     code = f"import runpy, sys; sys.path.insert(0, {str(ROOT)!r}); runpy.run_path({str(script)!r}, run_name='__main__')"
     run = subprocess.run(
@@ -26,3 +30,5 @@ def test_script_runs(script: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
     assert run.stderr == ""
+    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", run.stdout)]
+    assert not losses or losses[-1] < 0.9 * losses[0], "what trains learns"

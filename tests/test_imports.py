@@ -70,7 +70,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),
         *("data", "data/decode", "data/sources"),
     },
-    "integrations": {"program", "transforms", "inputs", "augmenter", "data", "data/sources", "data/loader"},
+    "integrations": {
+        *("program", "transforms", "inputs", "augmenter"),
+        *("data", "data/decode", "data/sources", "data/loader"),
+    },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {"program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},

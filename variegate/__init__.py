@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.sources.opening import open_source
     from variegate.errors import DecodeError, DeviceMemoryError
+    from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.policies import load_policy
     from variegate.ragged import RaggedBatch
 
@@ -24,11 +25,14 @@ __all__ = [
     "IMAGENET_STD",
     "Augmenter",
     "Batch",
+    "Collate",
     "DecodeError",
     "DeviceMemoryError",
     "Loader",
     "RaggedBatch",
     "TooManyErrors",
+    "WithIds",
+    "as_transform",
     "diagnose",
     "load_policy",
     "open_source",
@@ -40,11 +44,14 @@ __all__ = [
 _HOMES = {
     "Augmenter": "variegate.augmenter",
     "Batch": "variegate.data.loader",
+    "Collate": "variegate.integrations.torch_data",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
     "Loader": "variegate.data.loader",
     "RaggedBatch": "variegate.ragged",
     "TooManyErrors": "variegate.data.loader",
+    "WithIds": "variegate.integrations.torch_data",
+    "as_transform": "variegate.integrations.torch_data",
     "load_policy": "variegate.policies",
     "open_source": "variegate.data.sources.opening",
 }

@@ -44,8 +44,10 @@ class Augmenter:
         num_threads: None for all cores that the process may use. Results do not depend on it.
         geometry: "composed" runs consecutive interpolating maps as one, which blurs less and costs less;
             "exact" runs them one after another, as torchvision does.
+        decode: who decodes the JPEGs of ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install
+            'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
 
-    Raises ValueError for a device, dtype, layout or geometry that is not accepted, or a device that is not there.
+    Raises ValueError for a device, dtype, layout, geometry or decode that is not accepted, or that is not there.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class Augmenter:
         layout: str = "NCHW",
         num_threads: int | None = None,
         geometry: str = "composed",
+        *,
+        decode: str = "auto",
     ) -> None:
         if not isinstance(transform, Transform):
             raise TypeError(f"transform: got {transform!r}; accepted: a variegate transform, such as T.Compose([...])")
@@ -69,12 +73,13 @@ class Augmenter:
         if num_threads is not None and (not _is_integer(num_threads) or num_threads < 1):
             raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
         self.transform = transform
-        self.device, self._runner = make_runner(device, _DTYPES[name], num_threads, geometry)
+        self.device, self._runner = make_runner(device, _DTYPES[name], num_threads, geometry, decode)
         self.seed = int(seed)
         self.dtype = _DTYPES[name]
         self.layout = layout
         self.num_threads = num_threads
         self.geometry = geometry
+        self.decode = decode
         self._next_id = 0
         self._id_lock = Lock()
 
@@ -152,6 +157,11 @@ class Augmenter:
         JPEG's header and only what it needs is decoded: no rows below it, and a picture at half (quarter, eighth)
         scale where the crop is still at least as large as the output. The former changes no bit; the latter differs
         from a full decode as any two good reductions do, and depends on nothing but the file and the crop.
+
+        A GPU that decodes (``decode``) decodes the box that the crop needs, always at full scale. Its pixels depend on
+        nothing but the file and the crop either; they are not the CPU's to the bit, but a level or so beside them, and
+        as two reductions differ where the CPU decodes at a scale. It decodes upright JPEGs of gray or YCbCr; the CPU
+        decodes everything else, in the same batch.
 
         Raises DecodeError naming ``files[i]`` and the reason.
         """

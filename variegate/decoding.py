@@ -15,6 +15,7 @@ from variegate.data.decode import (
     check_side,
     decode_jpeg_box,
     decode_jpeg_scaled,
+    is_complete,
     is_jpeg,
     read_header,
     read_image,
@@ -24,6 +25,8 @@ from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
+# First row, first column, and those after the last.
+Box = tuple[int, int, int, int]
 
 # Reach of the resampling filters, in source pixels at scale 1.
 _SUPPORT = {Interpolation.BILINEAR: 1.0, Interpolation.BICUBIC: 2.0}
@@ -46,7 +49,7 @@ class EncodedBatch:
 
     Args:
         files: the bytes of image files, or pixels (uint8 [H, W, C]) where they are there already.
-        names: what errors call them; None for ``files[i]``.
+        name_of: what errors call a file, by its place; None for ``files[i]``.
         failures: where given, files that do not decode are noted here by their place, and black pictures take their
             place, so that the rest of the batch can be made. None raises instead.
         max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
@@ -57,14 +60,14 @@ class EncodedBatch:
     def __init__(
         self,
         files: Sequence[bytes | Image],
-        names: Sequence[str] | None = None,
+        name_of: Callable[[int], str] | None = None,
         failures: dict[int, DecodeError] | None = None,
         max_pixels: int | None = None,
     ) -> None:
         self.files = files
         self.headers: list[JpegHeader | None] = [None] * len(files)
         self.decoded: dict[int, Image] = {}
-        self._names, self._failures, self._max_pixels = names, failures, max_pixels
+        self._name_of, self._failures, self._max_pixels = name_of, failures, max_pixels
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         shapes = [self._open(i) for i in range(len(files))]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
@@ -75,7 +78,7 @@ class EncodedBatch:
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 
     def name(self, i: int) -> str:
-        return f"files[{i}]" if self._names is None else self._names[i]
+        return f"files[{i}]" if self._name_of is None else self._name_of(i)
 
     def _open(self, i: int) -> tuple[int, ...] | None:
         """The shape of picture ``i``; None where it was noted as a failure."""
@@ -123,6 +126,23 @@ class EncodedBatch:
                 image = self.decoded[i] = np.zeros(tuple(self.shapes[i]), np.uint8)
         return image
 
+    def is_upright_jpeg(self, i: int) -> bool:
+        """A JPEG for a GPU: ordinary, complete, stored as it is shown, and not decoded yet."""
+        header = self.headers[i]
+        if header is None or i in self.decoded or not header.is_ordinary or header.orientation != 1:
+            return False
+        # A GPU would fill what is missing with gray and say nothing.
+        return is_complete(bytes(self.files[i]))
+
+    def box_needed(self, fused: Program, row: int, margin: int) -> Box | None:
+        """The part of its picture that the row reads, and ``margin`` pixels more on each side; None for all of it."""
+        support = _support(fused, row)
+        if support is None:
+            return None
+        height, width = self.shapes[fused.source[row], :2].tolist()
+        box = _reach(fused.args[row, 0], support, height, width, margin)
+        return None if box == (0, 0, height, width) else box
+
     def loader(self, fused: Program) -> Callable[[int, int], Image]:
         """(row, place) -> the image that the row reads; rewrites the row's first resize to the part that was decoded.
 
@@ -132,11 +152,9 @@ class EncodedBatch:
         def load(row: int, place: int) -> Image:
             source = int(fused.source[row])
             header = self.headers[source]
-            flag = int(fused.flags[row, 0])
-            is_crop = fused.length[row] > 0 and fused.opcode[row, 0] == Op.RESIZED_CROP and flag in _SUPPORT
-            if header is None or not is_crop:
+            support = _support(fused, row)
+            if header is None or support is None:
                 return self.whole(source)
-            support = _SUPPORT[Interpolation(flag)]
             try:
                 if fused.blend is not None:
                     return self._decode_once(fused, row, source, header, support)
@@ -163,7 +181,7 @@ class EncodedBatch:
         self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image | None
     ) -> Image:
         data, name, args = bytes(self.files[source]), self.name(source), fused.args[row, 0]
-        top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
+        height, width, out_height, out_width = (float(v) for v in args[2:6])
         in_height, in_width = header.oriented_size
         for divisor in _SCALES:
             if height / divisor >= out_height and width / divisor >= out_width:
@@ -172,16 +190,36 @@ class EncodedBatch:
                 args[:4] /= divisor
                 fused.in_shape[row, :2] = image.shape[:2]
                 return image
-        # The filter reaches past the box, further the more it shrinks.
-        reach_y = math.ceil(support * max(height / out_height, 1.0)) + 1
-        reach_x = math.ceil(support * max(width / out_width, 1.0)) + 1
-        first_y, first_x = max(0, math.floor(top) - reach_y), max(0, math.floor(left) - reach_x)
-        end_y = min(in_height, math.ceil(top + height) + reach_y)
-        end_x = min(in_width, math.ceil(left + width) + reach_x)
+        first_y, first_x, end_y, end_x = _reach(args, support, in_height, in_width)
         image, part_top, part_left = decode_jpeg_box(
             data, first_y, first_x, end_y - first_y, end_x - first_x, name, self._max_pixels, header, buffer
         )
-        args[0] -= part_top
-        args[1] -= part_left
-        fused.in_shape[row, :2] = image.shape[:2]
+        shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])
         return image
+
+
+def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width: int) -> None:
+    """Rewrite the row's first resize to a part of the picture that begins at ``top``, ``left``."""
+    fused.args[row, 0, 0] -= top
+    fused.args[row, 0, 1] -= left
+    fused.in_shape[row, :2] = height, width
+
+
+def _support(fused: Program, row: int) -> float | None:
+    """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise."""
+    flag = int(fused.flags[row, 0])
+    is_crop = fused.length[row] > 0 and fused.opcode[row, 0] == Op.RESIZED_CROP and flag in _SUPPORT
+    return _SUPPORT[Interpolation(flag)] if is_crop else None
+
+
+def _reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
+    """What a resized crop reads: the filter reaches past the box, further the more it shrinks."""
+    top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
+    reach_y = math.ceil(support * max(height / out_height, 1.0)) + 1 + margin
+    reach_x = math.ceil(support * max(width / out_width, 1.0)) + 1 + margin
+    return (
+        max(0, math.floor(top) - reach_y),
+        max(0, math.floor(left) - reach_x),
+        min(in_height, math.ceil(top + height) + reach_y),
+        min(in_width, math.ceil(left + width) + reach_x),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.columns import by_speed, speed_cells
+from benchmarks.columns import by_speed, speed_cells, tried
 from benchmarks.columns import verdict as ratio_verdict
 
 HEADER = ("library", "images/s", "lowest - highest", "Variegate is", "of copy speed", "peak memory", "how")
@@ -54,7 +54,7 @@ def notes(record: dict[str, Any]) -> list[str]:
     ]
     by = [f"{row['library']}: {row['memory_by']}" for _, row in by_speed(record) if "error" not in row]
     memory = ["peak memory is beyond the inputs, by: " + "; ".join(by)] if by else []
-    return [*lines, *memory, *_variants(record)]
+    return [*lines, *memory, *tried(record)]
 
 
 def _device_alone(record: dict[str, Any]) -> list[str]:
@@ -69,18 +69,6 @@ def _device_alone(record: dict[str, Any]) -> list[str]:
         f"Variegate on the device alone, without the host's part: {seconds * 1e6:,.0f} us a batch, {speed:,.0f} "
         f"images/s, {share(record, speed):.1%} of the copy speed"
     ]
-
-
-def _variants(record: dict[str, Any]) -> list[str]:
-    """Images per second of each variant when the fastest was chosen, and why others did not run."""
-    lines = []
-    for _, row in by_speed(record):
-        if "error" in row:
-            continue
-        speeds = [f"{name} {speed:,.0f}" for name, speed in row["variants_images_per_wall_second"].items()]
-        failed = [f"{name} failed ({reason})" for name, reason in row["variants_failed"].items()]
-        lines.append(f"{row['library']} tried: " + "; ".join([*speeds, *failed]))
-    return lines
 
 
 def footer(record: dict[str, Any]) -> list[str]:

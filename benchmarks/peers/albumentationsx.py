@@ -84,17 +84,21 @@ class AlbumentationsX(Peer):
         return {word: _image_variant(finish, inputs, batch) for word, finish in _finishers(work).items()}
 
 
-def _finishers(work: str) -> dict[str, Callable[[list[Image]], torch.Tensor]]:
-    each, pixels = pipeline(work, normalize=True), pipeline(work, normalize=False)
+def normalise(images_NHWC: torch.Tensor) -> torch.Tensor:
+    """uint8 -> float32 NCHW, for the whole batch."""
     scale = torch.tensor([1 / (255 * s) for s in STD]).view(1, 3, 1, 1)
     bias = torch.tensor([-m / s for m, s in zip(MEAN, STD, strict=True)]).view(1, 3, 1, 1)
+    return torch.addcmul(bias, images_NHWC.permute(0, 3, 1, 2).contiguous().float(), scale)
+
+
+def _finishers(work: str) -> dict[str, Callable[[list[Image]], torch.Tensor]]:
+    each, pixels = pipeline(work, normalize=True), pipeline(work, normalize=False)
 
     def per_sample(images: list[Image]) -> torch.Tensor:
         return torch.stack([each(image=image)["image"] for image in images])
 
     def per_batch(images: list[Image]) -> torch.Tensor:
-        stacked = torch.from_numpy(np.stack([pixels(image=image)["image"] for image in images]))
-        return torch.addcmul(bias, stacked.permute(0, 3, 1, 2).contiguous().float(), scale)
+        return normalise(torch.from_numpy(np.stack([pixels(image=image)["image"] for image in images])))
 
     return {"Normalize and ToTensorV2 per sample": per_sample, "normalised as a batch by torch": per_batch}
 

@@ -12,19 +12,20 @@ from nvidia.dali.auto_aug import rand_augment
 from benchmarks.inputs import MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
 from benchmarks.peers.base import NextBatch, Peer
 
+DECODE_WAYS = ("random crop", "whole image")
 
-@pipeline_def(enable_conditionals=True)
-def _pipeline(feed: Any, decode: str | None) -> Any:
-    if decode is None:
-        images = fn.external_source(feed, batch=True, dtype=types.UINT8, layout="HWC", no_copy=True)
-    else:
-        data = fn.external_source(feed, batch=True, dtype=types.UINT8, no_copy=True)
-        if decode == "random crop":
-            part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0])
-            images = fn.resize(part, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
-        else:
-            whole = fn.decoders.image(data, device="cpu", output_type=types.RGB)
-            images = fn.random_resized_crop(whole, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+
+def decode_and_crop(data: Any, way: str) -> Any:
+    """Files -> random crops of uint8 pixels."""
+    if way == "random crop":
+        part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0])
+        return fn.resize(part, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+    whole = fn.decoders.image(data, device="cpu", output_type=types.RGB)
+    return fn.random_resized_crop(whole, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+
+
+def augment(images: Any) -> Any:
+    """Crops -> normalised float32 CHW. For a pipeline with ``enable_conditionals``."""
     images = rand_augment.rand_augment(
         images, n=NUM_OPS, m=MAGNITUDE, fill_value=0, interp_type=types.INTERP_NN, max_translate_abs=101
     )
@@ -39,6 +40,14 @@ def _pipeline(feed: Any, decode: str | None) -> Any:
     )
 
 
+@pipeline_def(enable_conditionals=True)
+def _pipeline(feed: Any, decode: str | None) -> Any:
+    if decode is None:
+        return augment(fn.external_source(feed, batch=True, dtype=types.UINT8, layout="HWC", no_copy=True))
+    data = fn.external_source(feed, batch=True, dtype=types.UINT8, no_copy=True)
+    return augment(decode_and_crop(data, decode))
+
+
 class Dali(Peer):
     name = "DALI CPU"
     packages = ("nvidia-dali-cuda120",)
@@ -47,8 +56,7 @@ class Dali(Peer):
         if work != "w1":
             images = inputs.image_batches(batch)
             return {"external source": _runner(lambda: list(next(images)), None, batch)}
-        ways = ("random crop", "whole image")
-        return {f"decode {way}": _runner(_jpeg_feed(inputs, batch), way, batch) for way in ways}
+        return {f"decode {way}": _runner(_jpeg_feed(inputs, batch), way, batch) for way in DECODE_WAYS}
 
 
 def _jpeg_feed(inputs: Inputs, batch: int) -> Any:

@@ -19,15 +19,20 @@ v2: Any = import_v2()
 F = v2.functional
 
 
-def pipelines(work: str, to_tensor: list[Any]) -> dict[str, Callable[[list[Any]], torch.Tensor]]:
+def steps(work: str, to_tensor: list[Any]) -> tuple[Any, Any, Any]:
     """The work as torchvision spells it, for Pillow images (``to_tensor`` converts) or tensors (nothing does).
 
-    Samples -> the batch. What need not be drawn per sample can be left to the batch, which some users do for speed.
+    All of it for one sample; the part that is drawn per sample; the rest, which some leave to the batch for speed.
     """
     crop = [v2.RandomResizedCrop(SIZE)] if work in CROPPING else []
     chance = [*crop, v2.RandomHorizontalFlip(), v2.RandAugment(num_ops=NUM_OPS, magnitude=MAGNITUDE), *to_tensor]
     normalize = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD, inplace=True)]
-    each, pixels, last = v2.Compose([*chance, *normalize]), v2.Compose(chance), v2.Compose(normalize)
+    return v2.Compose([*chance, *normalize]), v2.Compose(chance), v2.Compose(normalize)
+
+
+def pipelines(work: str, to_tensor: list[Any]) -> dict[str, Callable[[list[Any]], torch.Tensor]]:
+    """Samples -> the batch."""
+    each, pixels, last = steps(work, to_tensor)
     return {
         "normalised per sample": lambda samples: torch.stack([each(sample) for sample in samples]),
         "normalised as a batch": lambda samples: last(torch.stack([pixels(sample) for sample in samples])),

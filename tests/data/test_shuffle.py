@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from variegate.data.shuffle import Permutation, Purpose
 from variegate.data.shuffle_buffer import shuffled
+from variegate.program import rng
 
 
 def permutation(length: int, seed: int = 0, epoch: int = 0) -> list[int]:
@@ -21,6 +22,30 @@ def permutation(length: int, seed: int = 0, epoch: int = 0) -> list[int]:
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 16, 17, 63, 64, 65, 1000, 4097])
 def test_every_number_comes_once(length: int) -> None:
     assert sorted(permutation(length, seed=3, epoch=7)) == list(range(length))
+
+
+def plain(length: int, seed: int, epoch: int) -> list[int]:
+    """The same network, number by number in Python."""
+    half = (max((length - 1).bit_length(), 2) + 1) // 2
+    key = rng.stream_key(seed, epoch, 0, rng.SHUFFLE_DOMAIN)
+    order = []
+    for position in range(length):
+        value = position
+        while True:
+            left, right = value >> half, value & (1 << half) - 1
+            for turn in range(8):
+                word = int(rng.philox4x32([0, 0, right, turn], key)[0])
+                left, right = right, left ^ (word & (1 << half) - 1)
+            value = left << half | right
+            if value < length:
+                break
+        order.append(value)
+    return order
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 64, 65])
+def test_kernel_is_the_plain_network(length: int) -> None:
+    assert permutation(length, seed=1 << 33, epoch=5) == plain(length, seed=1 << 33, epoch=5)
 
 
 def test_pinned() -> None:

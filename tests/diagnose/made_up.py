@@ -52,6 +52,7 @@ def measurements(rates: dict[str, float | Rate | None] | None = None, **changes:
         "in_page_cache": 1.0,
         "device": "cpu",
         "gpus": 0,
+        "decoder": "cpu",
         "threads": threads,
         "cores": 4,
         "batch_size": 64,

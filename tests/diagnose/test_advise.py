@@ -180,6 +180,12 @@ def test_on_a_gpu_stages_run_beside_each_other() -> None:
     assert found.bottleneck == "decode"
     assert "of the cores" not in found.summary
     assert "gpu" not in [one.kind for one in found.findings]
+    decode = finding(found, "gpu decode")
+    assert decode.is_limit
+    assert decode.gain == pytest.approx(5.0)  # up to where sending would be the wall
+    assert "variegate[gpu]" in decode.advice
+    assert "4 threads decode 1,000 images/s" in decode.why
+    assert "gpu decode" not in kinds(measurements(rates, device="cuda:0", gpus=1, decoder="gpu"))
     rates = rates | {m.DECODE: 20_000, m.DECODE_ONE: 5000, m.DECODE_AUGMENT: 4900, m.LOADER: 4800}
     found = advise(measurements(rates, device="cuda:0", gpus=1))
     assert found.bottleneck == "transfer"

@@ -121,6 +121,12 @@ def test_pixels_need_no_decoding() -> None:
     check_rates(data, {m.READ_FIRST, m.READ, m.AUGMENT, m.AUGMENT_ONE, m.LOADER})
 
 
+def test_arrays() -> None:
+    data = quick((np.zeros((9, 40, 50, 3), np.uint8), np.arange(9)), cache="host")
+    assert data.rates[m.LOADER].images_per_second > 0
+    assert (data.samples, data.mean_height, data.has_a_file_each) == (9, 40, False)
+
+
 def test_nothing_to_measure(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"hello")
     with pytest.raises(SourceError, match=r"none of 1 samples could be read; .*a\.jpg: not an image"):

@@ -7,11 +7,13 @@ start anywhere in it.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program import rng
+from variegate.program.compiled import kernel
 
 # Four rounds make a Feistel network over a keyed random function a random permutation (Luby and Rackoff 1988,
 # doi:10.1137/0217022); the halves of a small data set have few bits, and there more rounds mix better.
@@ -38,9 +40,7 @@ class Permutation:
 
     def __init__(self, length: int, seed: int, epoch: int, purpose: Purpose = Purpose.SAMPLES) -> None:
         self._length = length
-        bits = max((length - 1).bit_length(), 2)
-        self._half = np.uint64((bits + 1) // 2)
-        self._mask = np.uint64((1 << int(self._half)) - 1)
+        self._half = (max((length - 1).bit_length(), 2) + 1) // 2
         self._key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
 
     def __len__(self) -> int:
@@ -48,21 +48,28 @@ class Permutation:
 
     def __call__(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """int64[N] in 0..length-1 -> what stands at these positions, int64[N]."""
-        values = self._scramble(positions.astype(np.uint64))
-        # The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
-        outside = np.flatnonzero(values >= self._length)
-        while len(outside):
-            values[outside] = self._scramble(values[outside])
-            outside = outside[values[outside] >= self._length]
-        return values.astype(np.int64)
+        out = np.empty(len(positions), np.int64)
+        _permute(positions, np.uint64(self._length), np.uint64(self._half), self._key, out)
+        return out
 
-    def _scramble(self, values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        left, right = values >> self._half, values & self._mask
-        for turn in range(_ROUNDS):
-            counters = right | np.uint64(turn << 32)
-            words = rng.sample_words(counters, self._key, 1)[:, 0, 0]
-            left, right = right, left ^ (words.astype(np.uint64) & self._mask)
-        return left << self._half | right
+
+@kernel
+def _permute(positions: Any, length: Any, half: Any, key: Any, out: Any) -> None:
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    for n in range(positions.shape[0]):
+        value = np.uint64(positions[n])
+        # The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
+        while True:
+            left, right = value >> half, value & mask
+            for turn in range(_ROUNDS):
+                word, _, _, _ = rng.philox_block(
+                    np.uint32(0), np.uint32(0), np.uint32(right), np.uint32(turn), key[0], key[1]
+                )
+                left, right = right, left ^ (np.uint64(word) & mask)
+            value = left << half | right
+            if value < length:
+                break
+        out[n] = np.int64(value)
 
 
 def random_words(first: int, number: int, seed: int, epoch: int, purpose: Purpose) -> npt.NDArray[np.uint32]:

@@ -164,6 +164,20 @@ def use_the_gpu(data: m.Measurements, costs: Costs) -> Finding | None:
     )
 
 
+def decode_on_the_gpu(data: m.Measurements, costs: Costs) -> Finding | None:
+    on_cuda = data.device.startswith("cuda")
+    if not on_cuda or data.decoder == "gpu" or data.cache is not None or costs.largest() != m.DECODE:
+        return None
+    return Finding(
+        "gpu decode",
+        "have the GPU decode JPEGs: pip install 'variegate[gpu]', then decode=\"auto\" takes it",
+        f"{data.threads} threads decode {rate(1 / costs.decode)}, {data.device} augments {rate(1 / costs.augment)}; "
+        "at what rate the GPU decodes was not measured",
+        costs.gain(decode=0.0),
+        is_limit=True,
+    )
+
+
 def larger_batches(data: m.Measurements, costs: Costs) -> Finding | None:
     if not _is_faster(data, m.AUGMENT_LARGE, m.AUGMENT):
         return None
@@ -197,6 +211,7 @@ CHANGES: tuple[Callable[[m.Measurements, Costs], Finding | None], ...] = (
     faster_storage,
     cheaper_policy,
     use_the_gpu,
+    decode_on_the_gpu,
     larger_batches,
     more_prefetch,
 )

@@ -16,6 +16,7 @@ from variegate.diagnose.measurements import Measurements
 from variegate.diagnose.recipe import training_transform
 from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
+from variegate.diagnose.stages import decodes_on_gpu
 from variegate.executors.cpu.executor import default_threads
 from variegate.transforms.base import Transform
 
@@ -100,6 +101,7 @@ def _result(session: Session, shown: str) -> Measurements:
         in_page_cache=chosen.in_page_cache,
         device=loader.device,
         gpus=torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        decoder="gpu" if loader.cache is None and decodes_on_gpu(loader.device) else "cpu",
         threads=loader.num_threads,
         cores=default_threads(),
         batch_size=loader.batch_size,

@@ -79,6 +79,7 @@ class Measurements:
     in_page_cache: float | None  # share of the files that the system had in memory before; None where it cannot tell
     device: str
     gpus: int
+    decoder: str  # "cpu" or "gpu": who decodes JPEGs
     threads: int
     cores: int
     batch_size: int

@@ -15,6 +15,7 @@ from variegate.data.loader import Loader
 from variegate.data.loader.cache.host import HostCache
 from variegate.data.loader.making import given_by_labels
 from variegate.data.loader.reading import Reader
+from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source
 from variegate.diagnose import measurements as m
 from variegate.diagnose.recipe import without_policy
@@ -126,7 +127,8 @@ class Session:
 
     def _measure_loader(self) -> None:
         loader, samples = self.loader, self.chosen.samples
-        if isinstance(self.source, Source):
+        # Of arrays a loader takes whole batches at once, which a part of one would not let it.
+        if isinstance(self.source, Source) and not isinstance(self.source, ArraySource):
             samples = samples[: self._cached_at_most()]
             loader = Loader(Part(self.source, samples, self._batch_size), self.transform, **self.options)
         mean_bytes = sum(sample.nbytes for sample in samples) / len(samples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.data.decode.gpu import decoder_of, is_installed
 from variegate.data.loader import Batch, Loader
 from variegate.data.loader.making import BatchMaker, given_by_labels
 from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading
@@ -41,8 +42,7 @@ class Feed:
 
     def _begin(self) -> Waiting:
         places = np.array(self.view.places(self._next % self.view.batches), np.int64)
-        rows = Rows(self.view.ids(places), np.zeros(len(places), np.bool_), 0)
-        return start_reading(self._reader, self.view, self._pool, places, rows)
+        return start_reading(self._reader, self.view, self._pool, places, np.zeros(len(places), np.bool_), 0)
 
     def __call__(self) -> tuple[int, Rows]:
         """(number of the batch in its round, its rows)."""
@@ -93,7 +93,7 @@ def decode_step(feed: Feed, augmenter: Augmenter, threads: int) -> Step:
 
     Sampling and lowering count as augmenting: they are done beforehand.
     """
-    copies = augmenter.device.startswith("cuda")
+    decode = _decoder(augmenter, threads)
     programs = [_lowered(augmenter, feed.view, batch) for batch in range(feed.view.batches)]
 
     def step() -> tuple[int, int]:
@@ -102,18 +102,44 @@ def decode_step(feed: Feed, augmenter: Augmenter, threads: int) -> Step:
             # Decoding at a reduced scale rewrites these.
             program = programs[batch]
             program = program.replace(args=program.args.copy(), in_shape=program.in_shape.copy())
-            load = EncodedBatch(rows.data, list(map(str, rows.names))).loader(program)
-
-            def decode(numbers: npt.NDArray[np.int64]) -> None:
-                for row in numbers.tolist():
-                    image = load(row, 0)
-                    if copies:
-                        image.copy()
-
-            share_out(decode, program.num_rows, threads)
+            decode(program, EncodedBatch(rows.data, lambda row: str(rows.name_of(row))))
         return len(rows.data), feed.nbytes(batch)
 
     return step
+
+
+def _decoder(augmenter: Augmenter, threads: int) -> Callable[[Program, EncodedBatch], None]:
+    if decodes_on_gpu(augmenter.device):
+        from variegate.executors.cuda.host import executor_of
+        from variegate.running.encoded import place_encoded
+
+        executor, decoder = executor_of(augmenter.device), decoder_of(augmenter.device, threads)
+
+        def on_gpu(program: Program, batch: EncodedBatch) -> None:
+            with executor.current():
+                place_encoded(program, batch, executor, threads, decoder)
+            _finish(augmenter.device)
+
+        return on_gpu
+    copies = augmenter.device.startswith("cuda")
+
+    def on_cores(program: Program, batch: EncodedBatch) -> None:
+        load = batch.loader(program)
+
+        def decode(numbers: npt.NDArray[np.int64]) -> None:
+            for row in numbers.tolist():
+                image = load(row, 0)
+                if copies:  # as what is sent to a GPU is: the thread's next load takes the same memory
+                    image.copy()
+
+        share_out(decode, program.num_rows, threads)
+
+    return on_cores
+
+
+def decodes_on_gpu(device: str) -> bool:
+    """What a loader's ``decode="auto"`` chooses."""
+    return device.startswith("cuda") and is_installed()
 
 
 def _lowered(augmenter: Augmenter, view: Held | Part, batch: int) -> Program:

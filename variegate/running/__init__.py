@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.data.decode.gpu import check_decode
 from variegate.decoding import EncodedBatch
 from variegate.executors.devices import resolve
 from variegate.program.program import Program
@@ -53,9 +54,12 @@ class Runner(Protocol):
         ...
 
 
-def make_runner(device: object, dtype: torch.dtype, num_threads: int | None, geometry: str) -> tuple[str, Runner]:
-    """-> (the device's full name, its runner). Raises ValueError for a device that is not there."""
+def make_runner(
+    device: object, dtype: torch.dtype, num_threads: int | None, geometry: str, decode: str
+) -> tuple[str, Runner]:
+    """-> (the device's full name, its runner). Raises ValueError for a device or decoder that is not there."""
     name = resolve(device)
+    check_decode(decode, name)
     # Imported on demand: only CUDA devices need Triton.
     if name == "reference":
         from variegate.running.reference import ReferenceRunner
@@ -67,7 +71,7 @@ def make_runner(device: object, dtype: torch.dtype, num_threads: int | None, geo
         return name, CpuRunner(dtype, num_threads, geometry)
     from variegate.running.cuda import CudaRunner
 
-    return name, CudaRunner(name, num_threads, geometry)
+    return name, CudaRunner(name, num_threads, geometry, decode)
 
 
 def check_shapes(program: Program, batch: Batch) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.decoding import EncodedBatch
-from variegate.executors.cpu.executor import share_out
+from variegate.executors.cpu.executor import default_threads
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import executor_of, upload_images
@@ -20,18 +21,36 @@ from variegate.inputs import as_tensor, check_images, check_tensor, check_tensor
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.ragged import RaggedBatch
+from variegate.running.encoded import place_encoded
 from variegate.running.host import take_host_batch
 
 
 class CudaRunner:
-    """``executor``: given by tests; else the process's one for the device."""
+    """``decode``: as for ``Augmenter``. ``executor``, ``decoder``: given by tests; else the process's for the device.
+
+    Raises ValueError for ``decode="gpu"`` where nvImageCodec does not decode.
+    """
 
     def __init__(
-        self, device: str, num_threads: int | None, geometry: str, executor: CudaExecutor | None = None
+        self,
+        device: str,
+        num_threads: int | None,
+        geometry: str,
+        decode: str = "cpu",
+        executor: CudaExecutor | None = None,
+        decoder: JpegDecoder | None = None,
     ) -> None:
         self.lower = partial(lower, geometry=geometry, contrast_first=True)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
+        self._decode, self._decoder = decode, decoder
+        if decode == "gpu" and decoder is None:
+            self._decoder = self._find_decoder()
+            if self._decoder is None:
+                raise ValueError(
+                    f"decode: got 'gpu', but nvImageCodec decodes no JPEG on {device}; {INSTALL} brings nvJPEG, which "
+                    "it needs; accepted without it: 'cpu', 'auto'"
+                )
 
     def take(self, images: Any) -> PlacedImages:
         placed = self._in_place(images)
@@ -86,17 +105,17 @@ class CudaRunner:
         return CapturedRun(self._executor, programs, batch)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        """Decoded by the host's cores, no more than the crops need."""
         fused = self.lower(program)
-        load = batch.loader(fused)
-        images: list[npt.NDArray[np.uint8]] = [np.empty((0, 0, 3), np.uint8)] * fused.num_rows
-
-        def decode(rows: npt.NDArray[np.int64]) -> None:
-            for row in rows.tolist():
-                # A copy: the thread's next load writes over the same memory.
-                images[row] = load(row, 0).copy()
-
-        share_out(decode, fused.num_rows, self._num_threads)
-        placed = upload_images(self._executor, images)
-        stacked, results = self._executor.run(fused.replace(source=np.arange(fused.num_rows, dtype=np.int32)), placed)
+        with self._executor.current():
+            fused, placed = place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
+            stacked, results = self._executor.run(fused, placed)
         return results if stacked is None else stacked
+
+    def _jpeg_decoder(self) -> JpegDecoder | None:
+        """The GPU's; None where the host decodes. Made when it is first needed: it takes a while, and memory."""
+        if self._decode == "auto" and self._decoder is None and is_installed():
+            self._decoder = self._find_decoder()
+        return self._decoder
+
+    def _find_decoder(self) -> JpegDecoder | None:
+        return decoder_of(str(self._executor.device), self._num_threads or default_threads())

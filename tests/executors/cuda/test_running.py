@@ -27,7 +27,7 @@ from variegate.sinks.encode import encode_image
 from variegate.transforms.base import Transform
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "on_a_gpu.py"
-RUNNER = CudaRunner("cpu", None, "composed", poisoned_executor("cpu"))
+RUNNER = CudaRunner("cpu", None, "composed", executor=poisoned_executor("cpu"))
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
 from variegate.data.decode.image import read_bytes, read_image
-from variegate.data.decode.jpeg import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled
+from variegate.data.decode.jpeg import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
 from variegate.data.decode.limits import MAX_PIXELS, check_pixels, check_side
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "decode_jpeg",
     "decode_jpeg_box",
     "decode_jpeg_scaled",
+    "is_complete",
     "is_jpeg",
     "jpeg_size",
     "read_bytes",

@@ -10,7 +10,8 @@ from PIL import Image
 _ORIENTATION_TAG = 0x0112
 _SOF_MARKERS = frozenset((0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF))
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
-_SOI, _SOS, _EOI, _APP1 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE1
+_SOI, _SOS, _EOI, _APP1, _APP14 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE1, 0xEE
+_HUFFMAN_MARKERS = (0xC0, 0xC1, 0xC2)
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class JpegHeader:
     height_offset: int  # where the two bytes of the height are, for decoding the upper rows only
     mcu_height: int  # rows that are coded together
     is_sequential: bool  # one pass over the picture, top to bottom, in Huffman code
+    is_ordinary: bool  # gray or YCbCr, 8 bits, Huffman code: nearly all; not RGB, CMYK, 12 bits or arithmetic code
 
     @property
     def oriented_size(self) -> tuple[int, int]:
@@ -41,7 +43,7 @@ def read_header(data: bytes) -> JpegHeader:
     if not is_jpeg(data):
         raise ValueError("not a JPEG: it does not begin with ff d8 ff")
     frame: tuple[int, int] | None = None
-    may_be_oriented = False
+    may_be_oriented = is_rgb = False
     at, end = 2, len(data)
     while at + 4 <= end:
         if data[at] != 0xFF:
@@ -58,10 +60,13 @@ def read_header(data: bytes) -> JpegHeader:
             frame = (marker, at)
         elif marker == _APP1:
             may_be_oriented = may_be_oriented or _mentions_orientation(data[at + 4 : at + 2 + length])
+        elif marker == _APP14:
+            # Adobe's: its last byte says how colours are stored, 0 for RGB (or CMYK).
+            is_rgb = is_rgb or (data[at + 4 : at + 9] == b"Adobe" and data[at + 15 : at + 16] == b"\0")
         elif marker == _SOS:
             if frame is None:
                 break
-            return _from_frame(data, *frame, scan_at=at, may_be_oriented=may_be_oriented)
+            return _from_frame(data, *frame, scan_at=at, may_be_oriented=may_be_oriented, is_rgb=is_rgb)
         at += 2 + length
     raise ValueError(f"truncated: it ends after {end:,} bytes, before the picture begins")
 
@@ -82,13 +87,15 @@ def _mentions_orientation(segment: bytes) -> bool:
     return b"\x01\x12" in segment or b"\x12\x01" in segment or b"Orientation" in segment
 
 
-def _from_frame(data: bytes, marker: int, at: int, *, scan_at: int, may_be_oriented: bool) -> JpegHeader:
+def _from_frame(data: bytes, marker: int, at: int, *, scan_at: int, may_be_oriented: bool, is_rgb: bool) -> JpegHeader:
     if at + 10 > len(data):
         raise ValueError(f"truncated: it ends after {len(data):,} bytes, in its header")
     components = data[at + 9]
     if components == 0 or at + 10 + 3 * components > len(data) or scan_at + 5 > len(data):
         raise ValueError("damaged: its header names no colour components")
     sampling = [data[at + 11 + 3 * i] & 15 for i in range(components)]
+    # Files without Adobe's segment may name their components instead.
+    is_rgb = is_rgb or bytes(data[at + 10 + 3 * i] for i in range(components)) == b"RGB"
     in_one_scan = data[scan_at + 4] == components
     orientation = 1
     if may_be_oriented:
@@ -106,4 +113,5 @@ def _from_frame(data: bytes, marker: int, at: int, *, scan_at: int, may_be_orien
         # A component alone in its scan is coded block by block, whatever its sampling factors say.
         mcu_height=8 * (max(sampling) if components > 1 else 1),
         is_sequential=marker in (0xC0, 0xC1) and in_one_scan,
+        is_ordinary=marker in _HUFFMAN_MARKERS and data[at + 4] == 8 and components in (1, 3) and not is_rgb,
     )

@@ -82,7 +82,7 @@ def decode_jpeg_box(
     block = header.mcu_height
     kept = (-(-rows // block) + (block > 8)) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
-    if not header.is_sequential or header.components == 4 or kept >= header.height or not _is_complete(data):
+    if not header.is_sequential or header.components == 4 or kept >= header.height or not is_complete(data):
         whole = apply_orientation(_decode_stored(data, header, path, buffer), header.orientation)
         return whole, 0, 0
     patched = bytearray(data)
@@ -94,6 +94,11 @@ def decode_jpeg_box(
     part = apply_orientation(part, header.orientation)
     offset = header.height - kept if from_far_end else 0
     return (part, 0, offset) if along_columns else (part, offset, 0)
+
+
+def is_complete(data: bytes) -> bool:
+    """True for a file that ends as a JPEG should; one that does not may have lost its lower part."""
+    return data[-2:] == _EOI or _EOI in data[-64:]
 
 
 def _header(data: bytes, path: str, max_pixels: int | None) -> JpegHeader:
@@ -126,7 +131,3 @@ def _decode_stored(
             return np.asarray(image.convert("RGB"))
     except Exception as error:
         raise DecodeError(path, reason_for(error, data)) from error
-
-
-def _is_complete(data: bytes) -> bool:
-    return data[-2:] == _EOI or _EOI in data[-64:]

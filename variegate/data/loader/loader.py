@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -23,6 +24,7 @@ from variegate.data.loader.reading import Reader, Rows
 from variegate.data.loader.share import Share
 from variegate.data.loader.state import make_state, read_state
 from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.opening import open_source
 from variegate.executors.cpu.executor import default_threads
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
@@ -54,6 +56,10 @@ class Loader:
             lists them.
         max_errors: with "skip" or "replace", the bad samples that are put up with: a number, or a share of the data
             set (a float). One more raises TooManyErrors.
+        decode: who decodes JPEGs: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``) or "auto": the GPU
+            where the device is one and nvImageCodec is installed. Pixels of "gpu" are a level or so beside those of
+            "cpu", and as two good reductions differ where a crop is more than twice the output's size; each depends
+            on nothing but the file and the crop. What goes into a cache is decoded by the CPU.
         cache: keep decoded pixels for later epochs: "host", "device" (a GPU's memory) or a folder, which serves later
             runs as well. Pictures are then decoded whole.
         cache_bytes: how many bytes of pixels; None for half of what is free. Samples beyond are decoded every time.
@@ -82,6 +88,7 @@ class Loader:
         prefetch: int = 2,
         *,
         max_errors: int | float | None = None,
+        decode: str = "auto",
         dtype: str | torch.dtype = "float32",
         layout: str = "NCHW",
         geometry: str = "composed",
@@ -104,7 +111,14 @@ class Loader:
         if num_threads is None:
             num_threads = max(1, default_threads() // processes_here())
         self.augmenter = Augmenter(
-            Identity() if transform is None else transform, device, seed, dtype, layout, num_threads, geometry
+            Identity() if transform is None else transform,
+            device,
+            seed,
+            dtype,
+            layout,
+            num_threads,
+            geometry,
+            decode=decode,
         )
         self.num_threads = num_threads
         self.source: Source | StreamSource = _open(source, on_error)
@@ -245,9 +259,9 @@ class Loader:
 
 
 def _open(source: Any, on_error: str) -> Source | StreamSource:
-    if isinstance(source, (Source, StreamSource)):
-        return source
-    from variegate.data.sources.opening import open_source
-
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
-    return open_source(source, on_error="raise" if on_error == "raise" else "skip")
+    opened = open_source(source, on_error="raise" if on_error == "raise" else "skip")
+    if opened is not source:
+        for note in opened.notes():
+            warnings.warn(f"{source if isinstance(source, (str, os.PathLike)) else 'source'}: {note}", stacklevel=3)
+    return opened

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from variegate.augmenter import Augmenter
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.failures import Failure
 from variegate.data.loader.reading import Rows
+from variegate.data.sources.base import SampleName
 from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
-from variegate.inputs import as_tensor
 
 # (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
 FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
@@ -43,7 +44,9 @@ class BatchMaker:
 
     def make(self, rows: Rows, epoch: int) -> Made:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
-        bad = {row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)}
+        bad: dict[int, DecodeError] = {}
+        if not isinstance(rows.data, np.ndarray):
+            bad = {row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)}
         outputs = self._augment_good(rows, bad, epoch)
         if bad and self._on_error == "raise":
             raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
@@ -67,49 +70,55 @@ class BatchMaker:
 
     def _augment_good(self, rows: Rows, bad: dict[int, DecodeError], epoch: int) -> Any:
         """Outputs by row; bad rows hold anything. Adds to ``bad`` what turns out to be."""
-        data, labels = list(rows.data), list(rows.labels)
+        data, labels = rows.data, rows.labels
         good = [row for row in range(len(data)) if row not in bad]
         if not good:
             return [torch.empty(0)] * len(data)
-        for row in list(bad):
-            data[row], labels[row] = data[good[0]], labels[good[0]]
+        if bad:
+            data, labels = list(data), list(labels)
+            for row in bad:
+                data[row], labels[row] = data[good[0]], labels[good[0]]
         try:
-            return self._augment(data, labels, rows.names, rows.ids, epoch, bad)
+            return self._augment(data, labels, rows.name_of, rows.ids, epoch, bad)
         except ValueError as error:
             # An image that the transform does not take, such as one smaller than a crop: which is it?
             if self._on_error == "raise":
                 raise
             found = {row: self._refusal(rows, row, epoch) for row in good if row not in bad}
             refused = {row: refusal for row, refusal in found.items() if refusal is not None}
-            if not refused or len(refused) == len(rows.data):
+            if not refused or len(refused) == len(data):
                 raise error  # it takes none of them: not a matter of one image
             bad.update(refused)
             return self._augment_good(rows, bad, epoch)
 
     def _refusal(self, rows: Rows, row: int, epoch: int) -> DecodeError | None:
+        one = slice(row, row + 1)
         try:
-            one = slice(row, row + 1)
-            self._augment(rows.data[one], rows.labels[one], rows.names[one], rows.ids[one], epoch, {})
+            self._augment(rows.data[one], rows.labels[one], partial(_same, rows.name_of(row)), rows.ids[one], epoch, {})
         except ValueError as error:
-            return DecodeError(str(rows.names[row]), f"not taken by the transform: {error}")
+            return DecodeError(str(rows.name_of(row)), f"not taken by the transform: {error}")
         return None
 
     def _augment(
         self,
-        data: Sequence[Any],
-        labels: Sequence[Any],
-        names: Sequence[Any],
+        data: Any,
+        labels: Any,
+        name_of: Callable[[int], SampleName],
         ids: npt.NDArray[np.uint64],
         epoch: int,
         bad: dict[int, DecodeError],
     ) -> Any:
         given = given_by_labels(labels)
-        if any(isinstance(piece, torch.Tensor) for piece in data):  # on the device
+        if isinstance(data, np.ndarray):
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
-        if all(isinstance(piece, np.ndarray) for piece in data):
+        on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
+        for piece in on_device:
+            # A picture that the cache had no room for dies with this batch, its memory not before it was read.
+            piece.record_stream(torch.cuda.current_stream(piece.device))
+        if on_device or all(isinstance(piece, np.ndarray) for piece in data):
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
         failures: dict[int, DecodeError] = {}
-        encoded = EncodedBatch(data, list(map(str, names)), failures, self._max_pixels)
+        encoded = EncodedBatch(data, lambda row: str(name_of(row)), failures, self._max_pixels)
         outputs = self._augmenter.decode_and_run(encoded, ids=ids, epoch=epoch, given=given)
         for row, error in failures.items():
             bad.setdefault(row, error)
@@ -117,17 +126,18 @@ class BatchMaker:
 
     def _replace(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> tuple[torch.Tensor, Any]:
         """Another image, augmented by the random numbers of the bad one."""
-        one = slice(row, row + 1)
         for data, label in self._substitutes(rows, row, epoch):
-            bad: dict[int, DecodeError] = {0: data} if isinstance(data, DecodeError) else {}
-            if not bad:
-                output = self._augment([data], [label], rows.names[one], rows.ids[one], epoch, bad)
+            if isinstance(data, DecodeError):
+                continue
+            bad: dict[int, DecodeError] = {}
+            name_of = partial(_same, rows.name_of(row))
+            output = self._augment([data], [label], name_of, rows.ids[row : row + 1], epoch, bad)
             if not bad:
                 return output[0], label
         raise error
 
     def _failure(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> Failure:
-        name = rows.names[row]
+        name = rows.name_of(row)
         return Failure(name.file, name.member, error.reason, int(rows.ids[row]), epoch)
 
 
@@ -139,17 +149,24 @@ def _whole(outputs: Any) -> Any:
     return torch.stack(list(outputs)) if same else list(outputs)
 
 
-def _labels(labels: Sequence[Any]) -> torch.Tensor:
-    first = as_tensor(labels[0])
-    if first is not None:
-        return torch.stack([torch.as_tensor(label) for label in labels])
+def _same(name: SampleName, row: int) -> SampleName:
+    """The name of the only row."""
+    return name
+
+
+def _labels(labels: Any) -> torch.Tensor:
+    """int64 for whole numbers, float32 for Python's and NumPy's floats, else as they come; stacked."""
+    if isinstance(labels[0], torch.Tensor):
+        return torch.stack(list(labels))
     array = np.asarray(labels)
     if array.dtype.kind in "iu":
         return torch.from_numpy(array.astype(np.int64))
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
-def given_by_labels(labels: Sequence[Any]) -> dict[str, npt.NDArray[Any]] | None:
+def given_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
     """What ``Cond(by="label")`` chooses by, where labels are classes."""
+    if isinstance(labels, np.ndarray):
+        return {"label": labels} if labels.dtype.kind in "iu" and labels.ndim == 1 else None
     are_classes = all(isinstance(label, (int, np.integer)) for label in labels)
     return {"label": np.array(labels, np.int64)} if are_classes else None

@@ -42,8 +42,7 @@ class IndexedOrder:
         """Begin to read one step."""
         positions, padding = share.positions(step)
         indices = self.indices(positions, epoch)
-        rows = Rows(self.source.ids(indices), padding, share.done_after(step))
-        return start_reading(self._reader, self.source, pool, indices, rows)
+        return start_reading(self._reader, self.source, pool, indices, padding, share.done_after(step))
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
         """Samples drawn for the bad one's id: the same whatever the batch is."""
@@ -51,8 +50,7 @@ class IndexedOrder:
         for high, low in words[:, :2].tolist():
             index = ((high << 32) | low) % self.length
             sample_id = int(self.source.ids(np.array([index]))[0])
-            ((_, data, label),) = self._reader.read_indices(self.source, [index], [sample_id])
-            yield data, label
+            yield from self._reader.read_indices(self.source, [index], [sample_id])
 
 
 class StreamOrder:
@@ -90,10 +88,11 @@ class StreamOrder:
         return start_stream(self._reader, rest, stream_pool, pool), close
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """The rows after it in its batch: a stream cannot be asked for any other sample."""
+        """The other rows of its batch, then those of the one before: a stream cannot be asked for any sample."""
         number = len(rows.data)
         for other in range(row + 1, row + number):
             yield rows.data[other % number], rows.labels[other % number]
+        yield from rows.before()
 
 
 def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:

@@ -59,7 +59,8 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, index: int) -> Item:
-        """Sample ``index`` in 0..len-1. Raises DecodeError with its name and a reason where it cannot be read."""
+        """Sample ``index``. Raises DecodeError with its name and a reason where it cannot be read, IndexError for an
+        index outside 0..len-1 (there is no counting from the end)."""
         ...
 
     def name(self, index: int) -> SampleName:
@@ -106,3 +107,10 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
+
+
+def check_index(index: int, length: int) -> None:
+    """Raises IndexError outside 0..length-1: a negative index would otherwise quietly be a sample from the end."""
+    if not 0 <= index < length:
+        accepted = f"0 to {length - 1:,}" if length else "none: there are no samples"
+        raise IndexError(f"index: got {index}; accepted: {accepted}")

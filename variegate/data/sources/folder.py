@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode import read_bytes
-from variegate.data.sources.base import Item, SampleName, SourceError
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index
 
 EXTENSIONS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
@@ -77,6 +77,7 @@ class FolderSource(Listing):
 
     def read(self, index: int) -> Item:
         """The bytes of the file and its class. Raises DecodeError naming the file."""
+        check_index(index, len(self))
         return Item(read_bytes(self.file(index)), self.samples[index].label)
 
     def name(self, index: int) -> SampleName:

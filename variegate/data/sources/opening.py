@@ -100,7 +100,9 @@ class _Options:
             raise SourceError(f"{error}; {hint}") from None
 
     def open_files(self, files: list[str]) -> Source | StreamSource:
-        kinds = {kind_of(file): file for file in reversed(files)}
+        kinds: dict[Kind, str] = {}
+        for file in files:
+            kinds.setdefault(kind_of(file), file)
         if len(kinds) > 1:
             few = " and ".join(shown(file) for file in list(kinds.values())[:2])
             raise SourceError(f"{few}: files of different kinds; accepted: .tar files or .parquet files, not both")

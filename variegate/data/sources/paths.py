@@ -43,7 +43,7 @@ def without_secrets(text: str) -> str:
     """Text that may hold addresses, without users, passwords and queries in them."""
     # Up to the last @ before a space or quote, not the first: passwords may hold @ and /, and are then cut off too.
     text = re.sub(r"(://)[^\s/'\"]*@", r"\1", text)
-    text = re.sub(r"(://)[^\s/@:'\"]+:(?!:|\d+/)[^\s@'\"]*@", r"\1", text)
+    text = re.sub(r"(://)[^\s/@:'\"]+:(?!:|\d+/)[^\s'\"]*@", r"\1", text)
     return re.sub(r"(https?://[^\s?'\"]*)\?(?:(?!::)[^\s'\"])*", r"\1", text)
 
 

@@ -37,18 +37,22 @@ class Stamp(NamedTuple):
 
 
 class ByteStream:
-    """A file read from its beginning to its end. ``read`` gives fewer bytes than asked for only at the end."""
+    """A file read from its beginning to its end. ``read`` gives fewer bytes than asked for at the end, and before it
+    fails, so that nothing of what has arrived is lost; the next call then gives none or raises DecodeError."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._file, self.name = file, name
+        self._failure = ""
 
     def read(self, size: int) -> bytes:
         parts: list[bytes] = []
         while size > 0:
             try:
-                part = self._file.read(size)
+                part = b"" if self._failure else self._file.read(size)
             except Exception as error:  # every kind of storage has its own
-                raise DecodeError(self.name, reason_for(error, self.name)) from None
+                self._failure, part = reason_for(error, self.name), b""
+            if self._failure and not parts:
+                raise DecodeError(self.name, self._failure)
             if not part:
                 break
             parts.append(part)
@@ -168,7 +172,8 @@ def open_stream(path: str) -> ByteStream:
 
 def reason_for(error: BaseException, path: str) -> str:
     """What went wrong, in a few words without secrets; ``path`` is what was asked for."""
-    if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
+    is_web = is_url(path) and not {"http", "https"}.isdisjoint(protocols(path))
+    if is_web and isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
         return reason_for(error.__cause__, path)  # fsspec says so of any failure over http
     status = getattr(error, "status", None)
     if isinstance(status, int):

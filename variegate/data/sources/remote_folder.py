@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from variegate.data.sources.base import Item, SampleName, SourceError
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index
 from variegate.data.sources.folder import Listing, arrange
 from variegate.data.sources.paths import protocols, shown
 from variegate.data.sources.remote import filesystem, read_file, reason_for
@@ -20,6 +20,7 @@ class RemoteFolderSource(Listing):
     is_remote: ClassVar[bool] = True
 
     def read(self, index: int) -> Item:
+        check_index(index, len(self))
         return Item(read_file(self._file(index)), self.samples[index].label)
 
     def name(self, index: int) -> SampleName:

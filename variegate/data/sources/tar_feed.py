@@ -70,15 +70,16 @@ class StreamFeed:
     def read(self, size: int) -> bytes:
         data = self._chunk[self._begin : self._begin + size]
         self._begin += len(data)
-        missing = size - len(data)
-        if missing > 0:
-            if missing >= _CHUNK:
-                data += self._stream.read(missing)
-            else:
-                self._chunk, self._begin = self._stream.read(_CHUNK), 0
-                more = self._chunk[:missing]
-                self._begin = len(more)
-                data += more
+        parts = [data]
+        while (missing := size - len(data)) > 0:
+            self._chunk = self._stream.read(max(missing, _CHUNK))
+            if not self._chunk:
+                break
+            data = self._chunk[:missing]
+            self._begin = len(data)
+            parts.append(data)
+            size = missing
+        data = b"".join(parts)
         self.at += len(data)
         return data
 

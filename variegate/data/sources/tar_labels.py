@@ -73,22 +73,22 @@ class Labelling:
 
     def resolve(self, label: Label, key: str) -> tuple[int, str]:
         """The class and "", or -1 and what is wrong with the label of the sample ``key``."""
-        problem = ""
         if label.kind == Kind.NUMBER:
             if not self._numbers or 0 <= label.number < len(self._numbers):
                 return label.number, ""
-            problem = f"{label.number}; accepted: 0 to {len(self._numbers) - 1}, for the {len(self._numbers)} classes"
-        elif label.kind == Kind.NAME:
+            count = len(self._numbers)
+            return -1, f"label {label.number}; accepted: 0 to {count - 1}, for the {count} classes given"
+        problem = label.text
+        if label.kind == Kind.NAME:
             number = self._numbers.get(label.text)
             if number is not None:
                 return number, ""
             known = f"none of the classes ({', '.join(list(self._numbers)[:5])}, ...)" if self._numbers else "no number"
             problem = f"{_short(repr(label.text))} is {known}; {ACCEPTED}"
-        elif label.kind == Kind.BAD:
-            problem = label.text
-        elif self._is_labelled:
-            return -1, "no label: the first sample has one, so each needs a .cls member, or a .json one with a label"
-        return -1, problem and f"label in {key}.{label.extension}: {problem}"
+        elif label.kind == Kind.NONE:
+            wanted = "no label: the first sample has one, so each needs a .cls member, or a .json one with a label"
+            return -1, wanted if self._is_labelled else ""
+        return -1, f"label in {key}.{label.extension}: {problem}"
 
 
 def _number(number: int, extension: str, accepted: str) -> Label:

@@ -169,10 +169,11 @@ class TarWalk:
     def _cut_in_header(self, block: bytes, at: int, long_name: str | None) -> TarDamage:
         if self.members == 0 and (packed := _packed_as(block)):
             return TarDamage(f"{packed}, not a tar archive")
-        # The name comes first in a header, so it is there unless the cut falls into it.
-        name = long_name or (_text(block[:100]) if b"\0" in block[:100] or len(block) >= 100 else None) or None
-        where = f"of member {name}" if name else f"after member {self._last}" if self._last else "of its first member"
-        return TarDamage(f"cut off in the header {where} (byte {at + len(block):,})", name)
+        # What is there of a name is not used: it may be that of an extended header, or lack what comes before it.
+        where = (
+            f"of member {long_name}" if long_name else f"after {self._last}" if self._last else "of its first member"
+        )
+        return TarDamage(f"cut off in the header {where} (byte {at + len(block):,})", long_name)
 
     def _not_a_header(self, block: bytes, at: int) -> TarDamage:
         if self.members:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName
+from variegate.data.sources.base import Item, SampleName, check_index
 from variegate.data.sources.paths import is_url, relative_names, shown
 from variegate.data.sources.remote import read_range
 from variegate.data.sources.tar_index import name_at
@@ -24,11 +26,11 @@ class WebDatasetSource:
     def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
         self.classes = classes
         self._shards, self._notes = shards, notes
-        self.starts = np.cumsum([0, *(len(shard.labels) for shard in shards)])
+        self._starts = [0, *accumulate(len(shard.labels) for shard in shards)]
         self.is_remote = any(is_url(shard.path) for shard in shards)
 
     def __len__(self) -> int:
-        return int(self.starts[-1])
+        return self._starts[-1]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -57,17 +59,17 @@ class WebDatasetSource:
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""
         indices = np.asarray(indices, np.int64)
-        shards = np.searchsorted(self.starts, indices, "right") - 1
-        return (shards << 32 | indices - self.starts[shards]).astype(np.uint64)
+        starts = np.array(self._starts, np.int64)
+        shards = np.searchsorted(starts, indices, "right") - 1
+        return (shards << 32 | indices - starts[shards]).astype(np.uint64)
 
     def notes(self) -> list[str]:
         return list(self._notes)
 
     def _find(self, index: int) -> tuple[ListedShard, int]:
-        if not 0 <= index < len(self):
-            raise IndexError(f"sample {index}: accepted: 0 to {len(self) - 1}")
-        shard = int(np.searchsorted(self.starts, index, "right")) - 1
-        return self._shards[shard], int(index - self.starts[shard])
+        check_index(index, len(self))
+        shard = bisect_right(self._starts, index) - 1
+        return self._shards[shard], int(index) - self._starts[shard]
 
 
 def open_webdataset(

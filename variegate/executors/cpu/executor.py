@@ -29,8 +29,9 @@ Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
 Load = Callable[[int, int], Image]
 
-# Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
-_CHUNK = 8
+# Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows. Small images, of
+# which one takes microseconds, go by larger numbers.
+_CHUNK, _MOST_ROWS, _CHUNK_PIXELS = 8, 64, 8 * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
@@ -168,17 +169,20 @@ def _run_rows(
             sources[part] = [_address(image) for image in loaded]
             run_rows(part, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
 
-    share_out(work, program.num_rows, num_threads)
+    chunk = _CHUNK if load is not None else min(_MOST_ROWS, max(_CHUNK, _CHUNK_PIXELS // max(height * width, 1)))
+    share_out(work, program.num_rows, num_threads, chunk)
 
 
-def share_out(work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None) -> None:
+def share_out(
+    work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None, chunk: int = _CHUNK
+) -> None:
     """``work`` on all of 0..number-1, in chunks that threads take one after another."""
     threads = default_threads() if num_threads is None else num_threads
     every = np.arange(number, dtype=np.int64)
     if threads == 1 or number <= 1:
         work(every)
         return
-    chunk = max(1, min(_CHUNK, -(-number // threads)))
+    chunk = max(1, min(chunk, -(-number // threads)))
     for _ in _thread_pool(threads, os.getpid()).map(work, (every[i : i + chunk] for i in range(0, number, chunk))):
         pass
 

@@ -67,6 +67,19 @@ def place_packed(data: torch.Tensor, offsets: npt.NDArray[np.int64], shapes: npt
     return PlacedImages(data.data_ptr() + offsets, strides, shapes, L.INTERLEAVED, [data])
 
 
+def join(parts: Sequence[PlacedImages]) -> PlacedImages:
+    """The images of all parts, one part after another. ``parts``: one at least."""
+    if len(parts) == 1:
+        return parts[0]
+    return PlacedImages(
+        addresses=np.concatenate([part.addresses for part in parts]),
+        strides=np.concatenate([part.strides for part in parts]),
+        shapes=np.concatenate([part.shapes for part in parts]),
+        format=L.PLANAR if any(part.format == L.PLANAR for part in parts) else L.INTERLEAVED,
+        owners=[owner for part in parts for owner in part.owners],
+    )
+
+
 def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
     """The tensor itself, or a contiguous copy where a strange view spreads an image over more than 32 bits can count.
 

@@ -27,7 +27,7 @@ class DeviceCache:
 
     def put(self, sample_id: int, picture: Picture, label: Any) -> torch.Tensor:
         """Pictures that are not held go to the device as well: a batch lies in one place."""
-        # From pageable memory, which copies before it returns: any stream may read the result at once.
+        # Torch waits for a copy from pageable memory, so that any stream may read the result at once.
         placed = torch.from_numpy(picture).to(self._device)
         with self._lock:
             if sample_id not in self._held and self.nbytes + placed.nbytes <= self._room:

@@ -1,0 +1,72 @@
+"""Two processes of torch.distributed: each finds its part by itself, they stay in step, and a resume may have another
+number of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.data.loader.samples import MemorySource
+from tests.data.loader.test_loader import load, pixels
+
+PROGRAM = """
+import hashlib, json, os, sys
+import torch.distributed as dist
+from tests.data.loader.samples import MemorySource
+from tests.data.loader.test_loader import load
+
+out, state, steps = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+dist.init_process_group("gloo")
+broken = {3: b"no image", 4: b"", 5: b"no image either"}
+loader = load(MemorySource(21, broken), batch_size=3, on_error="skip")
+if state:
+    loader.load_state_dict(state)
+found = {}
+for step, batch in enumerate(loader):
+    # Hangs, or fails, where one rank has a batch more than the other.
+    dist.barrier()
+    for sample_id, image, is_padding in zip(batch.ids.tolist(), batch.images, batch.padding, strict=True):
+        if not is_padding:
+            found[sample_id] = hashlib.sha256(image.numpy().tobytes()).hexdigest()
+    if step + 1 == steps:
+        break
+with open(f"{out}/{dist.get_rank()}.json", "w") as file:
+    json.dump({"pixels": found, "state": loader.state_dict(), "world": loader.world_size}, file)
+dist.destroy_process_group()
+"""
+
+
+def run(folder: Path, processes: int, state: Any, steps: int) -> list[dict[str, Any]]:
+    folder.mkdir()
+    script = folder / "program.py"
+    script.write_text(PROGRAM)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    subprocess.run(
+        [*launcher, str(script), str(folder), json.dumps(state), str(steps)],
+        check=True,
+        capture_output=True,
+        timeout=240,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": "."},
+    )
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(processes)]
+
+
+def test_two_ranks_and_a_resume_on_one(tmp_path: Path) -> None:
+    first = run(tmp_path / "two", 2, None, 2)
+    assert [rank["world"] for rank in first] == [2, 2]
+    assert first[0]["state"] == first[1]["state"]
+    assert first[0]["state"]["done"] == 12
+    (rest,) = run(tmp_path / "one", 1, first[0]["state"], 0)
+    parts = [first[0]["pixels"], first[1]["pixels"], rest["pixels"]]
+    assert sum(map(len, parts)) == 18
+    expected = {
+        str(sample_id): hashlib.sha256(data).hexdigest()
+        for sample_id, data in pixels(load(MemorySource(21))).items()
+        if sample_id - 1000 not in (3, 4, 5)
+    }
+    assert parts[0] | parts[1] | parts[2] == expected

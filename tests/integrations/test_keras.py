@@ -1,0 +1,221 @@
+"""A loader as a data set of Keras: what it gives, what it refuses, and training with it on two back ends."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import variegate as vg
+from tests.images import PHOTOS, photo
+from variegate import transforms as T
+from variegate.data.sources.base import StreamItem
+from variegate.data.sources.folder import FolderSource, open_folder
+
+pytest.importorskip("keras")
+os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow gets a process of its own
+import keras
+
+from variegate.integrations.keras import PyDataset
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = T.Compose([T.RandomResizedCrop(16), T.GaussianNoise(sigma=0.05), T.Normalize(0.5, 0.25)])
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes of six photos of different sizes, as JPEG files."""
+    folder = tmp_path_factory.mktemp("photos")
+    for i in range(18):
+        (folder / PHOTOS[i % 3]).mkdir(exist_ok=True)
+        Image.fromarray(photo(30 + i, 40, PHOTOS[i % 3])).save(folder / PHOTOS[i % 3] / f"{i:02d}.jpg")
+    return folder
+
+
+@pytest.fixture
+def source(root: Path) -> FolderSource:
+    return open_folder(root)
+
+
+def make_loader(source: Any, t: Any = POLICY, **arguments: Any) -> vg.Loader:
+    return vg.Loader(source, t, **{"batch_size": 4, "device": "cpu", "layout": "NHWC", **arguments})
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_batches_are_the_loaders(source: FolderSource, workers: int) -> None:
+    loader = make_loader(source)
+    dataset = PyDataset(loader, workers=workers)
+    assert len(dataset) == dataset.num_batches == 5
+    for epoch in range(2):
+        for i in (*range(5), 3, 1):
+            images, labels = dataset[i]
+            expected = make_loader(source).batch(i, epoch)
+            np.testing.assert_array_equal(images, expected.images.numpy())
+            np.testing.assert_array_equal(labels, expected.labels.numpy())
+            assert images.shape == (4 if i < 4 else 2, 16, 16, 3)
+            assert (images.dtype, labels.dtype) == (np.float32, np.int64)
+        dataset.on_epoch_end()
+        assert loader.epoch == epoch + 1
+    with pytest.raises(IndexError, match="step: got 5; accepted: 0 to 4"):
+        dataset[5]
+
+
+def test_without_normalising_images_are_bytes(source: FolderSource) -> None:
+    images, _ = PyDataset(make_loader(source, T.Resize((8, 8))))[0]
+    assert images.dtype == np.uint8
+
+
+@pytest.mark.parametrize(("one_hot", "length"), [(True, 3), (5, 5)])
+def test_one_hot_labels(source: FolderSource, one_hot: Any, length: int) -> None:
+    loader = make_loader(source)
+    _, labels = PyDataset(loader, one_hot=one_hot)[1]
+    assert labels.dtype == np.float32
+    assert labels.shape == (4, length)
+    np.testing.assert_array_equal(labels.argmax(axis=1), loader.batch(1).labels)
+    np.testing.assert_array_equal(labels.sum(axis=1), 1)
+
+
+def test_a_batch_may_be_shorter(root: Path, tmp_path: Path) -> None:
+    for name in PHOTOS[:3]:
+        (tmp_path / name).symlink_to(root / name)
+    (tmp_path / PHOTOS[0]).unlink()
+    (tmp_path / PHOTOS[0]).mkdir()
+    (tmp_path / PHOTOS[0] / "bad.jpg").write_bytes(b"no image")
+    dataset = PyDataset(make_loader(open_folder(tmp_path), on_error="skip", shuffle=False))
+    sizes = [len(images) for images, _ in dataset]
+    assert sum(sizes) == 12
+    assert [len(labels) for _, labels in dataset] == sizes
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+class Stream:
+    classes = ("a",)
+    fingerprint = "0"
+    num_shards = 1
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        yield from ()
+
+    def notes(self) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ({"layout": "NCHW"}, {}, r"layout='NCHW', but keras.config.image_data_format\(\) is 'channels_last'; accepted"),
+        ({"dtype": "bfloat16"}, {}, "loader: got dtype='bfloat16', .* accepted: 'float32', 'float16'"),
+        ({}, {"one_hot": 0}, "one_hot: got 0; accepted: False, True, or the number of classes"),
+        ({}, {"one_hot": "yes"}, "one_hot: got 'yes'; accepted"),
+        ({}, {"workers": 0}, "workers: got 0; accepted: an integer from 1 on"),
+        ({}, {"max_queue_size": True}, "max_queue_size: got True; accepted"),
+    ],
+)
+def test_arguments_that_are_refused(source: FolderSource, arguments: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PyDataset(make_loader(source, **arguments), **options)
+
+
+def test_loaders_that_are_refused(source: FolderSource) -> None:
+    with pytest.raises(TypeError, match=r"loader: got list; accepted: a vg\.Loader"):
+        PyDataset([])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"loader: its source is a stream, .* open_source\(\.\.\., stream=False\)"):
+        PyDataset(make_loader(Stream()))
+    loader = make_loader(source)
+    loader.augmenter.device = "cuda:0"
+    with pytest.raises(ValueError, match="loader: got device='cuda:0'; accepted: 'cpu'"):
+        PyDataset(loader)
+
+
+def test_channels_first(source: FolderSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras.config, "image_data_format", lambda: "channels_first")
+    assert PyDataset(make_loader(source, layout="NCHW"))[0][0].shape == (4, 3, 16, 16)
+    with pytest.raises(ValueError, match=r"layout='NHWC', but .* 'channels_first'; accepted: layout='NCHW'"):
+        PyDataset(make_loader(source))
+
+
+def test_images_of_several_shapes_are_refused(source: FolderSource) -> None:
+    message = r"batch 0: got images of shapes \(\d+, 40, 3\), .* accepted: one shape. End the transform with a crop"
+    with pytest.raises(ValueError, match=message):
+        PyDataset(make_loader(source, T.RandomHorizontalFlip()))[0]
+
+
+def test_labels_that_no_one_hot_vector_has(source: FolderSource) -> None:
+    dataset = PyDataset(make_loader(source, shuffle=False), one_hot=2)
+    dataset[0]
+    with pytest.raises(ValueError, match="one_hot: got the label 2; accepted: 0 to 1"):
+        dataset[4]
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+# Trains with every batch recorded, by the sum of its pixels, and prints them.
+TRAIN = """
+import json, sys
+import keras
+import variegate as vg
+from tests.integrations.test_keras import POLICY, make_loader
+from variegate.data.sources.folder import open_folder
+from variegate.integrations.keras import PyDataset
+
+class Model(keras.Sequential):
+    def train_step(self, *arguments):
+        data = arguments[-1]
+        seen.append(float(keras.ops.sum(data[0])))
+        return super().train_step(*arguments)
+
+root = sys.argv[1]
+for workers in (1, 3):
+    seen = []
+    keras.utils.set_random_seed(0)
+    dataset = PyDataset(make_loader(open_folder(root)), one_hot=True, workers=workers, max_queue_size=2)
+    model = Model([keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(3, activation="softmax")])
+    model.compile(keras.optimizers.Adam(0.003), "categorical_crossentropy", run_eagerly=True)
+    history = model.fit(dataset, epochs=4, shuffle=False, callbacks=[dataset.epochs()], verbose=0)
+    validation = PyDataset(make_loader(open_folder(root), shuffle=False), one_hot=True)
+    print(json.dumps({
+        "backend": keras.backend.backend(), "seen": seen, "losses": history.history["loss"],
+        "evaluated": model.evaluate(validation, verbose=0), "predicted": model.predict(validation, verbose=0).shape,
+    }))
+"""
+
+
+@pytest.mark.parametrize("backend", ["torch", "tensorflow"])
+def test_fit_sees_every_batch_of_every_epoch(root: Path, backend: str) -> None:
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"needs {backend}")
+    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    run = subprocess.run(
+        [sys.executable, "-c", TRAIN, str(root)], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    loader = make_loader(open_folder(root))
+    expected = [float(loader.batch(i, epoch).images.sum()) for epoch in range(4) for i in range(5)]
+    results = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(results) == 2
+    for result in results:
+        assert result["backend"] == backend
+        # Sums in another order of addition.
+        np.testing.assert_allclose(result["seen"], expected, rtol=1e-3, atol=0.05)
+        assert result["losses"][-1] < result["losses"][0]
+        assert result["predicted"] == [18, 3]
+        assert np.isfinite(result["evaluated"])
+
+
+def test_nothing_of_it_is_loaded_by_variegate() -> None:
+    code = "import sys, variegate, variegate.integrations.torch_data; assert 'keras' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

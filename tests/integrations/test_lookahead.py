@@ -1,0 +1,59 @@
+"""Batches made ahead: the right one whoever asks for what, and none in vain where order is not kept."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from variegate.integrations.lookahead import Lookahead
+
+
+def make(epoch: int, index: int) -> tuple[int, int]:
+    return epoch, index
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_any_order_gives_what_is_asked_for(workers: int) -> None:
+    ahead = Lookahead(make, workers, depth=2)
+    asked = [(0, 0), (0, 1), (0, 2), (0, 5), (0, 5), (1, 0), (1, 1), (0, 2), (1, 2), (1, 6)]
+    assert [ahead.get(*key, 7) for key in asked] == asked
+
+
+def test_the_next_are_made_while_one_is_used() -> None:
+    made: list[int] = []
+    reached = threading.Event()
+
+    def record(epoch: int, index: int) -> None:
+        made.append(index)
+        if index == 3:
+            reached.set()
+
+    ahead = Lookahead(record, 1, depth=3)
+    ahead.get(0, 0, 5)
+    assert reached.wait(10)
+    assert made == [0, 1, 2, 3]
+    for index in range(1, 5):
+        ahead.get(0, index, 5)
+    assert made == [0, 1, 2, 3, 4]  # each once, and none beyond the last
+
+
+def test_jumping_about_makes_nothing_in_vain() -> None:
+    made: list[int] = []
+    ahead = Lookahead(lambda epoch, index: made.append(index), 2, depth=3)
+    for index in (4, 2, 6, 1):
+        ahead.get(0, index, 9)
+    assert made == [4, 2, 6, 1]
+
+
+def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
+    def fail(epoch: int, index: int) -> int:
+        if index == 1:
+            raise ValueError("batch 1")
+        return index
+
+    ahead = Lookahead(fail, 2, depth=2)
+    assert ahead.get(0, 0, 3) == 0
+    with pytest.raises(ValueError, match="batch 1"):
+        ahead.get(0, 1, 3)
+    assert ahead.get(0, 2, 3) == 2

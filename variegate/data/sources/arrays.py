@@ -1,0 +1,182 @@
+"""Images that lie in memory, or in a memory-mapped file: one array of them, or a list of any sizes."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index
+from variegate.data.sources.labels import Labels, check_classes, first_outside, hash_labels, label_at
+
+Image = npt.NDArray[np.uint8]
+
+_ACCEPTED = "uint8 [N, H, W, C] or [N, H, W] with C = 1 or 3, or a list of images [H, W, C] or [H, W]"
+# The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
+_IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
+
+
+class ArraySource:
+    """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 or 3), or a list of [H, W, C] and [H, W] images.
+
+    ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
+    them every label is -1. ``classes``: names of int labels.
+
+    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Pickled, an array
+    that np.memmap or np.load(mmap_mode=...) opened is opened again by its file's name instead of travelling along.
+
+    Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
+    """
+
+    is_remote: ClassVar[bool] = False
+
+    def __init__(self, images: Any, labels: Any = None, classes: Sequence[str] = ()) -> None:
+        self._images = _check_images(images)
+        self.classes = check_classes(classes)
+        self._labels = None if labels is None else _check_labels(labels, len(self._images), self.classes)
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    @property
+    def is_stacked(self) -> bool:
+        """All images are one array, so that ``pixels`` gives many at once."""
+        return isinstance(self._images, np.ndarray)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
+        a change of single pixels elsewhere goes unnoticed."""
+        digest = hashlib.sha256("\0".join(self.classes).encode())
+        digest.update(hash_labels(self._labels))
+        shapes = [self._images.shape] if isinstance(self._images, np.ndarray) else [i.shape for i in self._images]
+        digest.update(repr(shapes).encode())
+        for index in np.unique(np.linspace(0, len(self) - 1, _IMAGES_LOOKED_AT).astype(np.int64)):
+            flat = np.asarray(self._images[index]).reshape(-1)
+            digest.update(flat[:: max(1, -(-flat.size // _BYTES_LOOKED_AT))].tobytes())
+        return digest.hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """A view of the pixels, uint8 [H, W, C]."""
+        check_index(index, len(self))
+        image = np.asarray(self._images[index])
+        return Item(image[:, :, None] if image.ndim == 2 else image, label_at(self._labels, index))
+
+    def pixels(self, indices: npt.NDArray[np.int64]) -> Image:
+        """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
+        if not isinstance(self._images, np.ndarray):
+            raise TypeError(
+                "pixels: these images are a list, with sizes that may differ; accepted: one array of images"
+            )
+        for index in (indices.min(), indices.max()) if len(indices) else ():
+            check_index(int(index), len(self))
+        gathered = np.asarray(self._images[indices])
+        return gathered[..., None] if gathered.ndim == 3 else gathered
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The labels of many images, copied; -1 where there are none."""
+        return np.full(len(indices), -1) if self._labels is None else self._labels[indices]
+
+    def name(self, index: int) -> SampleName:
+        check_index(index, len(self))
+        return SampleName("images", f"item {index}")
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return indices.astype(np.uint64)
+
+    def notes(self) -> list[str]:
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        mapped = _as_mapping(self._images)
+        return self.__dict__ if mapped is None else {**self.__dict__, "_images": mapped}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(state["_images"], dict):
+            self._images = np.memmap(dtype=np.uint8, mode="r", **state["_images"])
+
+
+def _as_mapping(images: Any) -> dict[str, Any] | None:
+    """How to map the file again; None for memory, for views into a mapping (which do not know where they begin) and
+    for copy-on-write, whose changes the file does not have."""
+    base: Any = images.base if isinstance(images, np.memmap) else None
+    if not isinstance(base, mmap.mmap) or not images.flags.c_contiguous:
+        return None
+    if images.mode not in ("r", "r+", "w+") or images.filename is None:
+        return None
+    return {"filename": images.filename, "offset": images.offset, "shape": images.shape}
+
+
+def _check_images(images: Any) -> Image | list[Image]:
+    whole = images if isinstance(images, np.ndarray) else _tensor_as_array("images", images)
+    if whole is not None and whole.dtype != object:
+        _check_dtype("images", whole)
+        if whole.ndim not in (3, 4) or (whole.ndim == 4 and whole.shape[3] not in (1, 3)) or 0 in whole.shape:
+            hint = ""
+            if whole.ndim == 4 and whole.shape[1] in (1, 3):
+                hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor"
+            raise SourceError(f"images: got shape {whole.shape}; accepted: {_ACCEPTED}, not empty{hint}")
+        return whole
+    if not isinstance(images, (list, tuple, np.ndarray)):
+        raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
+    if len(images) == 0:
+        raise SourceError(f"images: got an empty list; accepted: {_ACCEPTED}, not empty")
+    return [_check_image(f"images[{i}]", image) for i, image in enumerate(images)]
+
+
+def _check_image(where: str, image: Any) -> Image:
+    array = image if isinstance(image, np.ndarray) else _tensor_as_array(where, image)
+    accepted = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+    if array is None:
+        raise TypeError(f"{where}: got {type(image).__name__}; accepted: {accepted}, as array or CPU tensor")
+    _check_dtype(where, array)
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)) or 0 in array.shape:
+        raise SourceError(f"{where}: got shape {array.shape}; accepted: {accepted}, no side empty")
+    return array
+
+
+def _check_dtype(where: str, array: npt.NDArray[Any]) -> None:
+    if array.dtype != np.uint8:
+        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+
+
+def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
+    accepted = f"{length:,} labels, one for each image: ints, floats, or arrays of one shape"
+    array = _tensor_as_array("labels", labels)
+    try:
+        array = np.asarray(labels) if array is None else array
+    except ValueError as error:  # NumPy's word for rows of several lengths
+        raise SourceError(f"labels: arrays of different shapes; accepted: {accepted}") from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"labels: got dtype {array.dtype}; accepted: {accepted}")
+    if array.ndim == 0 or len(array) != length:
+        got = f"{len(array):,} labels" if array.ndim else "a single number"
+        raise SourceError(f"labels: got {got}; accepted: {accepted}")
+    if array.dtype.kind == "b" and array.ndim == 1:
+        array = array.astype(np.int64)
+    outside = first_outside(array, classes)
+    if outside is not None:
+        raise SourceError(
+            f"labels[{outside}]: got {array[outside]}; accepted: 0 to {len(classes) - 1} for {len(classes)} classes, "
+            "or -1 for none"
+        )
+    return array
+
+
+def _tensor_as_array(where: str, value: Any) -> npt.NDArray[Any] | None:
+    """A CPU tensor's memory as an array; None for what is no tensor."""
+    import torch  # takes a second to load, which listing a folder should not
+
+    if not isinstance(value, torch.Tensor):
+        return None
+    if value.device.type != "cpu":
+        raise TypeError(f"{where}: got a tensor on {value.device}; accepted: CPU tensors and arrays")
+    if value.dtype == torch.bfloat16:
+        value = value.float()
+    return value.detach().numpy()

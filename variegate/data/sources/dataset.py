@@ -1,0 +1,190 @@
+"""Any map-style data set (torch, torchvision, Hugging Face's ``datasets``, a list of pairs) as a source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.base import Item, SampleName, check_index
+from variegate.data.sources.labels import LABEL_NAMES, hash_labels
+from variegate.data.sources.sample import image_of, label_of, split_sample
+from variegate.errors import DecodeError
+
+_ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
+
+
+class DatasetSource:
+    """A data set whose samples are (image, label, ...), {"image": ..., "label": ...}, or an image alone.
+
+    ``sample.image_of`` says what an image may be: PIL, uint8 array or tensor, or the bytes of a file. The data set's
+    own transform, if any, must leave it one of these: ToTensor and Normalize belong to the transform given to
+    Variegate.
+
+    Several threads read, where torch's DataLoader has processes with a copy of the data set each. A data set that
+    seeks in one open file (HDF5, zip, LMDB) would then quietly give one sample's bytes for another's. So by default
+    (``lock=None``) only those are called from several threads at once whose samples plainly are independent: lists,
+    TensorDataset, those that list their files as torchvision's ImageFolder does (``samples`` or ``imgs``), and Subsets
+    of these. Others are called by one thread at a time; what they return is decoded and converted in parallel all the
+    same. ``lock=False`` says that ``__getitem__`` may be called by many threads, which is faster where it decodes;
+    ``lock=True`` always locks.
+
+    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images and labels of
+    a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
+    """
+
+    is_remote: ClassVar[bool] = False
+
+    def __init__(self, dataset: Any, lock: bool | None = None) -> None:
+        self._length = _check_dataset(dataset)
+        self._dataset = dataset
+        self.is_locked = not _is_independent(dataset) if lock is None else lock
+        self._turn = threading.Lock() if self.is_locked else nullcontext()
+        self.classes = _classes(dataset)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the type, the length, the classes, and whatever the data set tells without reading an image: its files
+        (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
+        fingerprint (Hugging Face's)."""
+        digest = hashlib.sha256(f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}".encode())
+        inner, chosen = self._dataset, None
+        while _is_subset(inner):
+            indices = np.asarray(inner.indices, np.int64)
+            chosen = indices if chosen is None else indices[chosen]
+            inner = inner.dataset
+        if chosen is not None:
+            digest.update(chosen.tobytes())
+        root = getattr(inner, "root", None)
+        for path, label in _files(inner) or ():
+            name = os.path.relpath(path, root) if isinstance(root, (str, os.PathLike)) else path
+            digest.update(f"\0{name}\0{label}".encode("utf-8", "surrogateescape"))
+        digest.update(str(getattr(inner, "_fingerprint", "")).encode())
+        digest.update(_hash_targets(inner))
+        return digest.hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample: its
+        reason is the type and the words of what the data set raised."""
+        check_index(index, self._length)
+        name = str(self.name(index))
+        try:
+            with self._turn:
+                sample = self._dataset[int(index)]
+        except MemoryError:
+            raise
+        except DecodeError as error:
+            raise DecodeError(name, error.reason) from error
+        except Exception as error:
+            raise DecodeError(name, f"{type(error).__name__}: {error}") from error
+        image, label = split_sample(sample, name)
+        return Item(image_of(image, name), label_of(label, name, self.classes))
+
+    def name(self, index: int) -> SampleName:
+        """The file, where the data set lists its files; else the type of the data set and the index."""
+        check_index(index, self._length)
+        inner = self._dataset
+        while _is_subset(inner):
+            index, inner = int(inner.indices[index]), inner.dataset
+        files = _files(inner)
+        if files is not None:
+            return SampleName(os.fspath(files[index][0]))
+        return SampleName(type(inner).__name__, f"item {index}")
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return indices.astype(np.uint64)
+
+    def notes(self) -> list[str]:
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn = threading.Lock() if self.is_locked else nullcontext()
+
+
+def _check_dataset(dataset: Any) -> int:
+    """Its length."""
+    kind = type(dataset).__name__
+    if isinstance(dataset, Mapping):
+        held = ", ".join(map(repr, list(dataset)[:5]))
+        raise TypeError(f"dataset: got {kind} with the keys {held}; accepted: {_ACCEPTED}, such as one value of it")
+    from torch.utils.data import IterableDataset  # takes a second to load, which listing a folder should not
+
+    if isinstance(dataset, IterableDataset):
+        raise TypeError(f"dataset: got {kind}, an IterableDataset; accepted: {_ACCEPTED}")
+    if isinstance(dataset, (str, bytes)) or not hasattr(dataset, "__getitem__"):
+        raise TypeError(f"dataset: got {kind}; accepted: {_ACCEPTED}")
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError) as error:
+        raise TypeError(f"dataset: got {kind}, which has no length; accepted: {_ACCEPTED}") from error
+
+
+def _is_subset(dataset: Any) -> bool:
+    # Also the Subsets of other libraries; a wrapper that transforms has no `indices`.
+    indices = getattr(dataset, "indices", None)
+    if not isinstance(indices, (Sequence, np.ndarray)) or not hasattr(dataset, "dataset"):
+        return False
+    return len(indices) == len(dataset)
+
+
+def _is_independent(dataset: Any) -> bool:
+    from torch.utils.data import TensorDataset
+
+    while _is_subset(dataset):
+        dataset = dataset.dataset
+    return isinstance(dataset, (list, tuple, TensorDataset)) or _files(dataset) is not None
+
+
+def _files(dataset: Any) -> Sequence[Any] | None:
+    """torchvision's list of (path, class), as ImageFolder and its like have it."""
+    for name in ("samples", "imgs"):
+        files = getattr(dataset, name, None)
+        if isinstance(files, (list, tuple)) and files and len(files) == len(dataset):
+            listed: Sequence[Any] = files
+            first = listed[0]
+            if isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[0], (str, os.PathLike)):
+                return listed
+    return None
+
+
+def _classes(dataset: Any) -> tuple[str, ...]:
+    while _is_subset(dataset):
+        dataset = dataset.dataset
+    names = getattr(dataset, "classes", None)
+    features = getattr(dataset, "features", None)
+    if names is None and isinstance(features, Mapping):  # Hugging Face's
+        columns = (*(name for name in LABEL_NAMES if name in features), *features)
+        found = (getattr(features[column], "names", None) for column in columns)
+        names = next((each for each in found if each is not None), None)
+    is_names = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    return tuple(names) if names and is_names else ()
+
+
+def _hash_targets(dataset: Any) -> bytes:
+    targets = getattr(dataset, "targets", None)
+    targets = getattr(dataset, "labels", None) if targets is None else targets
+    tensors = getattr(dataset, "tensors", None)
+    if isinstance(dataset, (list, tuple)):
+        targets = [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
+    elif isinstance(tensors, tuple) and len(tensors) > 1:
+        targets = tensors[1]
+    try:
+        array = np.asarray(targets)
+    except (TypeError, ValueError, RuntimeError):
+        return b""
+    is_known = array.ndim > 0 and len(array) == len(dataset) and array.dtype.kind in "biufU"
+    return hash_labels(array if is_known else None)

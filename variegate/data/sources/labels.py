@@ -1,0 +1,54 @@
+"""Labels as one array for all samples: ints, floats, or an array of one shape a sample."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.base import SourceError
+
+Labels = npt.NDArray[Any]
+
+# Columns and keys that hold the class where nothing else says so, the likeliest first.
+LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "cls", "coarse_label")
+IMAGE_NAMES = ("image", "img", "images", "picture", "jpg", "png")
+NO_LABEL = -1
+
+
+def check_classes(classes: Iterable[str] | None) -> tuple[str, ...]:
+    """Names of classes as a tuple. A single str is refused: its letters would become the classes."""
+    names = () if classes is None else tuple(classes)
+    if isinstance(classes, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"classes: got {classes!r}; accepted: a sequence of names (str)")
+    if len(set(names)) != len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise SourceError(f"classes: {twice!r} is named twice; accepted: a sequence of different names")
+    return names
+
+
+def first_outside(labels: Labels, classes: Sequence[str]) -> int | None:
+    """The index of the first label that is no class: not in -1..len(classes)-1, where labels are ints."""
+    if not classes or labels.ndim != 1 or labels.dtype.kind not in "iu":
+        return None
+    outside = (labels < NO_LABEL) | (labels >= len(classes))
+    return int(outside.argmax()) if outside.any() else None
+
+
+def label_at(labels: Labels | None, index: int) -> Any:
+    """An int, a float, or a copy of the sample's array; -1 without labels."""
+    if labels is None:
+        return NO_LABEL
+    return labels.item(index) if labels.ndim == 1 else labels[index].copy()
+
+
+def hash_labels(labels: Labels | None) -> bytes:
+    """A digest of every label, their type and their shape."""
+    if labels is None:
+        return b"no labels"
+    digest = hashlib.sha256(f"{labels.dtype.str} {labels.shape}".encode())
+    digest.update(np.ascontiguousarray(labels).tobytes())
+    return digest.digest()

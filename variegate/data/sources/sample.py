@@ -1,0 +1,142 @@
+"""What data sets return, as pixels or bytes and a label."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.data.decode import read_bytes
+from variegate.data.decode.limits import check_pixels
+from variegate.data.decode.reasons import reason_for
+from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL
+from variegate.errors import DecodeError
+
+_ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
+_ACCEPTED_IMAGES = (
+    "a PIL image, a uint8 array [H, W, C] or [H, W], a uint8 tensor [C, H, W] or [H, W] (C = 1 or 3), or the bytes of "
+    "an image file"
+)
+_ACCEPTED_LABELS = "an int, a float, an array or list of numbers, or the name of a class"
+_IN_GRAY = ("1", "L", "LA", "La")
+
+
+def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
+    """(image, label) of a sample; the label is None where there is none. Raises TypeError naming what it held."""
+    if isinstance(sample, Mapping):
+        key = next((key for key in IMAGE_NAMES if key in sample), None)
+        if key is None:
+            if "bytes" in sample:  # an undecoded image of Hugging Face's on its own
+                return sample, None
+            keys = ", ".join(map(repr, sample)) or "nothing"
+            raise TypeError(f"{name}: got a dict with {keys}; accepted: {_ACCEPTED_SAMPLES}")
+        return sample[key], next((sample[key] for key in LABEL_NAMES if key in sample), None)
+    if isinstance(sample, (tuple, list)):
+        if not sample:
+            raise TypeError(f"{name}: got an empty {type(sample).__name__}; accepted: {_ACCEPTED_SAMPLES}")
+        return sample[0], sample[1] if len(sample) > 1 else None
+    return sample, None
+
+
+def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
+    """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1].
+
+    PIL images: gray ones (modes 1, L, LA) keep one channel, all others become RGB as ``read_image`` makes it: palettes
+    looked up, alpha dropped. Their EXIF orientation is left alone, as torchvision does: whoever opened the image has
+    turned it already if it was to be turned. Arrays have their channels last. Tensors have them first, as torch has it:
+    [3, H, 3] has them first; only where they cannot be, as in [224, 224, 3], are they taken to be last.
+
+    An image that was opened and not yet loaded is decoded here; one object of that kind must not be given to two
+    threads at once.
+
+    Raises TypeError for other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's.
+    """
+    if isinstance(image, Image.Image):
+        return _of_pil(image, name)
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return bytes(image)
+    if isinstance(image, Mapping) and "bytes" in image:
+        return _of_undecoded(image, name)
+    if isinstance(image, np.ndarray):
+        _check_dtype(image.dtype, image.dtype == np.uint8, name)
+        return _of_array(image, image.shape, name)
+    import torch  # takes a second to load, which listing a folder should not
+
+    if not isinstance(image, torch.Tensor):
+        raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
+    _check_dtype(image.dtype, image.dtype == torch.uint8, name)
+    if image.device.type != "cpu":
+        raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
+    array = image.detach().numpy()
+    channels_first = array.ndim == 3 and array.shape[0] in (1, 3)
+    return _of_array(array.transpose(1, 2, 0) if channels_first else array, tuple(image.shape), name)
+
+
+def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
+    """An int, a float or an array; None is -1. A str is looked up in ``classes``."""
+    if label is None:
+        return NO_LABEL
+    if isinstance(label, str):
+        if label in classes:
+            return classes.index(label)
+        known = f"one of the classes {', '.join(classes)}" if classes else _ACCEPTED_LABELS.rpartition(", or")[0]
+        raise TypeError(f"{name}: got the label {label!r}; accepted: {known}")
+    try:
+        array = np.asarray(label)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"{name}: got {type(label).__name__} for a label ({error}); accepted: {_ACCEPTED_LABELS}"
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: got {type(label).__name__} for a label; accepted: {_ACCEPTED_LABELS}")
+    if array.ndim:
+        return array
+    return float(array) if array.dtype.kind == "f" else int(array)
+
+
+def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
+    check_pixels(name, image.height, image.width)
+    if image.mode.startswith("I") or image.mode == "F":
+        warnings.warn(
+            f"{name}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+            'convert("RGB") does. Scale such images to 8 bits first.',
+            stacklevel=2,
+        )
+    try:
+        plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
+        pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
+    except MemoryError:
+        raise
+    except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
+        raise DecodeError(name, reason_for(error, b"?")) from error
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def _of_undecoded(image: Mapping[str, Any], name: str) -> bytes:
+    """Hugging Face's {"bytes": ..., "path": ...}."""
+    data, path = image["bytes"], image.get("path")
+    if data is not None:
+        return bytes(data)
+    if path is None:
+        raise DecodeError(name, "no image: its bytes and its path are None")
+    return read_bytes(path, f"{name}: {os.fspath(path)}")
+
+
+def _of_array(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt.NDArray[np.uint8]:
+    array = array[:, :, None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
+        raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
+    return np.ascontiguousarray(array)
+
+
+def _check_dtype(dtype: Any, is_uint8: bool, name: str) -> None:
+    if not is_uint8:
+        raise TypeError(
+            f"{name}: got an image of dtype {dtype}; accepted: uint8. Leave ToTensor, ToDtype and Normalize out of the "
+            "data set's own transform: they belong to the transform given to Variegate"
+        )

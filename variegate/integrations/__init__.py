@@ -1,0 +1,1 @@
+"""Variegate inside other libraries' ways to load data: torch's ``DataLoader``, Keras' ``fit``."""

@@ -1,0 +1,134 @@
+"""Batches of a ``vg.Loader`` for Keras 3, on any of its back ends: ``model.fit(PyDataset(loader), shuffle=False)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.data.loader import Batch, Loader
+from variegate.data.sources.base import Source
+from variegate.integrations.lookahead import Lookahead
+
+_LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}
+_CROP = "End the transform with a crop or resize of fixed size, such as T.RandomResizedCrop(224)"
+
+
+class PyDataset(keras.utils.PyDataset):
+    """A loader's batches by number, as ``fit``, ``evaluate`` and ``predict`` take them.
+
+    Args:
+        loader: a ``vg.Loader`` with device="cpu" and Keras' layout ("NHWC" unless the image data format is
+            channels_first), over a source whose length is known.
+        one_hot: False gives labels as they are, True one-hot vectors over the classes that the source names, a number
+            one-hot vectors of this length.
+        workers: batches made at the same time. 1 makes each when Keras asks for it (on TensorFlow, Keras asks ahead);
+            more make the batches that follow in threads of our own. Pixels do not depend on it.
+        max_queue_size: batches made ahead at most, if ``workers`` is above 1.
+
+    Each end of an epoch moves the loader to its next one. Keras ends an epoch more than it trains, when ``fit`` begins.
+    Where the epoch's number matters (schedules, ``initial_epoch``), give ``callbacks=[dataset.epochs()]`` to ``fit``.
+    The loader shuffles, so tell ``fit`` not to: with ``shuffle=True`` Keras draws the order of batches from Python's
+    global generator, and nothing can be made ahead.
+
+    Raises TypeError or ValueError naming the argument and what is accepted.
+    """
+
+    def __init__(self, loader: Loader, one_hot: bool | int = False, workers: int = 1, max_queue_size: int = 10) -> None:
+        _check_loader(loader)
+        for name, value in (("workers", workers), ("max_queue_size", max_queue_size)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}: got {value!r}; accepted: an integer from 1 on")
+        # Keras' own queue keeps what it holds when an epoch ends and gives it out in the next one, so that batches of
+        # two epochs mix and the last ones are lost; with one worker it has none.
+        super().__init__(workers=1, use_multiprocessing=False, max_queue_size=max_queue_size)
+        self.loader = loader
+        self.num_classes = _count_classes(one_hot, loader)
+        self._ahead = Lookahead(self._make, workers, max_queue_size) if workers > 1 else None
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return len(self.loader)
+
+    def __getitem__(self, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Batch ``index`` of the loader's epoch.
+
+        Returns:
+            Images [N, H, W, C], or [N, C, H, W] for channels_first, float32 (float16) if the transform normalises, else
+            uint8; labels int64[N], float32[N, num_classes], or what else the source has. N may be less than the batch
+            size in the last batch, and where the loader skips images that cannot be read.
+
+        Raises IndexError for other numbers, ValueError for images of several shapes and labels outside the classes.
+        """
+        epoch = self.loader.epoch
+        return self._make(epoch, index) if self._ahead is None else self._ahead.get(epoch, index, len(self))
+
+    def on_epoch_end(self) -> None:
+        self.loader.set_epoch(self.loader.epoch + 1)
+
+    def epochs(self) -> keras.callbacks.Callback:
+        """A callback for ``fit`` that sets the loader's epoch to the number that Keras gives it."""
+        loader = self.loader
+
+        def begin(epoch: int, logs: Any = None) -> None:
+            loader.set_epoch(epoch)
+
+        return keras.callbacks.LambdaCallback(on_epoch_begin=begin)
+
+    def _make(self, epoch: int, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        batch: Batch = self.loader.batch(index, epoch)
+        if not isinstance(batch.images, torch.Tensor):
+            shapes = sorted({tuple(image.shape) for image in batch.images})
+            few = ", ".join(map(str, shapes[:3])) + (", ..." if len(shapes) > 3 else "")
+            raise ValueError(f"batch {index}: got images of shapes {few}; accepted: one shape. {_CROP}")
+        labels = batch.labels.numpy()
+        return batch.images.numpy(), labels if self.num_classes is None else _to_one_hot(labels, self.num_classes)
+
+
+def _check_loader(loader: Any) -> None:
+    if not isinstance(loader, Loader):
+        raise TypeError(f"loader: got {type(loader).__name__}; accepted: a vg.Loader")
+    if not isinstance(loader.source, Source):
+        raise TypeError(
+            "loader: its source is a stream, whose length is not known; accepted: a source that can be indexed, as "
+            "open_source(..., stream=False) gives"
+        )
+    if loader.device.startswith("cuda"):
+        raise ValueError(
+            f"loader: got device={loader.device!r}; accepted: 'cpu'. Keras moves batches to its devices itself, from "
+            "the host's memory"
+        )
+    data_format = keras.config.image_data_format()
+    layout = loader.augmenter.layout
+    if layout != _LAYOUTS[data_format]:
+        raise ValueError(
+            f"loader: got layout={layout!r}, but keras.config.image_data_format() is {data_format!r}; accepted: "
+            f"layout={_LAYOUTS[data_format]!r}, or keras.config.set_image_data_format() before the model is made"
+        )
+    if loader.augmenter.dtype == torch.bfloat16:
+        raise ValueError("loader: got dtype='bfloat16', which NumPy does not have; accepted: 'float32', 'float16'")
+
+
+def _count_classes(one_hot: Any, loader: Loader) -> int | None:
+    """The length of one-hot vectors; None for labels as they are."""
+    if one_hot is False:
+        return None
+    if one_hot is True:
+        if not loader.source.classes:
+            raise ValueError("one_hot: got True, but the source names no classes; accepted: the number of classes")
+        return len(loader.source.classes)
+    if not isinstance(one_hot, int) or one_hot < 1:
+        raise ValueError(f"one_hot: got {one_hot!r}; accepted: False, True, or the number of classes")
+    return one_hot
+
+
+def _to_one_hot(labels: npt.NDArray[Any], num_classes: int) -> npt.NDArray[np.float32]:
+    if labels.dtype.kind not in "iu" or labels.ndim != 1:
+        raise ValueError(f"one_hot: got labels {labels.dtype}{list(labels.shape)}; accepted: one integer per image")
+    outside = labels[(labels < 0) | (labels >= num_classes)]
+    if len(outside):
+        raise ValueError(f"one_hot: got the label {outside[0]}; accepted: 0 to {num_classes - 1}")
+    return np.eye(num_classes, dtype=np.float32)[labels]

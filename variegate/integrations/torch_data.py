@@ -1,0 +1,230 @@
+"""For users who keep their torch ``Dataset`` and ``DataLoader``: a transform of one image, and one of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
+
+from variegate.augmenter import Augmenter
+from variegate.integrations.images import to_array
+from variegate.integrations.items import stack_labels, take_apart
+from variegate.integrations.streams import RunningIds, SharedEpoch
+from variegate.transforms.base import Transform
+
+Tensors = torch.Tensor | list[torch.Tensor]
+
+
+class _InWorkers:
+    """An ``Augmenter`` that is made again in every process that its owner is copied to."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self._arguments = arguments
+        self._augmenter: Augmenter | None = Augmenter(**arguments)  # now, so that bad arguments are refused now
+        self._device = self._augmenter.device
+        self._epoch = SharedEpoch()
+        self._running_ids = RunningIds()
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, the same in every worker."""
+        return self._epoch.get()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch, here and in workers that run already. Call it before iterating over the ``DataLoader``.
+
+        Raises ValueError for anything but an integer from 0 to 2**63 - 1.
+        """
+        self._epoch.set(epoch)
+
+    def _get_augmenter(self) -> Augmenter:
+        worker = get_worker_info()
+        # PyTorch prepares workers that are threads, which may use a GPU.
+        in_process = worker is not None and getattr(worker, "worker_method", None) != "thread"
+        if in_process and self._device.startswith("cuda"):
+            raise ValueError(
+                f"device: got {self._device!r} in a worker process of a DataLoader; accepted there: 'cpu'. For a GPU "
+                "use num_workers=0, or let workers give raw images and call vg.Augmenter in the training loop"
+            )
+        if self._augmenter is None:
+            self._augmenter = Augmenter(**self._arguments)
+        return self._augmenter
+
+    def _run(self, images: Any, ids: Any, given: Mapping[str, Any] | None) -> Tensors:
+        augmenter = self._get_augmenter()
+        return augmenter(images, ids=ids, epoch=self.epoch, given=given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_augmenter": None}
+
+
+class ImageTransform(_InWorkers):
+    """What ``as_transform`` gives: image -> augmented tensor."""
+
+    def __call__(self, image: Any, id: int | None = None, given: Mapping[str, Any] | None = None) -> torch.Tensor:
+        """Augment one image.
+
+        Args:
+            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel.
+            id: the sample's number in the data set. With it the pixels are a pure function of (seed, epoch, id); None
+                takes a running count.
+            given: values of this sample for ``Cond``, such as ``{"label": 3}``.
+
+        Returns:
+            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8.
+
+        Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
+        """
+        array = to_array(image, "image")
+        ids = self._running_ids.take(1) if id is None else [id]
+        return self._run([array], ids, {name: [value] for name, value in (given or {}).items()})[0]
+
+
+def as_transform(
+    t: Transform,
+    seed: int = 0,
+    dtype: str | torch.dtype = "float32",
+    layout: str = "NCHW",
+    geometry: str = "composed",
+) -> ImageTransform:
+    """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``.
+
+    Args:
+        t: what may be done (``variegate.transforms``, ``vg.load_policy``).
+        seed, dtype, layout, geometry: as for ``vg.Augmenter``.
+
+    Returns:
+        A callable ``(image, id=None, given=None)`` -> tensor, that workers of any start method can be given. A data set
+        calls it without ``id``. Then a running count stands for it, which in a worker begins at a place drawn by the
+        DataLoader from torch's generator: workers do not repeat one another, epochs differ, ``torch.manual_seed``
+        makes a run repeat, and another number of workers makes other pixels. It runs on one core and plans each image
+        alone; ``vg.Collate`` costs less.
+
+    Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
+    """
+    return ImageTransform(transform=t, seed=seed, dtype=dtype, layout=layout, geometry=geometry, num_threads=1)
+
+
+class Collate(_InWorkers):
+    """A ``collate_fn`` that augments the batch: ``DataLoader(dataset, 64, collate_fn=vg.Collate(t))``.
+
+    Args:
+        t: what may be done.
+        seed, dtype, layout, geometry: as for ``vg.Augmenter``.
+        device: "cpu", or a GPU where the DataLoader has no workers (``num_workers=0``).
+        num_threads: None for one thread in a worker and all cores in the main process.
+
+    Items with an id (see ``vg.WithIds``) make the pixels a pure function of (seed, epoch, id); call ``set_epoch`` for
+    every epoch then. Without ids a running count is used as by ``vg.as_transform``.
+
+    Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
+    """
+
+    def __init__(
+        self,
+        t: Transform,
+        seed: int = 0,
+        device: str = "cpu",
+        dtype: str | torch.dtype = "float32",
+        layout: str = "NCHW",
+        num_threads: int | None = None,
+        geometry: str = "composed",
+    ) -> None:
+        super().__init__(
+            transform=t,
+            device=device,
+            seed=seed,
+            dtype=dtype,
+            layout=layout,
+            num_threads=num_threads,
+            geometry=geometry,
+        )
+        self._single: Augmenter | None = None
+
+    def __call__(self, items: Sequence[Any]) -> tuple[Tensors, Any]:
+        """Augment a batch.
+
+        Args:
+            items: each (image, label), (image, label, id), or a dict with "image", "label" and perhaps "id". Images as
+                for ``vg.as_transform``; their sizes may differ.
+
+        Returns:
+            (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ.
+            Labels: int64[N], float32[N] or bool[N] of numbers, arrays stacked, containers as ``default_collate`` does,
+            anything else a list. Labels that are numbers are given to ``Cond(by="label")``.
+
+        Raises TypeError or ValueError naming the item and what is accepted.
+        """
+        images, labels, ids = take_apart(items)
+        arrays = [to_array(image, f"the image of items[{i}]") for i, image in enumerate(images)]
+        stacked = stack_labels(labels)
+        is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
+        given = {"label": stacked.tolist()} if is_numbers else None
+        return self._run(arrays, self._running_ids.take(len(arrays)) if ids is None else ids, given), stacked
+
+    def _get_augmenter(self) -> Augmenter:
+        augmenter = super()._get_augmenter()
+        if get_worker_info() is None or self._arguments["num_threads"] is not None:
+            return augmenter
+        if self._single is None:  # workers are the parallelism
+            self._single = Augmenter(**{**self._arguments, "num_threads": 1})
+        return self._single
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_single": None}
+
+
+class WithIds(Dataset[Any]):
+    """A map-style data set whose items also carry their index, which ``vg.Collate`` takes as the sample's id.
+
+    Items (image, label) become (image, label, index); dicts get an "id". Other attributes (``classes``) are those of
+    ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its id whatever part it falls into.
+
+    Raises TypeError for data sets that cannot be indexed, and when an item has another form.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        if isinstance(dataset, IterableDataset) or not (
+            hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        ):
+            accepted = "a map-style data set, with __getitem__ and __len__"
+            raise TypeError(f"dataset: got {type(dataset).__name__}; accepted: {accepted}")
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, i: int) -> Any:
+        place = self._place(i)
+        return self._with_id(self.dataset[place], place)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """What the DataLoader calls for a batch; data sets that have it fetch a batch at once."""
+        places = [self._place(i) for i in indices]
+        fetch = getattr(self.dataset, "__getitems__", None)
+        items = fetch(places) if callable(fetch) else [self.dataset[place] for place in places]
+        return [self._with_id(item, place) for item, place in zip(items, places, strict=True)]
+
+    def _place(self, i: int) -> int:
+        place, length = index(i), len(self)
+        if not -length <= place < length:
+            raise IndexError(f"index: got {place}; accepted: {-length} to {length - 1}")
+        return place % length
+
+    def _with_id(self, item: Any, place: int) -> Any:
+        if isinstance(item, Mapping):
+            return {**item, "id": place}
+        if isinstance(item, (tuple, list)) and len(item) == 2:
+            return (*item, place)
+        got = f"a {type(item).__name__}" + (f" of {len(item)}" if isinstance(item, (tuple, list)) else "")
+        raise TypeError(f"dataset[{place}]: got {got}; accepted: (image, label), or a dict")
+
+    def __getattr__(self, name: str) -> Any:
+        # Names with underscores are asked for by copying and pickling, before there is a data set to ask.
+        if name == "dataset" or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return getattr(self.dataset, name)
