@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {"program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
-        *("program", "transforms", "policies", "executors", "inputs", "decoding", "running", "augmenter"),
+        *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),
         *("data", "data/decode", "data/sources", "data/loader", "engine"),
     },
 }

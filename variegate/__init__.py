@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from variegate import policies, transforms
+    from variegate import diagnose, policies, transforms
     from variegate.augmenter import Augmenter
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.sources.opening import open_source
@@ -33,6 +33,7 @@ __all__ = [
     "TooManyErrors",
     "WithIds",
     "as_transform",
+    "diagnose",
     "load_policy",
     "open_source",
     "policies",
@@ -54,7 +55,7 @@ _HOMES = {
     "load_policy": "variegate.policies",
     "open_source": "variegate.data.sources.opening",
 }
-_FOLDERS = ("policies", "transforms")
+_FOLDERS = ("diagnose", "policies", "transforms")
 
 
 if not TYPE_CHECKING:  # a type checker would take it for a promise that every name exists

@@ -19,7 +19,8 @@ import variegate
 from variegate.cli import app, main
 from variegate.data.decode import read_image
 
-COMMANDS = ("demo", "augment", "preview")
+COMMANDS = ("demo", "augment", "preview", "bench", "doctor")
+SEEDED = ("demo", "augment", "preview")
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_help_explains_every_option(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
     assert "--json" in result.output
-    assert "--seed" in result.output
+    assert ("--seed" in result.output) == (command in SEEDED)
 
 
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +161,15 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
             "sweep: got 'Twirl'; accepted: AutoContrast",
         ),
         (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such folder"),
+        (["bench", "{photos}/gone", "--out", "{out}.png"], "gone: no such file or folder"),
+        (["bench", "{photos}", "--size", "big", "--out", "{out}.png"], "size: got 'big'"),
+        (["bench", "{photos}", "--device", "gpu", "--out", "{out}.png"], "device: got 'gpu'"),
+        (["bench", "{photos}", "--policy", "randaug", "--out", "{out}.png"], "accepted: "),
+        (["bench", "{photos}", "--out", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
+        (["doctor", "{photos}/gone"], "gone: no such file or folder"),
+        (["doctor", "{photos}", "--limit", "0"], "--limit"),
+        (["doctor", "{photos}", "--consume", "0"], "consume: got 0; accepted: a positive number"),
+        (["doctor", "{photos}", "--consume", "9", "--model-ms", "9"], "consume, model-ms: got 9 and 9; accepted: one"),
         (["augmnt"], "augmnt"),
     ],
 )
@@ -199,6 +209,58 @@ def test_preview_draws_a_sheet(photos: Path, tmp_path: Path, capsys: pytest.Capt
     assert Image.open(out).width > 4 * 200
     assert run("preview", photos / "dog/3.jpg", "--sweep", "rotate", "--out", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["images"] == 1
+
+
+QUICK = ("--seconds", 0.02, "--size", 32, "--batch-size", 2, "--threads", 1, "--device", "cpu")
+
+
+def test_bench_measures_and_draws(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    (photos / "cat/bad.jpg").write_text("hello")
+    out = tmp_path / "bench.png"
+    assert run("bench", photos, *QUICK, "--out", out) == 0
+    shown = capsys.readouterr()
+    for word in (
+        "3 of them measured, 1 bad ones left out",
+        "read, first touch",
+        "decode + augment",
+        "images/s",
+        "MB/s",
+    ):
+        assert word in shown.out
+    assert next(line for line in shown.out.splitlines() if line.startswith("transfer")).split() == ["transfer", "none"]
+    assert "The loader gives " in shown.out
+    assert f"note: passed over {photos}/cat/bad.jpg: not an image" in shown.err
+    assert Image.open(out).format == "PNG"
+
+
+def test_bench_without_matplotlib(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("matplotlib.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run("bench", photos, *QUICK, "--out", tmp_path / "bench.png", "--json") == 0
+    captured = capsys.readouterr()
+    events = [json.loads(line) for line in captured.out.splitlines()]
+    assert {event["event"] for event in events} == {"measuring", "done"}
+    assert events[-1]["plot"] is None
+    assert events[-1]["measurements"]["rates"]["loader"]["images_per_second"] > 0
+    assert captured.err == "note: no plot was drawn, since matplotlib is missing: pip install 'variegate[plot]'\n"
+
+
+def test_doctor_says_whether_it_keeps_up(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("doctor", photos, *QUICK, "--consume", 1) == 0
+    assert "the loader keeps up" in capsys.readouterr().out
+    assert run("doctor", photos, *QUICK, "--model-ms", 0.0001, "--json") == 0
+    done = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert done["consume"] == pytest.approx(2e7)
+    assert done["keeps_up"] is False
+    assert done["bottleneck"] in ("read", "decode", "augment", "loader")
+    for finding in done["findings"]:
+        assert finding["advice"]
+        assert finding["why"]
+    assert "augment_without_policy" in done["measurements"]["rates"]
 
 
 def test_demo_lays_everything_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The progress of an expansion: a bar with rate and ETA for people, lines of JSON for machines."""
+"""The progress of an expansion, or of measurements: a bar for people, lines of JSON for machines."""
 
 from __future__ import annotations
 
@@ -63,3 +63,31 @@ class ExpansionProgress:
         if self._as_json and time.monotonic() - self._last_json >= _JSON_EVERY:
             self._last_json = time.monotonic()
             emit_json("progress", written=report.written, total=report.total - missing)
+
+
+class StageProgress:
+    """Call it with what is being done, and how much of how much is done (0: not known yet); use as a context."""
+
+    def __init__(self, as_json: bool, console: Console) -> None:
+        self._as_json = as_json
+        self._progress = Progress(
+            BarColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            disable=as_json or not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._progress.add_task("opening", total=None)
+
+    def __enter__(self) -> StageProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._as_json:
+            emit_json("measuring", what=what, done=done, total=total)
+        self._progress.update(self._task, description=what, completed=done, total=total or None)

@@ -108,7 +108,7 @@ class BatchMaker:
         epoch: int,
         bad: dict[int, DecodeError],
     ) -> Any:
-        given = _given(labels)
+        given = given_by_labels(labels)
         if isinstance(data, np.ndarray):
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
         on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
@@ -164,7 +164,7 @@ def _labels(labels: Any) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
-def _given(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
+def given_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
     """What ``Cond(by="label")`` chooses by, where labels are classes."""
     if isinstance(labels, np.ndarray):
         return {"label": labels} if labels.dtype.kind in "iu" and labels.ndim == 1 else None

@@ -1,0 +1,78 @@
+"""``variegate bench SRC``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from variegate.cli.console import emit_json, one_line_errors, say, stderr
+from variegate.cli.measuring import (
+    AsJson,
+    BatchSize,
+    Cache,
+    CacheSide,
+    Device,
+    Limit,
+    Policy,
+    Seconds,
+    Size,
+    Src,
+    Threads,
+    print_rates,
+    run_measurements,
+)
+
+
+def bench(
+    src: Src,
+    policy: Policy = "randaugment",
+    size: Size = "224",
+    batch_size: BatchSize = 64,
+    device: Device = "auto",
+    threads: Threads = None,
+    cache: Cache = None,
+    cache_side: CacheSide = None,
+    seconds: Seconds = 3.0,
+    limit: Limit = 1000,
+    out: Annotated[Path, typer.Option(help="The PNG file with the plot.")] = Path("bench.png"),
+    as_json: AsJson = False,
+) -> None:
+    """Measure a loader on your own data: reading, decoding, augmenting, sending, each alone and together.
+
+    Rates are medians of several spans after a warm-up; MB/s are of what goes into a stage. Images that cannot be read
+    are left out and counted. The plot needs matplotlib (pip install 'variegate[plot]').
+    """
+    with one_line_errors(as_json):
+        from variegate.diagnose import PlotError, advise, draw_plot
+        from variegate.diagnose.plot import check_path
+
+        check_path(out)
+        measured = run_measurements(
+            src,
+            policy,
+            size,
+            batch_size,
+            device,
+            threads,
+            cache,
+            cache_side,
+            seconds,
+            limit,
+            as_json=as_json,
+        )
+        found = advise(measured)
+        plot: str | None = str(out)
+        try:
+            draw_plot(measured, found.bottleneck, out)
+        except PlotError as error:
+            plot = None
+            say(f"note: {error}", stderr())
+    if as_json:
+        emit_json("done", bottleneck=found.bottleneck, plot=plot, measurements=measured.to_dict())
+        return
+    print_rates(measured, found.bottleneck)
+    say(found.summary)
+    if plot is not None:
+        say(f"plot: {plot}")

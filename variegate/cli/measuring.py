@@ -1,0 +1,89 @@
+"""What ``bench`` and ``doctor`` share: options, the run with its progress, and the table of rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from variegate.cli.augment import POLICY_HELP
+from variegate.cli.console import say, stderr, stdout, warnings_as_notes
+from variegate.cli.progress import StageProgress
+
+if TYPE_CHECKING:
+    from variegate.diagnose import Measurements
+
+Src = Annotated[
+    str,
+    typer.Argument(metavar="SRC", help="Folder of images or class folders, .tar shards, a pattern, or an address."),
+]
+Policy = Annotated[str, typer.Option(help=POLICY_HELP)]
+Size = Annotated[
+    str,
+    typer.Option(metavar="SIDE|HxW|none", help="RandomResizedCrop to this before the policy; none keeps sizes."),
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="Of the loader.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto: a GPU if there is one.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Of the loader. Default: all cores that may be used.")]
+Cache = Annotated[str | None, typer.Option(metavar="host|device|DIR", help="The loader's cache of decoded pixels.")]
+CacheSide = Annotated[int | None, typer.Option(min=1, help="Shorter side that pictures in the cache are reduced to.")]
+Seconds = Annotated[float, typer.Option(min=0.01, help="For each measurement.")]
+Limit = Annotated[int, typer.Option(min=1, help="Samples to use, drawn at random; fewer where they are large.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")]
+
+
+def run_measurements(
+    src: str,
+    policy: str,
+    size: str,
+    batch_size: int,
+    device: str,
+    threads: int | None,
+    cache: str | None,
+    cache_side: int | None,
+    seconds: float,
+    limit: int,
+    as_json: bool,
+    prefetch: int = 2,
+    alternatives: bool = False,
+) -> Measurements:
+    """Measure with progress; notes go to standard error."""
+    from variegate.diagnose import measure, training_transform
+
+    transform = training_transform(policy, size)
+    with StageProgress(as_json, stderr()) as progress, warnings_as_notes(stderr()):
+        measured = measure(
+            src,
+            transform,
+            batch_size=batch_size,
+            device=device,
+            threads=threads,
+            cache=cache,
+            cache_side=cache_side,
+            prefetch=prefetch,
+            seconds=seconds,
+            limit=limit,
+            alternatives=alternatives,
+            on_progress=progress,
+        )
+    if not as_json:
+        for line in measured.notes:
+            say(f"note: {line}", stderr())
+        for name in measured.bad:
+            say(f"note: passed over {name}", stderr())
+    return measured
+
+
+def print_rates(measured: Measurements, bottleneck: str) -> None:
+    """Two lines about the data, then a row for every rate, the bottleneck's marked."""
+    from variegate.diagnose.report import data_lines, rate_rows
+
+    for line in data_lines(measured):
+        say(line)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "images/s", "MB/s", "threads", "spread"):
+        table.add_column(heading, justify="right" if heading else "left", header_style="dim", no_wrap=True)
+    for stage, cells in rate_rows(measured):
+        table.add_row(*cells, style="bold" if stage == bottleneck else None)
+    stdout().print(table)

@@ -1,0 +1,23 @@
+"""How fast a loader is on a user's own data, what holds it up, and what to do about it.
+
+``measure`` takes rates, ``advise`` draws conclusions from them: a function of numbers alone.
+"""
+
+from variegate.diagnose.advise import Diagnosis, advise
+from variegate.diagnose.findings import Finding
+from variegate.diagnose.measure import measure
+from variegate.diagnose.measurements import Measurements, Rate
+from variegate.diagnose.plot import PlotError, draw_plot
+from variegate.diagnose.recipe import training_transform
+
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "Measurements",
+    "PlotError",
+    "Rate",
+    "advise",
+    "draw_plot",
+    "measure",
+    "training_transform",
+]

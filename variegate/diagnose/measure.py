@@ -1,0 +1,119 @@
+"""``measure``: the rates of a loader's stages on a user's own data, alone and together."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from typing import Any
+
+import numpy as np
+import torch
+
+from variegate.data.loader import Loader
+from variegate.data.loader.cache.host import available_memory
+from variegate.data.sources.base import Source, SourceError
+from variegate.diagnose.measurements import Measurements
+from variegate.diagnose.recipe import training_transform
+from variegate.diagnose.recorder import OnProgress, Recorder
+from variegate.diagnose.session import Session
+from variegate.diagnose.stages import decodes_on_gpu
+from variegate.executors.cpu.executor import default_threads
+from variegate.transforms.base import Transform
+
+_BAD_SHOWN = 5
+
+
+def measure(
+    source: Any,
+    transform: Transform | None = None,
+    *,
+    batch_size: int = 64,
+    device: str = "auto",
+    threads: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    cache_side: int | None = None,
+    prefetch: int = 2,
+    seconds: float = 3.0,
+    limit: int = 1000,
+    alternatives: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Measurements:
+    """Rates of reading, decoding, augmenting and sending, each alone and with its neighbours, and of the loader.
+
+    Args:
+        source: as for ``Loader``.
+        transform: as for ``Loader``; None for ``RandomResizedCrop(224)``, RandAugment and ``Normalize``.
+        batch_size, device, cache, cache_side, prefetch: the loader's; ``threads`` its ``num_threads``.
+        seconds: that each measurement takes, about.
+        limit: samples that are used, drawn as a shuffled epoch draws them; fewer where they are large.
+        alternatives: measure as well what ``advise`` can tell more from: no policy, larger batches, reduced pictures.
+        on_progress: called before every span of time with what is measured, spans done, and of how many.
+
+    Bad samples are left out and counted. Raises SourceError where there is no good one, ValueError for arguments.
+    """
+    for name, value in (("batch_size", batch_size), ("limit", limit), ("threads", threads)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"{name}: got {value!r}; accepted: an integer from 1 on")
+    if not seconds > 0:
+        raise ValueError(f"seconds: got {seconds!r}; accepted: a positive number")
+    transform = training_transform("randaugment", "224") if transform is None else transform
+    options: dict[str, Any] = {
+        "batch_size": batch_size,
+        "device": device,
+        "shuffle": False,  # samples are drawn as by a shuffled epoch, then taken in a cycle
+        "num_threads": default_threads() if threads is None else threads,
+        "on_error": "skip",
+        "cache": cache,
+        "cache_side": cache_side,
+        "prefetch": prefetch,
+        "rank": 0,
+        "world_size": 1,
+    }
+    # Made first: what is wrong with the arguments or the place is known before anything is read.
+    loader = Loader(source, transform, **options)
+    shown = _shown(source)
+    with Recorder(seconds, on_progress) as recorder:
+        session = Session(loader, transform, options, recorder)
+        try:
+            session.run(limit, alternatives)
+        except SourceError as error:
+            raise SourceError(f"{shown}: {error}") from None
+        return _result(session, shown)
+
+
+def _result(session: Session, shown: str) -> Measurements:
+    loader, chosen, source = session.loader, session.chosen, session.source
+    samples = chosen.samples
+    shapes = np.array([sample.shape for sample in samples], np.float64)
+    cache = session.options["cache"]
+    return Measurements(
+        source=shown,
+        samples=len(source) if isinstance(source, Source) else None,
+        measured=len(samples),
+        skipped=len(chosen.bad),
+        bad=tuple(str(error) for error in chosen.bad[:_BAD_SHOWN]),
+        mean_bytes=statistics.fmean(sample.nbytes for sample in samples),
+        mean_height=float(shapes[:, 0].mean()),
+        mean_width=float(shapes[:, 1].mean()),
+        mean_pixel_bytes=float(shapes.prod(axis=1).mean()),
+        is_remote=session.is_remote,
+        has_a_file_each=session.has_files and all(sample.name.member is None for sample in samples),
+        in_page_cache=chosen.in_page_cache,
+        device=loader.device,
+        gpus=torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        decoder="gpu" if loader.cache is None and decodes_on_gpu(loader.device) else "cpu",
+        threads=loader.num_threads,
+        cores=default_threads(),
+        batch_size=loader.batch_size,
+        prefetch=loader.prefetch,
+        cache=None if cache is None else os.fspath(cache),
+        available_memory=available_memory(),
+        rates=session.recorder.rates,
+        out_side=session.out_side,
+        reduced_side=session.reduced_side,
+        notes=(*source.notes(), *session.recorder.notes()),
+    )
+
+
+def _shown(source: Any) -> str:
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
