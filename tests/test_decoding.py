@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from variegate import decoding
 from variegate import transforms as T
 from variegate.data.decode import read_image
 from variegate.errors import DecodeError
+from variegate.executors.cpu.executor import share_out
+from variegate.policies import AugMix
 
 # Crops of 120 x 160 pictures to 64 pixels: never twice as large on both sides, so never decoded at a scale.
 CROP = T.RandomResizedCrop(64)
@@ -99,3 +103,38 @@ def test_a_bad_file_is_named(bad: bytes) -> None:
 def test_only_bytes_are_taken() -> None:
     with pytest.raises(TypeError, match=r"files\[0\]: got str; accepted: the bytes"):
         vg.Augmenter(CROP).decode_and_run(["photo.jpg"])
+
+
+def test_no_thread_writes_after_an_error_was_raised() -> None:
+    """The memory of a batch goes back to a pool when it is given up, and the next batch takes it."""
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work(rows: np.ndarray) -> None:
+        if 0 in rows:
+            begun.wait(20)
+            threading.Timer(0.2, may_end.set).start()
+            raise ValueError("the first row")
+        if not begun.is_set():
+            begun.set()
+            may_end.wait(20)
+            ended.set()
+
+    with pytest.raises(ValueError, match="the first row"):
+        share_out(work, 64, 2)
+    assert ended.is_set()
+
+
+def test_a_picture_that_several_rows_read_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def counted(source: bytes, name: str, *rest: Any) -> Any:
+        calls.append(name)
+        return read_image(source, name, *rest)
+
+    monkeypatch.setattr("variegate.decoding.read_image", counted)
+    transform = T.Compose([AugMix(), T.CenterCrop(16)])
+    files = [encoded(height=40 + number) for number in range(4)]
+    fused = vg.Augmenter(transform, num_threads=1).decode_and_run(files, ids=range(4))
+    assert sorted(calls) == [f"files[{i}]" for i in range(4)]
+    plain = vg.Augmenter(transform, num_threads=1)([read_image(file) for file in files], ids=range(4))
+    assert torch.equal(fused, plain)

@@ -33,6 +33,9 @@ _SUPPORT = {Interpolation.BILINEAR: 1.0, Interpolation.BICUBIC: 2.0}
 _SCALES = (8, 4, 2)
 
 
+# A thread keeps its buffers for good; those of larger pictures are made and given back.
+_KEPT_BYTES = 32 << 20
+
 _local = threading.local()
 
 
@@ -154,11 +157,15 @@ class EncodedBatch:
             header = self.headers[source]
             support = _support(fused, row)
             if header is None or support is None:
-                return self.whole(source)
+                image = self.whole(source)
+                if fused.blend is not None:
+                    self.decoded[source] = image  # other rows read it as well
+                return image
             try:
                 if fused.blend is not None:
                     return self._decode_once(fused, row, source, header, support)
-                room = _buffer(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
+                size = 3 * (header.height + 2 * header.mcu_height) * header.width
+                room = _buffer(place, size) if size <= _KEPT_BYTES else None
                 return self._decode_for(fused, row, source, header, support, room)
             except DecodeError as error:
                 self._note(source, error)

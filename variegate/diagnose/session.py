@@ -53,7 +53,9 @@ class Session:
         self._threads, self._batch_size, self._device = loader.num_threads, loader.batch_size, loader.device
         self._readers = max(_REMOTE_READERS, self._threads) if self.is_remote else self._threads
         # With a cache, the loader decodes whole pictures, held or not.
-        self._reader = Reader(None if loader.cache is None else HostCache(0), options["cache_side"], None)
+        cache = None if loader.cache is None else HostCache(0)
+        is_memory = isinstance(self.source, ArraySource)
+        self._reader = Reader(cache, options["cache_side"], None, in_memory=is_memory)
 
     def run(self, limit: int, alternatives: bool) -> None:
         """Fill ``recorder``. Raises SourceError where no sample is good."""

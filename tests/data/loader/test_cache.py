@@ -24,7 +24,8 @@ from variegate.data.loader.cache.pictures import decode_picture
 
 def cached(where: Any, number: int = 9, transform: Any = CROPPED, **options: Any) -> tuple[Any, MemorySource]:
     source = MemorySource(number)
-    return load(source, transform, cache=where, **options), source
+    # Nothing is read ahead, so that reads can be counted.
+    return load(source, transform, cache=where, **({"prefetch": 0} | options)), source
 
 
 @pytest.mark.parametrize("kind", ["host", "device", "disk"])
@@ -71,6 +72,42 @@ def test_a_second_process_reads_what_the_first_one_left(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert [run.stdout.strip() for run in reads] == ["9", "0"]
+
+
+def test_pixels_that_a_data_set_decodes_are_cached_and_reduced() -> None:
+    asked: list[int] = []
+
+    class Photos:
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, index: int) -> Any:
+            asked.append(index)
+            return Image.fromarray(photo(60, 80)), index
+
+    loader = load(Photos(), None, cache="host", cache_side=30, prefetch=0)
+    for _ in range(3):
+        assert {tuple(batch.images.shape[2:]) for batch in loader} == {(30, 40)}
+    assert sorted(asked) == list(range(6))
+    assert loader.cache is not None
+    assert loader.cache.nbytes == 6 * 30 * 40 * 3
+
+
+def test_pixels_in_memory_are_not_kept_twice() -> None:
+    images = np.stack([photo(20, 30)] * 5)
+    loader = load((images, np.arange(5)), None, cache="host")
+    list(loader)
+    assert loader.cache is not None
+    assert loader.cache.nbytes == 0
+
+
+def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("variegate.data.loader.cache.available_memory", lambda: 2 * 8 * 10_000)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    loader, _ = cached("host", number=40)
+    list(loader)
+    assert loader.cache is not None
+    assert 0 < loader.cache.nbytes <= 10_000
 
 
 def test_another_data_set_or_side_makes_a_folder_of_its_own(tmp_path: Path) -> None:

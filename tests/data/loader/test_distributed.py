@@ -41,18 +41,22 @@ dist.destroy_process_group()
 """
 
 
-def run(folder: Path, processes: int, state: Any, steps: int) -> list[dict[str, Any]]:
+def launch(folder: Path, program: str, processes: int, *arguments: str) -> None:
     folder.mkdir()
     script = folder / "program.py"
-    script.write_text(PROGRAM)
+    script.write_text(program)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     subprocess.run(
-        [*launcher, str(script), str(folder), json.dumps(state), str(steps)],
+        [*launcher, str(script), str(folder), *arguments],
         check=True,
         capture_output=True,
         timeout=240,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": "."},
     )
+
+
+def run(folder: Path, processes: int, state: Any, steps: int) -> list[dict[str, Any]]:
+    launch(folder, PROGRAM, processes, json.dumps(state), str(steps))
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(processes)]
 
 
@@ -70,3 +74,27 @@ def test_two_ranks_and_a_resume_on_one(tmp_path: Path) -> None:
         if sample_id - 1000 not in (3, 4, 5)
     }
     assert parts[0] | parts[1] | parts[2] == expected
+
+
+UNALIKE = """
+import sys
+import torch.distributed as dist
+from tests.data.loader.samples import MemorySource
+from tests.data.loader.test_loader import load
+
+dist.init_process_group("gloo")
+try:
+    iter(load(MemorySource(20 + dist.get_rank())))
+except ValueError as error:
+    with open(f"{sys.argv[1]}/{dist.get_rank()}.json", "w") as file:
+        file.write(str(error))
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_that_see_different_samples_are_told(tmp_path: Path) -> None:
+    """Otherwise one of them would wait for ever at the end of the epoch."""
+    launch(tmp_path / "unalike", UNALIKE, 2)
+    for rank in range(2):
+        message = (tmp_path / "unalike" / f"{rank}.json").read_text()
+        assert message.startswith("source: rank 1 has 21 samples (memory-21), rank 0 has 20 samples (memory-20)")

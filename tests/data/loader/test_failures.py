@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import variegate as vg
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
 from tests.data.loader.test_loader import CROPPED, load, pixels
 from variegate import transforms as T
+from variegate.data.sources.base import SampleName, SourceError, StreamItem
 from variegate.errors import DecodeError
 
 TRUNCATED = jpeg(5)[:400]  # a JPEG: its header is whole, its picture is not
@@ -93,12 +95,31 @@ def test_a_substitute_is_a_good_sample_drawn_for_the_bad_one() -> None:
         assert good[picture] == label
 
 
-def test_replace_in_a_stream_takes_another_row_of_the_batch() -> None:
-    loader = load(MemoryStream(20, broken=BROKEN), T.Resize((16, 16)), on_error="replace", batch_size=10, shuffle=False)  # type: ignore[arg-type]
-    batch = next(iter(loader))
-    assert batch.padding.tolist() == [False] * 5 + [True] * 5
-    assert torch.equal(batch.images[9], batch.images[0])
-    assert batch.labels[9] == batch.labels[0]
+@pytest.mark.parametrize("batch_size", [1, 3, 10])
+@pytest.mark.parametrize("start", [0, 5, 6])
+def test_a_substitute_in_a_stream_is_the_last_good_sample_before_it(batch_size: int, start: int) -> None:
+    """Whatever the batch size is, and also where a run goes on right before the bad samples."""
+    source = MemoryStream(20, broken=BROKEN)  # type: ignore[arg-type]
+    loader = load(source, T.Resize((16, 16)), on_error="replace", batch_size=batch_size, shuffle=False)
+    loader.load_state_dict({**loader.state_dict(), "done": start})
+    rows = {
+        int(i) - 1000: (image, int(label), bool(is_padding))
+        for batch in loader
+        for i, image, label, is_padding in zip(batch.ids, batch.images, batch.labels, batch.padding, strict=True)
+    }
+    assert sorted(rows) == list(range(start, 20))
+    expected = {5: 4, 6: 4, 7: 4, 8: 4, 9: 4, 12: 11}
+    for bad, good in expected.items():
+        if bad >= start:
+            plain = vg.Augmenter(T.Resize((16, 16))).decode_and_run([jpeg(good)])[0]
+            assert torch.equal(rows[bad][0], plain)
+            assert rows[bad][1:] == (good % 2, True)
+
+
+def test_a_stream_that_begins_with_a_bad_sample() -> None:
+    broken: dict[int, bytes | DecodeError] = {0: TRUNCATED, 1: TRUNCATED}
+    loader = load(MemoryStream(9, broken=broken), on_error="skip", shuffle=False)
+    assert [len(batch.labels) for batch in loader] == [2, 4, 1]
 
 
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
@@ -108,6 +129,27 @@ def test_a_batch_of_nothing_but_bad_samples_holds_a_substitute(on_error: str) ->
     loader = load(MemorySource(12, broken), on_error=on_error, shuffle=False)
     sizes = [len(batch.labels) for batch in loader]
     assert sizes == ([4, 1, 4] if on_error == "skip" else [4, 4, 4])
+
+
+class LosesAShard(MemoryStream):
+    """As it is where a shard cannot be read to its end."""
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        for item in super().read_shard(shard):
+            if item.id == 1011:
+                name = SampleName("shard-1.tar", None)
+                yield StreamItem(item.id, name, DecodeError(str(name), "the connection broke off"), is_end=True)
+                return
+            yield item
+
+
+def test_a_stream_that_loses_samples_ends_a_run_of_several_ranks() -> None:
+    """Another rank may have read them, and would then wait for this one for ever."""
+    alone = load(LosesAShard(30), on_error="skip")
+    assert len(pixels(alone)) == 21
+    assert str(alone.errors[0]) == "shard-1.tar: the connection broke off"
+    with pytest.raises(SourceError, match=r"shard-1\.tar: the connection broke off\. Every rank counts"):
+        list(load(LosesAShard(30), on_error="skip", rank=0, world_size=2))
 
 
 def test_ranks_stay_in_step_with_bad_samples_on_one_of_them() -> None:
@@ -134,6 +176,22 @@ def test_more_than_max_errors_end_the_run(limit: int | float, allowed: int) -> N
     assert len(loader.errors) == allowed + 1
 
 
+@pytest.mark.parametrize("make", SOURCES)
+def test_a_share_of_bad_samples_is_the_same_in_every_epoch(make: Any) -> None:
+    loader = load(make(), on_error="skip", max_errors=0.31)
+    for _ in range(4):
+        assert len(pixels(loader)) == 20 - len(BROKEN)
+
+
+def test_a_rank_counts_its_own_samples() -> None:
+    """Half of the samples of one rank are bad: that is too many of its own, though a quarter of all."""
+    broken: dict[int, bytes | DecodeError] = dict.fromkeys(range(0, 40, 4), TRUNCATED)
+    options: dict[str, Any] = {"on_error": "skip", "max_errors": 0.3, "shuffle": False}
+    assert len(pixels(load(MemorySource(40, broken), **options))) == 30
+    with pytest.raises(vg.TooManyErrors, match=r"8 samples could not be read, max_errors=0\.3 allows 6"):
+        list(load(MemorySource(40, broken), rank=0, world_size=2, **options))
+
+
 def test_max_errors_counts_samples_not_epochs() -> None:
     loader = load(MemorySource(20, BROKEN), on_error="skip", max_errors=len(BROKEN))  # type: ignore[arg-type]
     for _ in range(3):
@@ -144,13 +202,42 @@ def test_an_image_that_the_transform_does_not_take_is_a_bad_sample() -> None:
     """One picture smaller than the crop does not kill a run; a transform that takes none of them does."""
     crop = T.RandomCrop(44)
     small = [i for i in range(20) if 40 + i % 7 < 44]
-    loader = load(MemorySource(20), crop, on_error="skip", batch_size=20)
-    assert sorted(i - 1000 for i in pixels(loader)) == [i for i in range(20) if i not in small]
-    assert "not taken by the transform" in loader.errors[0].reason
-    with pytest.raises(ValueError, match="500"):
+    for batch_size in (20, 4):
+        loader = load(MemorySource(20), crop, on_error="skip", batch_size=batch_size)
+        assert sorted(i - 1000 for i in pixels(loader)) == [i for i in range(20) if i not in small]
+        assert "not taken by the transform" in loader.errors[0].reason
+    for batch_size in (1, 20):
+        replacing = load(MemorySource(20), crop, on_error="replace", batch_size=batch_size)
+        marked = [int(i) - 1000 for batch in replacing for i in batch.ids[batch.padding]]
+        assert sorted(marked) == small
+    with pytest.raises(DecodeError, match=r"not taken by the transform: .*500"):
         list(load(MemorySource(20), T.RandomCrop(500), on_error="skip"))
     with pytest.raises(ValueError, match="44"):
         list(load(MemorySource(20), crop))
+
+
+class Moody:
+    """A data set whose items are not all what they should be."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 2:
+            raise MemoryError("out of it")
+        if index == 3:
+            return None
+        if index == 4:
+            return np.zeros((10, 12, 3), np.float32), 0
+        return np.full((30, 30, 3), index, np.uint8), index
+
+
+def test_whatever_a_data_set_raises_is_one_bad_sample() -> None:
+    loader = load(Moody(), T.CenterCrop(8), on_error="skip", shuffle=False)
+    assert [batch.ids.tolist() for batch in loader] == [[0, 1], [5, 6, 7]]
+    assert [failure.member for failure in loader.errors] == ["item 2", "item 3", "item 4"]
+    with pytest.raises(DecodeError, match=r"item 2: .*MemoryError: out of it"):
+        list(load(Moody(), T.CenterCrop(8), shuffle=False))
 
 
 def test_bombs_are_refused_by_their_header() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 import threading
+import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,6 +59,10 @@ def test_batches_hold_images_labels_ids_and_marks() -> None:
         assert batch.images is batch[0]
         assert batch.labels is batch[1]
         assert not batch.padding.any()
+    # As Lightning and accelerate make them anew when they move them to a device.
+    moved = type(batches[2])(part for part in batches[2])
+    assert torch.equal(moved.images, batches[2].images)
+    assert isinstance(moved, vg.Batch)
     copy = pickle.loads(pickle.dumps(batches[2]))
     assert torch.equal(copy.images, batches[2].images)
     assert copy.ids.tolist() == batches[2].ids.tolist()
@@ -170,6 +179,62 @@ def test_cond_chooses_by_the_label() -> None:
             assert torch.equal(image, 255 - plain if label == 0 else plain)
 
 
+def test_the_next_epoch_is_begun_while_the_last_batches_are_in_use() -> None:
+    source = MemorySource(16)
+    loader = load(source, prefetch=2)
+    expected = [ids(load(MemorySource(16), prefetch=0)), pixels(load(MemorySource(16), prefetch=0))]
+    iterator = iter(loader)
+    found = [sample_id for _ in range(4) for sample_id in next(iterator).ids.tolist()]
+    _wait_until(lambda: len(source.reads) > 16)
+    assert loader.state_dict()["done"] == 16
+    assert list(iterator) == []
+    assert found == expected[0]
+    loader.set_epoch(0)  # not the one that was begun
+    assert pixels(loader) == expected[1]
+
+
+def test_state_tells_of_the_iteration_begun_last() -> None:
+    loader = load(MemorySource(20))
+    first, second = iter(loader), iter(loader)
+    next(second)
+    for _ in range(3):
+        next(first)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["done"]) == (1, 4)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_an_iteration_does_not_go_on_in_a_forked_process() -> None:
+    iterator = iter(load(MemorySource(40)))
+    next(iterator)
+    child = os.fork()
+    if child == 0:
+        try:
+            next(iterator)
+        except RuntimeError as error:
+            os._exit(0 if "in another process" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_nobody_keeps_a_loader_alive() -> None:
+    loader = load(MemorySource(16))
+    list(loader)
+    dead = weakref.ref(loader)
+    gc.disable()
+    try:
+        del loader
+        assert dead() is None
+    finally:
+        gc.enable()
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
 def test_back_pressure_reads_no_further_than_asked() -> None:
     source = MemorySource(400)
     iterator = iter(load(source, prefetch=2, num_threads=1))
@@ -207,18 +272,27 @@ def test_a_stream_has_no_length() -> None:
         ({"on_error": "ignore"}, "on_error: got 'ignore'; accepted: 'raise', 'skip', 'replace'"),
         ({"rank": 1}, "rank, world_size: got 1, None; accepted: both, or neither"),
         ({"rank": 2, "world_size": 2}, "rank: got 2 of world_size 2; accepted: 0 to world_size - 1"),
-        ({"max_errors": -1}, "max_errors: got -1; accepted: a number of samples"),
-        ({"max_errors": 1.5}, "max_errors: got 1.5; accepted: a number of samples"),
+        ({"max_errors": -1, "on_error": "skip"}, "max_errors: got -1; accepted: a number of samples"),
+        ({"max_errors": 1.5, "on_error": "skip"}, "max_errors: got 1.5; accepted: a number of samples"),
         ({"cache_bytes": 100}, "cache_bytes: got 100 without a cache"),
         ({"cache": "host", "cache_bytes": 0}, "cache_bytes: got 0; accepted: a positive integer"),
         ({"cache": 7}, "cache: got 7; accepted: 'host', 'device', a folder, or None"),
         ({"seed": -1}, "seed: got -1; accepted: an integer from 0"),
+        ({"max_errors": 3}, "max_errors: got 3 with on_error='raise'; accepted with on_error='skip' or 'replace'"),
+        ({"drop_last": True, "batch_size": 5}, "drop_last: 4 samples do not fill a batch of 5 on 1 rank(s)"),
     ],
 )
 def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError)) as error:
         load(MemorySource(4), **options)
     assert message in str(error.value)
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    loader = load(MemorySource(9), batch_size=np.int64(4))
+    loader.set_epoch(np.int32(3))
+    assert [len(labels) for _, labels in loader] == [4, 4, 1]
+    assert loader.epoch == 4
 
 
 def test_an_empty_source_is_refused() -> None:

@@ -10,14 +10,16 @@ import pytest
 
 PROGRAM = """
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import NORMALISED, load
+from tests.data.loader.test_loader import load
+from variegate import transforms as T
 
 def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096
 
 def run(source, **options):
-    loader = load(source, NORMALISED, batch_size=16, **options)
+    large = T.Compose([T.RandomResizedCrop(128), T.RandAugment(1, 9), T.Normalize(0.5, 0.25)])
+    loader = load(source, large, batch_size=16, **options)
     after = []
     for epoch in range(50):
         for images, labels in loader:
@@ -43,5 +45,5 @@ print(run({source}, **{options}))
 def test_fifty_epochs_take_no_more_than_ten(source: str, options: str) -> None:
     program = PROGRAM.format(source=source, options=options)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    # One batch kept per epoch would be 4.4 MB, 175 MB in forty.
-    assert int(run.stdout) < 8 << 20
+    # Some batches more than before may be left with the allocator; one kept per epoch would be 3 MB, 120 MB in forty.
+    assert int(run.stdout) < 24 << 20

@@ -166,6 +166,13 @@ def test_a_stream_with_another_buffer_is_refused() -> None:
         load(MemoryStream(31), shuffle_buffer=8).load_state_dict(state)
 
 
+@pytest.mark.parametrize("done", [-1, 32, "1"])
+def test_a_place_outside_of_the_epoch_is_refused(done: Any) -> None:
+    loader = load(MemorySource(31))
+    with pytest.raises(ValueError, match="state_dict: done"):
+        loader.load_state_dict({**loader.state_dict(), "done": done})
+
+
 @pytest.mark.parametrize("state", [None, {}, {"version": 2}, {"version": 1, "epoch": 0}])
 def test_what_is_no_state_is_refused(state: Any) -> None:
     with pytest.raises(ValueError, match=r"state_dict: .*accepted: what Loader.state_dict gave"):

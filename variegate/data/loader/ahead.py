@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,6 +33,9 @@ class Ahead(Generic[T]):
         self._reading: deque[Waiting] = deque()
         self._making: deque[Future[T | None]] = deque()
         self._pool = ThreadPoolExecutor(makers, thread_name_prefix="variegate-batch") if depth else None
+        self._process = os.getpid()
+        # How many more could be begun, now that no step is left to begin.
+        self.room = 0
 
     def __iter__(self) -> Ahead[T]:
         return self
@@ -47,14 +51,23 @@ class Ahead(Generic[T]):
             raise StopIteration
         return made
 
+    def begin(self, number: int) -> None:
+        """Have so many batches in the making, before the first is asked for."""
+        while self._pool is not None and len(self._making) < min(number, self._depth) and self._begin(self._pool):
+            pass
+
     def _advance(self) -> T | None:
+        if self._process != os.getpid():
+            raise RuntimeError("this iteration was begun in another process, whose threads a fork does not bring along")
         if self._pool is None:
             waiting = next(self._steps, None)
             return None if waiting is None else self._work(waiting)
         # The batch about to be handed out leaves room for one more to be begun.
         while len(self._making) <= self._depth and self._begin(self._pool):
             pass
-        return self._making.popleft().result() if self._making else None
+        made = self._making.popleft().result() if self._making else None
+        self.room = 0 if self._reading else self._depth - len(self._making)
+        return made
 
     def _begin(self, pool: ThreadPoolExecutor) -> bool:
         while len(self._reading) <= self._read_depth:

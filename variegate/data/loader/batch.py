@@ -25,13 +25,15 @@ class Batch(tuple[Any, Any]):
 
     def __new__(
         cls,
-        images: torch.Tensor | list[torch.Tensor],
-        labels: torch.Tensor,
-        ids: npt.NDArray[np.uint64],
-        padding: npt.NDArray[np.bool_],
+        images: Any,
+        labels: Any = None,
+        ids: npt.NDArray[np.uint64] | None = None,
+        padding: npt.NDArray[np.bool_] | None = None,
     ) -> Batch:
-        batch = super().__new__(cls, (images, labels))
-        batch.ids, batch.padding = ids, padding
+        # Frameworks that move a batch to a device make it anew from an iterable of its members, as any tuple.
+        batch = super().__new__(cls, tuple(images) if labels is None else (images, labels))
+        batch.ids = np.zeros(0, np.uint64) if ids is None else ids
+        batch.padding = np.zeros(0, np.bool_) if padding is None else padding
         return batch
 
     def __getnewargs__(self) -> tuple[Any, ...]:

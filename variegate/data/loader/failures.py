@@ -12,7 +12,7 @@ ON_ERROR = ("raise", "skip", "replace")
 
 @dataclass(frozen=True)
 class Failure:
-    """A sample that gave no picture. ``epoch`` is the first in which that happened, ``times`` in how many it did."""
+    """A sample that gave no picture. ``epoch`` is the first in which that happened, ``times`` how often it did."""
 
     file: str
     member: str | None
@@ -32,7 +32,7 @@ class TooManyErrors(RuntimeError):
 class FailureLog:
     """Failures by sample; as long as there are bad samples, however many epochs meet them.
 
-    ``limit``: None, a number of samples, or a share (a float below 1) of the ``length`` samples of an epoch.
+    ``limit``: None, a number of samples, or a share (a float below 1) of those that this rank is to read in an epoch.
     """
 
     def __init__(self, limit: int | float | None) -> None:
@@ -44,15 +44,17 @@ class FailureLog:
             )
         self._limit = limit
         self._by_id: dict[int, Failure] = {}
+        self._seen = 0
 
     def add(self, failures: Iterable[Failure], seen: int) -> None:
         """Raises TooManyErrors where these are more than the limit; ``seen``: samples that a share is taken of."""
+        self._seen = max(self._seen, seen)
         for failure in failures:
             known = self._by_id.get(failure.id)
             self._by_id[failure.id] = failure if known is None else replace(known, times=known.times + 1)
         if self._limit is None or not self._by_id:
             return
-        allowed = self._limit if isinstance(self._limit, int) else int(self._limit * seen)
+        allowed = self._limit if isinstance(self._limit, int) else int(self._limit * self._seen)
         if len(self._by_id) > allowed:
             latest = self.list()[-1]
             raise TooManyErrors(

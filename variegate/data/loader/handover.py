@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,28 +12,33 @@ from variegate.data.loader.making import Made
 
 
 class Handover:
-    """On a GPU, every making thread has a stream of its own, so that augmenting runs beside the training step.
+    """On a GPU, batches are made on streams of their own, so that augmenting runs beside the training step.
+
+    As many streams as there are makers at a time, the same ones in every epoch: torch keeps memory for each stream.
 
     The consumer's stream waits for the batch; its thread does not. On a CPU there is nothing to do.
     """
 
     def __init__(self, device: str) -> None:
         self._device = torch.device(device) if device.startswith("cuda") else None
-        self._local = threading.local()
+        self._idle: list[torch.cuda.Stream] = []
 
     def make(self, work: Callable[[], Made]) -> Made:
-        """Run ``work`` on this thread's stream and bring the labels over."""
+        """Run ``work`` on a stream that is idle and bring the labels over."""
         if self._device is None:
             return work()
-        if not hasattr(self._local, "stream"):
-            self._local.stream = torch.cuda.Stream(self._device)
-        with torch.cuda.device(self._device), torch.cuda.stream(self._local.stream):
+        try:
+            stream = self._idle.pop()
+        except IndexError:
+            stream = torch.cuda.Stream(self._device)
+        with torch.cuda.device(self._device), torch.cuda.stream(stream):
             made = work()
             batch = made.batch
             labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
             made.batch = Batch(batch.images, labels, batch.ids, batch.padding)
             made.ready = torch.cuda.Event()
             made.ready.record()
+        self._idle.append(stream)
         return made
 
     def take(self, made: Made) -> Batch:

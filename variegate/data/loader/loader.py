@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -13,16 +13,19 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.data.loader.ahead import Ahead
+from variegate.data.loader.arguments import check_integer
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.cache import open_cache
+from variegate.data.loader.epochs import EpochRun, Epochs, Place
 from variegate.data.loader.failures import ON_ERROR, Failure, FailureLog
 from variegate.data.loader.handover import Handover
 from variegate.data.loader.making import BatchMaker, Made
-from variegate.data.loader.order import IndexedOrder, StreamOrder
-from variegate.data.loader.ranks import find_rank, processes_here
+from variegate.data.loader.order import IndexedOrder, order_of
+from variegate.data.loader.ranks import check_alike, find_rank, processes_here
 from variegate.data.loader.reading import Reader, Rows
 from variegate.data.loader.share import Share
 from variegate.data.loader.state import make_state, read_state
+from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.executors.cpu.executor import default_threads
@@ -54,17 +57,19 @@ class Loader:
         on_error: what an image that cannot be read does: "raise" a DecodeError naming it, "skip" (its batch is one
             shorter), or "replace" (another sample in its place, drawn for its id; marked as padding). ``errors``
             lists them.
-        max_errors: with "skip" or "replace", the bad samples that are put up with: a number, or a share of the data
-            set (a float). One more raises TooManyErrors.
+        max_errors: with "skip" or "replace", the bad samples that this rank puts up with: a number, or a share (a
+            float) of those that it is to read in an epoch. One more raises TooManyErrors.
         decode: who decodes JPEGs: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``) or "auto": the GPU
             where the device is one and nvImageCodec is installed. Pixels of "gpu" are a level or so beside those of
             "cpu", and as two good reductions differ where a crop is more than twice the output's size; each depends
             on nothing but the file and the crop. What goes into a cache is decoded by the CPU.
         cache: keep decoded pixels for later epochs: "host", "device" (a GPU's memory) or a folder, which serves later
             runs as well. Pictures are then decoded whole.
-        cache_bytes: how many bytes of pixels; None for half of what is free. Samples beyond are decoded every time.
+        cache_bytes: how many bytes of pixels this process keeps; None for half of what is free, divided among the
+            processes that ``torchrun`` started here. Samples beyond are decoded every time.
         cache_side: reduce the pictures in the cache so that their shorter side has this many pixels.
-        prefetch: batches made ahead of the one in use; 0 makes each when it is asked for.
+        prefetch: batches made ahead of the one in use, at the end of an epoch those of the next; 0 makes each when it
+            is asked for.
         max_pixels: larger pictures are refused before they are decoded; None for ``MAX_PIXELS`` (179 million).
         shuffle_buffer, shuffle_bytes: samples, and bytes of files, among which a stream is shuffled.
 
@@ -98,12 +103,9 @@ class Loader:
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
     ) -> None:
-        for name, value, least in (
-            *(("batch_size", batch_size, 1), ("prefetch", prefetch, 0)),
-            *(("shuffle_buffer", shuffle_buffer, 1), ("shuffle_bytes", shuffle_bytes, 1)),
-        ):
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}: got {value!r}; accepted: an integer from {least} on")
+        batch_size, prefetch = check_integer("batch_size", batch_size, 1), check_integer("prefetch", prefetch, 0)
+        shuffle_buffer = check_integer("shuffle_buffer", shuffle_buffer, 1)
+        shuffle_bytes = check_integer("shuffle_bytes", shuffle_bytes, 1)
         if on_error not in ON_ERROR:
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, ON_ERROR)))
         self.batch_size, self.drop_last, self.shuffle, self.prefetch = batch_size, drop_last, shuffle, prefetch
@@ -122,6 +124,10 @@ class Loader:
         )
         self.num_threads = num_threads
         self.source: Source | StreamSource = _open(source, on_error)
+        if max_errors is not None and on_error == "raise":
+            raise ValueError(
+                f"max_errors: got {max_errors!r} with on_error='raise'; accepted with on_error='skip' or 'replace'"
+            )
         self._log = FailureLog(max_errors)
         self.cache = open_cache(
             cache,
@@ -129,30 +135,31 @@ class Loader:
             side=cache_side,
             device=self.device,
             fingerprint=self.source.fingerprint,
+            processes=processes_here(),
         )
-        reader = Reader(self.cache, cache_side, max_pixels)
-        self._order: IndexedOrder | StreamOrder
-        if isinstance(self.source, Source):
-            self._order = IndexedOrder(self.source, reader, self.seed, shuffle)
-            self._is_remote = self.source.is_remote
-            if not len(self.source):
-                raise ValueError("source: has no samples")
-        else:
-            self._order = StreamOrder(self.source, reader, self.seed, shuffle, shuffle_buffer, shuffle_bytes)
-            self._is_remote = True
+        reader = Reader(self.cache, cache_side, max_pixels, in_memory=isinstance(self.source, ArraySource))
+        self._order = order_of(
+            self.source,
+            reader,
+            seed=self.seed,
+            shuffle=bool(shuffle),
+            shuffle_buffer=shuffle_buffer,
+            shuffle_bytes=shuffle_bytes,
+            world_size=self.world_size,
+        )
+        self._check_length()
         self._maker = BatchMaker(self.augmenter, on_error, max_pixels, self._order.substitutes)
         self._handover = Handover(self.device)
-        self._batch_pool: ThreadPoolExecutor | None = None
-        buffer = None if isinstance(self._order, IndexedOrder) or not shuffle else [shuffle_buffer, shuffle_bytes]
-        self._fixed = {
-            "seed": self.seed,
-            "shuffle": bool(shuffle),
-            "source": self.source.fingerprint,
-            "samples": self._order.length,
-            "buffer": buffer,
-        }
-        # (epoch, samples done): where the next iteration begins, and what state_dict gives.
-        self._next = self._at = (0, 0)
+        self._batch_pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="variegate-read")
+        self._epochs = Epochs(prefetch)
+        self._ranks_compared = rank is not None or self.world_size == 1 or not torch.distributed.is_initialized()
+
+    def _check_length(self) -> None:
+        if self.drop_last and self._order.length is not None and not len(self._share()):
+            raise ValueError(
+                f"drop_last: {self._order.length:,} samples do not fill a batch of {self.batch_size} on "
+                f"{self.world_size} rank(s); accepted: a smaller batch_size, or drop_last=False"
+            )
 
     @property
     def device(self) -> str:
@@ -165,7 +172,7 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch that is being iterated over, or that the next iteration begins."""
-        return self._at[0]
+        return self._epochs.at[0]
 
     @property
     def errors(self) -> list[Failure]:
@@ -178,31 +185,38 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun."""
-        epoch, done = self._next
-        self._at, self._next = self._next, (epoch + 1, 0)
-        return self._batches(epoch, done)
+        if not self._ranks_compared:
+            check_alike(f"{self._order.length} samples ({self.source.fingerprint})", self.device)
+            self._ranks_compared = True
+        return self._batches(self._epochs.begin(self._make_run))
 
-    def _batches(self, epoch: int, done: int) -> Iterator[Batch]:
-        readers = max(_REMOTE_READERS, self.num_threads) if self._is_remote else self.num_threads
+    def _make_run(self, place: Place) -> EpochRun:
+        epoch, done = place
+        readers = max(_REMOTE_READERS, self.num_threads) if self._order.is_remote else self.num_threads
         share = self._share(done) if self._order.length is not None else self._stream_share(done)
         steps, stop_reading = self._order.steps(share, epoch, readers)
         ahead = Ahead(
             steps,
-            partial(self._make, epoch),
+            partial(_make, self._maker, self._handover, epoch),
             depth=self.prefetch,
-            read_depth=_REMOTE_READ_DEPTH if self._is_remote else _READ_DEPTH,
+            read_depth=_REMOTE_READ_DEPTH if self._order.is_remote else _READ_DEPTH,
             makers=min(2, self.num_threads, max(self.prefetch, 1)),
         )
+        return EpochRun(place, ahead, stop_reading)
+
+    def _batches(self, run: EpochRun) -> Iterator[Batch]:
         try:
-            for made in ahead:
-                seen = self._order.length or max(made.done, _SEEN_AT_LEAST)
-                self._log.add(made.failures, seen)
-                self._at = (epoch, made.done)
+            for made in run.ahead:
+                self._log.add(made.failures, self._read_by_this_rank(made.done))
+                self._epochs.handed_out(run, made.done, self._make_run)
                 yield self._handover.take(made)
-            self._at = (epoch + 1, 0)
+            self._epochs.finished(run)
         finally:
-            ahead.close()
-            stop_reading()
+            run.close()
+
+    def _read_by_this_rank(self, done: int) -> int:
+        """How many samples a share of bad ones is taken of."""
+        return -(-(self._order.length or max(done, _SEEN_AT_LEAST)) // self.world_size)
 
     def batch(self, step: int, epoch: int | None = None) -> Batch:
         """Batch ``step`` of an epoch (None: the current one), made now, whatever is being iterated over.
@@ -213,40 +227,32 @@ class Loader:
         if not 0 <= step < len(share):
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
         assert isinstance(self._order, IndexedOrder)
-        if self._batch_pool is None:
-            self._batch_pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="variegate-read")
         epoch = self.epoch if epoch is None else epoch
         rows = self._order.start(share, epoch, step, self._batch_pool)()
         assert rows is not None
-        made = self._make(epoch, rows)
-        self._log.add(made.failures, len(self._order.source))
+        made = _make(self._maker, self._handover, epoch, rows)
+        self._log.add(made.failures, self._read_by_this_rank(made.done))
         return self._handover.take(made)
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins this epoch; in the middle, if that is where ``load_state_dict`` left it."""
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-            raise ValueError(f"epoch: got {epoch!r}; accepted: an integer from 0 on")
-        if self._next[0] != epoch:
-            self._next = (epoch, 0)
-        self._at = self._next
+        epoch = check_integer("epoch", epoch, 0)
+        resumed = self._epochs.next
+        self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration stands, after the batch handed out last: a few numbers and strings, fit for JSON.
 
         It is the same on every rank, and says nothing about batches, threads or ranks: all may be others afterwards.
         """
-        return make_state(*self._at, self._fixed)
+        return make_state(*self._epochs.at, self._order.facts())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """The next iteration goes on where the state was taken: the remaining samples, with the same pixels.
 
         Raises ValueError where the data set, the seed or the shuffling are not those of the state.
         """
-        self._next = self._at = read_state(state_dict, self._fixed)
-
-    def _make(self, epoch: int, rows: Rows) -> Made:
-        make: Callable[[], Made] = partial(self._maker.make, rows, epoch)
-        return self._handover.make(make)
+        self._epochs.go_to(read_state(state_dict, self._order.facts()))
 
     def _share(self, start: int = 0) -> Share:
         length = self._order.length
@@ -256,6 +262,11 @@ class Loader:
 
     def _stream_share(self, start: int) -> Share:
         return Share(self.batch_size, self.rank, self.world_size, self.drop_last, start=start)
+
+
+def _make(maker: BatchMaker, handover: Handover, epoch: int, rows: Rows) -> Made:
+    """Apart from the loader, so that what is being made for it does not keep one alive that nobody uses any more."""
+    return handover.make(partial(maker.make, rows, epoch))
 
 
 def _open(source: Any, on_error: str) -> Source | StreamSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -86,8 +87,8 @@ class BatchMaker:
                 raise
             found = {row: self._refusal(rows, row, epoch) for row in good if row not in bad}
             refused = {row: refusal for row, refusal in found.items() if refusal is not None}
-            if not refused or len(refused) == len(data):
-                raise error  # it takes none of them: not a matter of one image
+            if not refused:
+                raise error  # a matter of the batch
             bad.update(refused)
             return self._augment_good(rows, bad, epoch)
 
@@ -96,7 +97,9 @@ class BatchMaker:
         try:
             self._augment(rows.data[one], rows.labels[one], partial(_same, rows.name_of(row)), rows.ids[one], epoch, {})
         except ValueError as error:
-            return DecodeError(str(rows.name_of(row)), f"not taken by the transform: {error}")
+            refusal = DecodeError(str(rows.name_of(row)), f"not taken by the transform: {error}")
+            refusal.__cause__ = error
+            return refusal
         return None
 
     def _augment(
@@ -131,9 +134,11 @@ class BatchMaker:
                 continue
             bad: dict[int, DecodeError] = {}
             name_of = partial(_same, rows.name_of(row))
-            output = self._augment([data], [label], name_of, rows.ids[row : row + 1], epoch, bad)
-            if not bad:
-                return output[0], label
+            with suppress(ValueError):  # the transform does not take this one either
+                output = self._augment([data], [label], name_of, rows.ids[row : row + 1], epoch, bad)
+                if not bad:
+                    return output[0], label
+        # Not one good sample among so many: this is not a matter of single images.
         raise error
 
     def _failure(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> Failure:

@@ -11,15 +11,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading, start_stream
+from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading, start_stream, with_those_before
 from variegate.data.loader.share import Share
 from variegate.data.shuffle import Permutation, Purpose
 from variegate.data.shuffle_buffer import shuffled
-from variegate.data.sources.base import Source, StreamItem, StreamSource
+from variegate.data.sources.base import Source, SourceError, StreamItem, StreamSource
+from variegate.errors import DecodeError
 from variegate.program import rng
 
-# How many other samples are tried in the place of one that cannot be read.
-_SUBSTITUTES = 8
+# How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
+# one only where there is hardly any; of a stream, so few that they may wait in memory.
+_SUBSTITUTES, _SUBSTITUTES_OF_STREAM = 64, 16
+
+
+def order_of(
+    source: Source | StreamSource,
+    reader: Reader,
+    *,
+    seed: int,
+    shuffle: bool,
+    shuffle_buffer: int,
+    shuffle_bytes: int,
+    world_size: int,
+) -> IndexedOrder | StreamOrder:
+    """Raises ValueError for a source without samples."""
+    if isinstance(source, StreamSource):
+        limits = {"max_items": shuffle_buffer, "max_bytes": shuffle_bytes}
+        return StreamOrder(source, reader, seed, shuffle, world_size=world_size, **limits)
+    if not len(source):
+        raise ValueError("source: has no samples")
+    return IndexedOrder(source, reader, seed, shuffle)
 
 
 class IndexedOrder:
@@ -29,6 +50,11 @@ class IndexedOrder:
         self.source, self._reader = source, reader
         self._seed, self._shuffle = seed, shuffle
         self.length = len(source)
+        self.is_remote = source.is_remote
+
+    def facts(self) -> dict[str, Any]:
+        """What the order depends on, fit for JSON."""
+        return _facts(self._seed, self._shuffle, self.source, self.length, None)
 
     def indices(self, positions: npt.NDArray[np.int64], epoch: int) -> npt.NDArray[np.int64]:
         return Permutation(self.length, self._seed, epoch)(positions) if self._shuffle else positions
@@ -57,19 +83,33 @@ class StreamOrder:
     """Shards in a keyed permutation, their samples through a shuffle buffer."""
 
     def __init__(
-        self, source: StreamSource, reader: Reader, seed: int, shuffle: bool, max_items: int, max_bytes: int
+        self,
+        source: StreamSource,
+        reader: Reader,
+        seed: int,
+        shuffle: bool,
+        *,
+        max_items: int,
+        max_bytes: int,
+        world_size: int,
     ) -> None:
         self._source, self._reader = source, reader
         self._seed, self._shuffle = seed, shuffle
-        self._max_items, self._max_bytes = max_items, max_bytes
+        self._max_items, self._max_bytes, self._world_size = max_items, max_bytes, world_size
         self.length: int | None = None
+        self.is_remote = True  # or as good as: it is read by one thread, which must never have to wait for the others
+
+    def facts(self) -> dict[str, Any]:
+        """As for random access; and the limits of the buffer, which decide about the order as well."""
+        buffer = [self._max_items, self._max_bytes] if self._shuffle else None
+        return _facts(self._seed, self._shuffle, self._source, None, buffer)
 
     def samples(self, epoch: int) -> Iterator[StreamItem]:
         """All samples of an epoch."""
         shards = np.arange(self._source.num_shards, dtype=np.int64)
         if self._shuffle:
             shards = Permutation(len(shards), self._seed, epoch, Purpose.SHARDS)(shards)
-        every = (item for shard in shards.tolist() for item in self._source.read_shard(shard))
+        every = (item for shard in shards.tolist() for item in self._whole(shard))
         if not self._shuffle:
             return every
         limits = {"max_items": self._max_items, "max_bytes": self._max_bytes}
@@ -79,7 +119,8 @@ class StreamOrder:
         # One thread reads, since the samples come one by one; the others decode what must be decoded whole.
         stream_pool = ThreadPoolExecutor(1, thread_name_prefix="variegate-stream")
         pool = ThreadPoolExecutor(threads, thread_name_prefix="variegate-read")
-        rest = share.steps_of(islice(self.samples(epoch), share.start, None))
+        passing = with_those_before(self.samples(epoch), _SUBSTITUTES_OF_STREAM)
+        rest = share.steps_of(islice(passing, share.start, None))
 
         def close() -> None:
             stream_pool.shutdown(wait=False, cancel_futures=True)
@@ -87,12 +128,33 @@ class StreamOrder:
 
         return start_stream(self._reader, rest, stream_pool, pool), close
 
+    def _whole(self, shard: int) -> Iterator[StreamItem]:
+        """A shard's samples. Raises SourceError where some could not be read that another rank may have."""
+        for item in self._source.read_shard(shard):
+            if item.is_end and self._world_size > 1 and isinstance(item.item, DecodeError):
+                raise SourceError(
+                    f"{item.item}. Every rank counts the samples of a stream as it reads them, so that one that misses "
+                    "some would fall out of step: mend the shard or leave it out, or read shards by their index "
+                    "(open_source(..., stream=False))"
+                )
+            yield item
+
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """The other rows of its batch, then those of the one before: a stream cannot be asked for any sample."""
-        number = len(rows.data)
-        for other in range(row + 1, row + number):
-            yield rows.data[other % number], rows.labels[other % number]
-        yield from rows.before()
+        """Samples that came before it: a stream cannot be asked for any other."""
+        assert rows.others is not None
+        return rows.others(row)
+
+
+def _facts(
+    seed: int, shuffle: bool, source: Source | StreamSource, samples: int | None, buffer: list[int] | None
+) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "shuffle": shuffle,
+        "source": source.fingerprint,
+        "samples": samples,
+        "buffer": buffer,
+    }
 
 
 def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:

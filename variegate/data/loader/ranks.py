@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
+from typing import Any
 
+import torch
 import torch.distributed
 
 
@@ -27,6 +30,26 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if world_size < 1 or not 0 <= rank < world_size:
         raise ValueError(f"rank: got {rank} of world_size {world_size}; accepted: 0 to world_size - 1")
     return rank, world_size
+
+
+def check_alike(facts: str, device: str) -> None:
+    """Compare what the ranks of torch.distributed see of a data set. Collective: every rank calls it, or none.
+
+    Raises ValueError on all of them where one differs: they would yield different numbers of batches, and wait for each
+    other for ever.
+    """
+    is_cuda = device.startswith("cuda")
+    if torch.distributed.get_backend() == "nccl" and not is_cuda:
+        return  # nothing of the CPU can be exchanged
+    found: list[Any] = [None] * torch.distributed.get_world_size()
+    with torch.cuda.device(device) if is_cuda else nullcontext():
+        torch.distributed.all_gather_object(found, facts)
+    for rank, other in enumerate(found):
+        if other != found[0]:
+            raise ValueError(
+                f"source: rank {rank} has {other}, rank 0 has {found[0]}; accepted: the same samples on every rank. "
+                "Are files missing on a machine, or was a shard unreadable there?"
+            )
 
 
 def processes_here() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ class Rows:
     """The samples of one batch.
 
     ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
-    [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called. ``before``: (data,
-    label) of the rows of the step before, where a source has no other way to them.
+    [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called. ``others``: where a
+    source cannot be asked for them, (data, label) of samples that may stand in for a row.
     """
 
     ids: npt.NDArray[np.uint64]
@@ -37,7 +38,7 @@ class Rows:
     name_of: Callable[[int], SampleName]
     data: Any
     labels: Any
-    before: Callable[[], list[tuple[Any, Any]]] = list
+    others: Callable[[int], Iterator[tuple[Any, Any]]] | None = None
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -51,8 +52,10 @@ class Reader:
     must not depend on what there was room for.
     """
 
-    def __init__(self, cache: PixelCache | None, side: int | None, max_pixels: int | None) -> None:
+    def __init__(self, cache: PixelCache | None, side: int | None, max_pixels: int | None, in_memory: bool) -> None:
         self._cache, self._side, self._max_pixels = cache, side, max_pixels
+        # Pixels that lie in memory already gain only by another memory.
+        self.may_gather = in_memory and (cache is None or not cache.holds_device_memory)
 
     def read(self, sample_id: int, name_of: Callable[[], SampleName], fetch: Callable[[], Item]) -> tuple[Any, Any]:
         """(data, label) of a sample; data is a DecodeError, and label None, where it could not be read."""
@@ -64,18 +67,21 @@ class Reader:
             return self._open(sample_id, name_of, item), item.label
         except DecodeError as error:
             return error, None
+        except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
+            wrapped = DecodeError(str(name_of()), f"cannot be read ({type(error).__name__}: {error})")
+            wrapped.__cause__ = error
+            return wrapped, None
 
     def _open(self, sample_id: int, name_of: Callable[[], SampleName], item: Item) -> Any:
         data = item.data
-        if isinstance(data, np.ndarray):
-            # In memory already; only another memory would be a gain.
-            is_gain = self._cache is not None and self._cache.holds_device_memory
-            return self._cache.put(sample_id, data, item.label) if is_gain and self._cache else data
-        if self._cache is not None:
-            picture = decode_picture(data, str(name_of()), self._side, self._max_pixels)
-            return self._cache.put(sample_id, picture, item.label)
-        # A JPEG's size is in its header, and the crop decides how much of it is decoded.
-        return data if is_jpeg(data) else decode_picture(data, str(name_of()), None, self._max_pixels)
+        if self.may_gather:
+            return data
+        if self._cache is None:
+            # A JPEG's size is in its header, and the crop decides how much of it is decoded.
+            whole = isinstance(data, np.ndarray) or is_jpeg(data)
+            return data if whole else decode_picture(data, str(name_of()), None, self._max_pixels)
+        picture = decode_picture(data, str(name_of()), self._side, self._max_pixels)
+        return self._cache.put(sample_id, picture, item.label)
 
     def read_indices(self, source: Source, indices: Sequence[int], ids: Sequence[int]) -> list[tuple[Any, Any]]:
         """(data, label) of each."""
@@ -83,11 +89,6 @@ class Reader:
             self.read(sample_id, partial(source.name, index), partial(source.read, index))
             for index, sample_id in zip(indices, ids, strict=True)
         ]
-
-    @property
-    def may_gather(self) -> bool:
-        """Pixels in memory may be taken all at once: no cache wants them one by one."""
-        return self._cache is None or not self._cache.holds_device_memory
 
     def read_stream_item(self, given: StreamItem) -> tuple[Any, Any]:
         """As ``read_indices``, for what a stream has read already."""
@@ -111,7 +112,7 @@ def start_reading(
     """Begin to read the samples ``indices``, by all threads of the pool."""
     ids, numbers = source.ids(indices), indices.tolist()
     rows = partial(Rows, ids, padding, done, lambda row: source.name(numbers[row]))
-    if isinstance(source, ArraySource) and source.is_stacked and reader.may_gather:
+    if reader.may_gather and isinstance(source, ArraySource) and source.is_stacked:
         return lambda: rows(source.pixels(indices), source.labels(indices))
     chunk = 1 if source.is_remote else _CHUNK
     keys = ids.tolist()
@@ -129,38 +130,42 @@ def start_reading(
 
 def start_stream(
     reader: Reader,
-    steps: Iterable[tuple[list[StreamItem], npt.NDArray[np.bool_], int]],
+    steps: Iterable[tuple[list[Passing], npt.NDArray[np.bool_], int]],
     stream_pool: ThreadPoolExecutor,
     pool: ThreadPoolExecutor,
 ) -> Iterator[Waiting]:
     """Steps of a stream, read by the one thread of ``stream_pool``, opened by those of ``pool``."""
     left = iter(steps)
-    before: list[StreamItem] = []
-
-    def advance() -> tuple[list[StreamItem], npt.NDArray[np.bool_], int, list[StreamItem]] | None:
-        nonlocal before
-        step = next(left, None)
-        if step is None:
-            return None
-        last, before = before, step[0]
-        return *step, last
-
     while True:
-        step = stream_pool.submit(advance)
+        step = stream_pool.submit(next, left, None)
 
         def wait(step: Any = step) -> Rows | None:
             found = step.result()
             if found is None:
                 return None
-            items, padding, done, last = found
+            passing, padding, done = found
+            items = [item for item, _ in passing]
             read = list(pool.map(reader.read_stream_item, items))
+
+            def others(row: int) -> Iterator[tuple[Any, Any]]:
+                """What came before it in the stream; at its very beginning the rows after it."""
+                yield from (reader.read_stream_item(item) for item in reversed(passing[row][1]))
+                yield from read[row + 1 :]
+
             ids = np.array([item.id for item in items], np.uint64)
             data, labels = [data for data, _ in read], [label for _, label in read]
-            spare = partial(_read_all, reader, last)
-            return Rows(ids, padding, done, lambda row: items[row].name, data, labels, spare)
+            return Rows(ids, padding, done, lambda row: items[row].name, data, labels, others)
 
         yield wait
 
 
-def _read_all(reader: Reader, items: list[StreamItem]) -> list[tuple[Any, Any]]:
-    return [reader.read_stream_item(item) for item in items]
+# A sample of a stream, and some that came before it, which may stand in for it.
+Passing = tuple[StreamItem, tuple[StreamItem, ...]]
+
+
+def with_those_before(stream: Iterable[StreamItem], number: int) -> Iterator[Passing]:
+    """Each sample with up to ``number`` before it, the nearest last."""
+    before: deque[StreamItem] = deque(maxlen=number)
+    for item in stream:
+        yield item, tuple(before)
+        before.append(item)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from variegate.data.loader.arguments import check_integer
+
 VERSION = 1
 
 # What must be the same for the rest of the epoch to be the rest.
@@ -30,7 +32,13 @@ def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int,
                 f"state_dict: {name} is {state[name]!r}, this loader's is {fixed[name]!r}; the rest of the epoch would "
                 f"be another one. {_ADVICE[name]}"
             )
-    return int(state["epoch"]), int(state["done"])
+    epoch, done = (
+        check_integer("state_dict: epoch", state["epoch"], 0),
+        check_integer("state_dict: done", state["done"], 0),
+    )
+    if fixed["samples"] is not None and done > fixed["samples"]:
+        raise ValueError(f"state_dict: done is {done}; accepted: 0 to {fixed['samples']}, the samples of an epoch")
+    return epoch, done
 
 
 _ADVICE = {

@@ -77,11 +77,15 @@ class Source(Protocol):
 
 
 class StreamItem(NamedTuple):
-    """A sample of a stream; ``item`` is an error where it could not be read."""
+    """A sample of a stream; ``item`` is an error where it could not be read.
+
+    ``is_end``: the shard ends here before its time: what came after in it, if anything did, was not read.
+    """
 
     id: int
     name: SampleName
     item: Item | DecodeError
+    is_end: bool = False
 
 
 @runtime_checkable
@@ -102,7 +106,7 @@ class StreamSource(Protocol):
     def read_shard(self, shard: int) -> Iterator[StreamItem]:
         """The samples of a shard, in its order.
 
-        Where a shard is damaged, the last thing it gives is a StreamItem with the error: nothing after it was read.
+        Where a shard is damaged, the last thing it gives is a StreamItem with the error and ``is_end``.
         """
         ...
 

@@ -72,7 +72,7 @@ class TarStream:
         self._remarks.add(shard, file, seen, loss.reason if loss else "")
         if loss:
             name = SampleName(file, loss.member)
-            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), loss.sentence))
+            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), loss.sentence), is_end=True)
 
     def _first_is_labelled(self) -> bool | None:
         """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""

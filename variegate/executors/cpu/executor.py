@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
@@ -183,8 +183,17 @@ def share_out(
         work(every)
         return
     chunk = max(1, min(chunk, -(-number // threads)))
-    for _ in _thread_pool(threads, os.getpid()).map(work, (every[i : i + chunk] for i in range(0, number, chunk))):
-        pass
+    pool = _thread_pool(threads, os.getpid())
+    parts = [pool.submit(work, every[i : i + chunk]) for i in range(0, number, chunk)]
+    try:
+        for part in parts:
+            part.result()
+    finally:
+        # Threads write to memory by its address: none may be left at work when the caller gives that memory up, be it
+        # for an error of one of them or a Ctrl-C.
+        for part in parts:
+            part.cancel()
+        wait(parts)
 
 
 def _instructions(program: Program) -> Instructions:

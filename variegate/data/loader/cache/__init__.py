@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from variegate.data.loader.cache.device import DeviceCache
 from variegate.data.loader.cache.disk import DiskCache
-from variegate.data.loader.cache.host import HostCache
+from variegate.data.loader.cache.host import HostCache, available_memory
 from variegate.data.loader.cache.pictures import Picture
 
 __all__ = ["PixelCache", "open_cache"]
@@ -33,9 +33,15 @@ class PixelCache(Protocol):
 
 
 def open_cache(
-    where: str | os.PathLike[str] | None, *, max_bytes: int | None, side: int | None, device: str, fingerprint: str
+    where: str | os.PathLike[str] | None,
+    *,
+    max_bytes: int | None,
+    side: int | None,
+    device: str,
+    fingerprint: str,
+    processes: int = 1,
 ) -> PixelCache | None:
-    """``where``: None, "host", "device", or a folder.
+    """``where``: None, "host", "device", or a folder. ``processes``: among how many the memory and the disk are shared.
 
     Raises ValueError for what is none of them, and for a budget or side that is not positive.
     """
@@ -52,5 +58,5 @@ def open_cache(
     if where == "device" and device.startswith("cuda"):
         return DeviceCache(device, max_bytes)
     if where in ("host", "device"):  # the memory of a CPU is the host's
-        return HostCache(max_bytes)
-    return DiskCache(where, f"{fingerprint}-{side or 'whole'}", max_bytes)
+        return HostCache(available_memory() // (2 * processes) if max_bytes is None else max_bytes)
+    return DiskCache(where, f"{fingerprint}-{side or 'whole'}", max_bytes, processes)

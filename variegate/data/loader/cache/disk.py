@@ -44,14 +44,17 @@ class _Part:
 
 
 class DiskCache:
-    """Pictures under ``folder/key``, at most ``max_bytes`` of them (None: half of the free space).
+    """Pictures under ``folder/key``, at most ``max_bytes`` of them (None: half of the free space, shared by
+    ``processes``).
 
     ``key`` names the data set and how its pictures were reduced; another data set makes a folder of its own.
     """
 
     holds_device_memory = False
 
-    def __init__(self, folder: str | os.PathLike[str], key: str, max_bytes: int | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], key: str, max_bytes: int | None = None, processes: int = 1
+    ) -> None:
         root = Path(folder) / f"pixels-v{_VERSION}-{key}"
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -60,7 +63,7 @@ class DiskCache:
                 f"cache: {folder}: cannot be made ({error.strerror}); accepted: a folder to write to"
             ) from error
         self._root = root
-        self._room = shutil.disk_usage(root).free // 2 if max_bytes is None else max_bytes
+        self._room = shutil.disk_usage(root).free // (2 * processes) if max_bytes is None else max_bytes
         # The part and the row in it: numbers, since there may be millions.
         self._places: dict[int, tuple[int, int]] = {}
         self._parts: list[_Part] = []
@@ -84,7 +87,10 @@ class DiskCache:
         _, offset, *shape, checksum, int_label, float_label, is_float, _ = part.records[row].item()
         picture = np.empty(shape, np.uint8)
         flat = picture.reshape(-1).data
-        read = os.preadv(part.pixels, [flat], offset)
+        try:
+            read = os.preadv(part.pixels, [flat], offset)
+        except OSError:
+            return None  # it is decoded instead
         if part is not self._own and not part.is_checked[row]:
             # Once a process is enough: after a crash of the machine a file may have its length but not its bytes.
             if read != picture.nbytes or zlib.crc32(flat) != checksum:
@@ -151,8 +157,9 @@ class DiskCache:
         sizes = np.prod([records[side].astype(np.int64) for side in ("height", "width", "channels")], axis=0)
         whole = (records["end"] == _END) & (records["offset"].astype(np.int64) + sizes <= os.fstat(pixels).st_size)
         for row in np.flatnonzero(whole).tolist():
-            if self._places.setdefault(int(records["id"][row]), (len(self._parts) - 1, row))[1] == row:
-                self.nbytes += int(sizes[row])
+            # Two processes may have kept the same picture; both take up room.
+            self._places.setdefault(int(records["id"][row]), (len(self._parts) - 1, row))
+            self.nbytes += int(sizes[row])
 
     def __del__(self) -> None:
         if getattr(self, "_own_index", -1) >= 0:

@@ -11,15 +11,15 @@ from variegate.data.loader.cache.pictures import Picture
 
 
 class HostCache:
-    """Holds the first pictures that fit. ``max_bytes`` None: half of the memory that is free when it is made.
+    """Holds the first pictures that fit into ``max_bytes``.
 
     None is thrown out for another: every epoch asks for every sample once, so that whichever are held serve equally.
     """
 
     holds_device_memory = False
 
-    def __init__(self, max_bytes: int | None = None) -> None:
-        self._room = available_memory() // 2 if max_bytes is None else max_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._room = max_bytes
         self._held: dict[int, tuple[Picture, Any]] = {}
         self._lock = Lock()
         self.nbytes = 0

@@ -12,13 +12,16 @@ from variegate.errors import DecodeError
 Picture = npt.NDArray[np.uint8]
 
 
-def decode_picture(data: bytes, name: str, side: int | None, max_pixels: int | None) -> Picture:
-    """uint8[H, W, 3]; with ``side``, the shorter side is reduced to that many pixels (never enlarged).
+def decode_picture(data: bytes | Picture, name: str, side: int | None, max_pixels: int | None) -> Picture:
+    """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels
+    (never enlarged).
 
     A JPEG is decoded at the smallest DCT scale that still covers that, then resized as any picture is, by Pillow with
     antialiasing. Raises DecodeError with ``name``.
     """
-    if side is None or not is_jpeg(data):
+    if isinstance(data, np.ndarray):
+        image = data
+    elif side is None or not is_jpeg(data):
         image = read_image(data, name, max_pixels)
     else:
         try:
@@ -34,7 +37,8 @@ def _resize(image: Picture, side: int) -> Picture:
     height, width = _reduced(image.shape[0], image.shape[1], side)
     if (height, width) == image.shape[:2]:
         return image
-    return np.array(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+    picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
+    return np.array(picture.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
 
 
 def _reduced(height: int, width: int, side: int) -> tuple[int, int]:
