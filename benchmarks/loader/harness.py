@@ -46,7 +46,7 @@ def run_work(options: Options, log: Any = sys.stderr) -> dict[str, Any]:
     files = len(jpegs) * options.copies
     if files < options.batch:
         raise ValueError(f"--batch {options.batch}: there are {files} files; take a smaller batch or more --copies")
-    record: dict[str, Any] = {"work": NAME, "title": TITLE, "target": None, "batch": options.batch}
+    record: dict[str, Any] = {"work": NAME, "title": TITLE, "target": 2.0, "batch": options.batch}
     record |= {"seconds": options.seconds, "repeats": options.repeats, "cores": len(options.on_cores)}
     copied = f", {options.copies} times each" if options.copies > 1 else ""
     record |= {"files": files, "inputs": f"{files} files in {photos.CLASSES} class folders: {origin}{copied}"}

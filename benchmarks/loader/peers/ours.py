@@ -11,7 +11,7 @@ from benchmarks.peers.ours import PEER as ON_ONE_CORE
 from benchmarks.peers.ours import transform
 
 # Here, as names are loaded when they are first asked for: an import, which the first batch must not pay for.
-Loader: Any = vg.Loader  # type: ignore[attr-defined,unused-ignore]
+Loader: Any = vg.Loader
 
 
 def make_loader(folder: Path, batch: int, cores: int, drop_last: bool = True) -> Any:
