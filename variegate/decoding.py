@@ -28,13 +28,14 @@ Image = npt.NDArray[np.uint8]
 # First row, first column, and those after the last.
 Box = tuple[int, int, int, int]
 
-# Reach of the resampling filters, in source pixels at scale 1.
-_SUPPORT = {Interpolation.BILINEAR: 1.0, Interpolation.BICUBIC: 2.0}
+# Reach of the resampling filters, in source pixels at scale 1. (Members of an enumeration take a while to look up.)
+_SUPPORT = {int(Interpolation.BILINEAR): 1.0, int(Interpolation.BICUBIC): 2.0}
+_RESIZED_CROP = int(Op.RESIZED_CROP)
 _SCALES = (8, 4, 2)
 
 
 # A thread keeps its buffers for good; those of larger pictures are made and given back.
-_KEPT_BYTES = 32 << 20
+_KEPT_BYTES = 4 << 20
 
 _local = threading.local()
 
@@ -104,12 +105,13 @@ class EncodedBatch:
         return image.shape
 
     def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
+        name = self.name(i)
         try:
             header = read_header(data)
         except ValueError as error:
-            raise DecodeError(self.name(i), str(error)) from error
-        check_pixels(self.name(i), header.height, header.width, self._max_pixels)
-        check_side(self.name(i), *header.oriented_size)
+            raise DecodeError(name, str(error)) from error
+        check_pixels(name, header.height, header.width, self._max_pixels)
+        check_side(name, *header.oriented_size)
         self.headers[i] = header
         return (*header.oriented_size, 3)
 
@@ -214,9 +216,9 @@ def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width
 
 def _support(fused: Program, row: int) -> float | None:
     """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise."""
-    flag = int(fused.flags[row, 0])
-    is_crop = fused.length[row] > 0 and fused.opcode[row, 0] == Op.RESIZED_CROP and flag in _SUPPORT
-    return _SUPPORT[Interpolation(flag)] if is_crop else None
+    if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP:
+        return None
+    return _SUPPORT.get(int(fused.flags[row, 0]))
 
 
 def _reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:

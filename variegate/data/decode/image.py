@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import warnings
 from os import PathLike, fsdecode
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +46,8 @@ def read_image(source: Source, name: str | None = None, max_pixels: int | None =
 def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
     """The bytes of a file; whatever the system refuses becomes a DecodeError."""
     try:
-        return Path(source).read_bytes()
+        with open(source, "rb", buffering=0) as file:
+            return file.read()
     except FileNotFoundError:
         reason = "no such file"
     except IsADirectoryError:

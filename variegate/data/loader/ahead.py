@@ -62,10 +62,10 @@ class Ahead(Generic[T]):
         if self._pool is None:
             waiting = next(self._steps, None)
             return None if waiting is None else self._work(waiting)
-        # The batch about to be handed out leaves room for one more to be begun.
-        while len(self._making) <= self._depth and self._begin(self._pool):
-            pass
+        self.begin(self._depth)
         made = self._making.popleft().result() if self._making else None
+        # Only now, that the batch before may be given back: one more would be in memory otherwise.
+        self.begin(self._depth)
         self.room = 0 if self._reading else self._depth - len(self._making)
         return made
 

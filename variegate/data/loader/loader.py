@@ -209,7 +209,9 @@ class Loader:
             for made in run.ahead:
                 self._log.add(made.failures, self._read_by_this_rank(made.done))
                 self._epochs.handed_out(run, made.done, self._make_run)
-                yield self._handover.take(made)
+                batch = [self._handover.take(made)]
+                del made  # whoever gets the batch must be the only one to keep it
+                yield batch.pop()
             self._epochs.finished(run)
         finally:
             run.close()
