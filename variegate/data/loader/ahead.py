@@ -18,7 +18,7 @@ class Ahead(Generic[T]):
 
     Args:
         steps: each ``next`` begins to read a step; it is asked for in the consumer's thread only.
-        make: rows -> batch, called by up to ``makers`` threads.
+        make: rows -> batch, called by the threads of ``pool``.
         depth: batches begun ahead of the one that the consumer has; 0 makes each when it is asked for.
         read_depth: further steps that are being read.
 
@@ -26,13 +26,19 @@ class Ahead(Generic[T]):
     """
 
     def __init__(
-        self, steps: Iterator[Waiting], make: Callable[[Rows], T], *, depth: int, read_depth: int, makers: int
+        self,
+        steps: Iterator[Waiting],
+        make: Callable[[Rows], T],
+        pool: ThreadPoolExecutor,
+        *,
+        depth: int,
+        read_depth: int,
     ) -> None:
         self._steps, self._make = steps, make
         self._depth, self._read_depth = depth, read_depth
         self._reading: deque[Waiting] = deque()
         self._making: deque[Future[T | None]] = deque()
-        self._pool = ThreadPoolExecutor(makers, thread_name_prefix="variegate-batch") if depth else None
+        self._pool = pool
         self._process = os.getpid()
         # How many more could be begun, now that no step is left to begin.
         self.room = 0
@@ -53,13 +59,13 @@ class Ahead(Generic[T]):
 
     def begin(self, number: int) -> None:
         """Have so many batches in the making, before the first is asked for."""
-        while self._pool is not None and len(self._making) < min(number, self._depth) and self._begin(self._pool):
+        while len(self._making) < min(number, self._depth) and self._begin():
             pass
 
     def _advance(self) -> T | None:
         if self._process != os.getpid():
             raise RuntimeError("this iteration was begun in another process, whose threads a fork does not bring along")
-        if self._pool is None:
+        if not self._depth:
             waiting = next(self._steps, None)
             return None if waiting is None else self._work(waiting)
         self.begin(self._depth)
@@ -69,7 +75,7 @@ class Ahead(Generic[T]):
         self.room = 0 if self._reading else self._depth - len(self._making)
         return made
 
-    def _begin(self, pool: ThreadPoolExecutor) -> bool:
+    def _begin(self) -> bool:
         while len(self._reading) <= self._read_depth:
             waiting = next(self._steps, None)
             if waiting is None:
@@ -77,7 +83,7 @@ class Ahead(Generic[T]):
             self._reading.append(waiting)
         if not self._reading:
             return False
-        self._making.append(pool.submit(self._work, self._reading.popleft()))
+        self._making.append(self._pool.submit(self._work, self._reading.popleft()))
         return True
 
     def _work(self, waiting: Waiting) -> T | None:
@@ -86,8 +92,8 @@ class Ahead(Generic[T]):
 
     def close(self) -> None:
         """Drop what is waiting. What is being made is finished, and dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        for future in self._making:
+            future.cancel()
         self._making.clear()
         self._reading.clear()
         self._steps = iter(())

@@ -34,6 +34,8 @@ from variegate.transforms.output import Identity
 
 # Threads that wait for a network at the same time, and steps that are being read beyond those being made.
 _REMOTE_READERS, _REMOTE_READ_DEPTH, _READ_DEPTH = 32, 4, 1
+# Batches made at the same time, so that threads do not wait for the last rows of one.
+_MAKERS = 2
 # A share of a stream is taken of what was seen so far, but of no less than this.
 _SEEN_AT_LEAST = 1000
 
@@ -150,7 +152,11 @@ class Loader:
         self._check_length()
         self._maker = BatchMaker(self.augmenter, on_error, max_pixels, self._order.substitutes)
         self._handover = Handover(self.device)
-        self._batch_pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="variegate-read")
+        # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
+        readers = max(_REMOTE_READERS, num_threads) if self._order.is_remote else num_threads
+        makers = min(_MAKERS, num_threads, max(prefetch, 1))
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="variegate-read")
+        self._makers = ThreadPoolExecutor(makers, thread_name_prefix="variegate-batch")
         self._epochs = Epochs(prefetch)
         self._ranks_compared = rank is not None or self.world_size == 1 or not torch.distributed.is_initialized()
 
@@ -192,15 +198,14 @@ class Loader:
 
     def _make_run(self, place: Place) -> EpochRun:
         epoch, done = place
-        readers = max(_REMOTE_READERS, self.num_threads) if self._order.is_remote else self.num_threads
         share = self._share(done) if self._order.length is not None else self._stream_share(done)
-        steps, stop_reading = self._order.steps(share, epoch, readers)
+        steps, stop_reading = self._order.steps(share, epoch, self._readers)
         ahead = Ahead(
             steps,
             partial(_make, self._maker, self._handover, epoch),
+            self._makers,
             depth=self.prefetch,
             read_depth=_REMOTE_READ_DEPTH if self._order.is_remote else _READ_DEPTH,
-            makers=min(2, self.num_threads, max(self.prefetch, 1)),
         )
         return EpochRun(place, ahead, stop_reading)
 
@@ -230,7 +235,7 @@ class Loader:
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
         assert isinstance(self._order, IndexedOrder)
         epoch = self.epoch if epoch is None else epoch
-        rows = self._order.start(share, epoch, step, self._batch_pool)()
+        rows = self._order.start(share, epoch, step, self._readers)()
         assert rows is not None
         made = _make(self._maker, self._handover, epoch, rows)
         self._log.add(made.failures, self._read_by_this_rank(made.done))

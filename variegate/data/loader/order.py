@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -59,16 +60,24 @@ class IndexedOrder:
     def indices(self, positions: npt.NDArray[np.int64], epoch: int) -> npt.NDArray[np.int64]:
         return Permutation(self.length, self._seed, epoch)(positions) if self._shuffle else positions
 
-    def steps(self, share: Share, epoch: int, threads: int) -> tuple[Iterator[Waiting], Callable[[], None]]:
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="variegate-read")
-        steps = (self.start(share, epoch, step, pool) for step in range(len(share)))
-        return steps, partial(pool.shutdown, wait=False, cancel_futures=True)
+    def steps(self, share: Share, epoch: int, pool: ThreadPoolExecutor) -> tuple[Iterator[Waiting], Callable[[], None]]:
+        """(reading of one step after another, what ends it)."""
+        stopped = Event()
+        steps = (self.start(share, epoch, step, pool, stopped.is_set) for step in range(len(share)))
+        return steps, stopped.set
 
-    def start(self, share: Share, epoch: int, step: int, pool: ThreadPoolExecutor) -> Waiting:
+    def start(
+        self,
+        share: Share,
+        epoch: int,
+        step: int,
+        pool: ThreadPoolExecutor,
+        is_stopped: Callable[[], bool] | None = None,
+    ) -> Waiting:
         """Begin to read one step."""
         positions, padding = share.positions(step)
         indices = self.indices(positions, epoch)
-        return start_reading(self._reader, self.source, pool, indices, padding, share.done_after(step))
+        return start_reading(self._reader, self.source, pool, indices, padding, share.done_after(step), is_stopped)
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
         """Samples drawn for the bad one's id: the same whatever the batch is."""
@@ -115,18 +124,13 @@ class StreamOrder:
         limits = {"max_items": self._max_items, "max_bytes": self._max_bytes}
         return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **limits)
 
-    def steps(self, share: Share, epoch: int, threads: int) -> tuple[Iterator[Waiting], Callable[[], None]]:
-        # One thread reads, since the samples come one by one; the others decode what must be decoded whole.
+    def steps(self, share: Share, epoch: int, pool: ThreadPoolExecutor) -> tuple[Iterator[Waiting], Callable[[], None]]:
+        """As for random access; one thread more reads, since the samples come one by one."""
         stream_pool = ThreadPoolExecutor(1, thread_name_prefix="variegate-stream")
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="variegate-read")
         passing = with_those_before(self.samples(epoch), _SUBSTITUTES_OF_STREAM)
         rest = share.steps_of(islice(passing, share.start, None))
-
-        def close() -> None:
-            stream_pool.shutdown(wait=False, cancel_futures=True)
-            pool.shutdown(wait=False, cancel_futures=True)
-
-        return start_stream(self._reader, rest, stream_pool, pool), close
+        stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)
+        return start_stream(self._reader, rest, stream_pool, pool), stop
 
     def _whole(self, shard: int) -> Iterator[StreamItem]:
         """A shard's samples. Raises SourceError where some could not be read that another rank may have."""

@@ -83,12 +83,20 @@ class Reader:
         picture = decode_picture(data, str(name_of()), self._side, self._max_pixels)
         return self._cache.put(sample_id, picture, item.label)
 
-    def read_indices(self, source: Source, indices: Sequence[int], ids: Sequence[int]) -> list[tuple[Any, Any]]:
-        """(data, label) of each."""
-        return [
-            self.read(sample_id, partial(source.name, index), partial(source.read, index))
-            for index, sample_id in zip(indices, ids, strict=True)
-        ]
+    def read_indices(
+        self,
+        source: Source,
+        indices: Sequence[int],
+        ids: Sequence[int],
+        is_stopped: Callable[[], bool] | None = None,
+    ) -> list[tuple[Any, Any]]:
+        """(data, label) of each; fewer where nobody wants them any more."""
+        read = []
+        for index, sample_id in zip(indices, ids, strict=True):
+            if is_stopped is not None and is_stopped():
+                break
+            read.append(self.read(sample_id, partial(source.name, index), partial(source.read, index)))
+        return read
 
     def read_stream_item(self, given: StreamItem) -> tuple[Any, Any]:
         """As ``read_indices``, for what a stream has read already."""
@@ -108,8 +116,9 @@ def start_reading(
     indices: npt.NDArray[np.int64],
     padding: npt.NDArray[np.bool_],
     done: int,
+    is_stopped: Callable[[], bool] | None = None,
 ) -> Waiting:
-    """Begin to read the samples ``indices``, by all threads of the pool."""
+    """Begin to read the samples ``indices``, by all threads of the pool, until ``is_stopped``."""
     ids, numbers = source.ids(indices), indices.tolist()
     rows = partial(Rows, ids, padding, done, lambda row: source.name(numbers[row]))
     if reader.may_gather and isinstance(source, ArraySource) and source.is_stacked:
@@ -117,7 +126,7 @@ def start_reading(
     chunk = 1 if source.is_remote else _CHUNK
     keys = ids.tolist()
     parts = [
-        pool.submit(reader.read_indices, source, numbers[i : i + chunk], keys[i : i + chunk])
+        pool.submit(reader.read_indices, source, numbers[i : i + chunk], keys[i : i + chunk], is_stopped)
         for i in range(0, len(numbers), chunk)
     ]
 
