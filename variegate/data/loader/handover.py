@@ -31,14 +31,16 @@ class Handover:
             stream = self._idle.pop()
         except IndexError:
             stream = torch.cuda.Stream(self._device)
-        with torch.cuda.device(self._device), torch.cuda.stream(stream):
-            made = work()
-            batch = made.batch
-            labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
-            made.batch = Batch(batch.images, labels, batch.ids, batch.padding)
-            made.ready = torch.cuda.Event()
-            made.ready.record()
-        self._idle.append(stream)
+        try:
+            with torch.cuda.device(self._device), torch.cuda.stream(stream):
+                made = work()
+                batch = made.batch
+                labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
+                made.batch = Batch(batch.images, labels, batch.ids, batch.padding)
+                made.ready = torch.cuda.Event()
+                made.ready.record()
+        finally:
+            self._idle.append(stream)
         return made
 
     def take(self, made: Made) -> Batch:
