@@ -43,9 +43,6 @@ class Permutation:
         self._half = (max((length - 1).bit_length(), 2) + 1) // 2
         self._key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
 
-    def __len__(self) -> int:
-        return self._length
-
     def __call__(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """int64[N] in 0..length-1 -> what stands at these positions, int64[N]."""
         out = np.empty(len(positions), np.int64)

@@ -14,7 +14,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.loader import Loader
 from variegate.data.loader.cache.host import HostCache
 from variegate.data.loader.making import given_by_labels
-from variegate.data.loader.reading import Reader
+from variegate.data.loader.reading import Reader, reader_threads
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source
 from variegate.diagnose import measurements as m
@@ -36,8 +36,6 @@ from variegate.diagnose.views import Held, Part
 from variegate.diagnose.working_set import draw_working_set
 from variegate.transforms.base import Transform
 
-# As in the loader: threads that wait for a network at the same time.
-_REMOTE_READERS = 32
 _LARGE = 4  # batches in one, to see what a batch costs besides its images
 _SIDE_SHOWN_BY = 8  # samples whose outputs tell whether all have one size
 
@@ -51,7 +49,7 @@ class Session:
         self.is_remote = not isinstance(self.source, Source) or self.source.is_remote
         self.reduced_side: int | None = None
         self._threads, self._batch_size, self._device = loader.num_threads, loader.batch_size, loader.device
-        self._readers = max(_REMOTE_READERS, self._threads) if self.is_remote else self._threads
+        self._readers = reader_threads(self.is_remote, self._threads)
         # With a cache, the loader decodes whole pictures, held or not.
         cache = None if loader.cache is None else HostCache(0)
         is_memory = isinstance(self.source, ArraySource)

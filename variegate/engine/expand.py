@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from variegate.data.sources.folder import FolderSource
 from variegate.engine.manifest import ManifestWriter
 from variegate.engine.prefetch import Batch, decoded_batches
 from variegate.errors import DecodeError
+from variegate.executors.cpu.executor import default_threads
 from variegate.program.describe import operations_of
 from variegate.sinks.folder import FolderSink
 from variegate.sinks.naming import output_stems
@@ -69,7 +69,7 @@ class Expansion:
     stop: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        self.threads = self.threads or available_cores()
+        self.threads = self.threads or default_threads()
         self.report = Report(files=len(self.source), total=len(self.source) * self.copies)
         self._stems = output_stems([sample.path for sample in self.source.samples])
         self._writing: deque[tuple[dict[str, Any], int, Future[str]]] = deque()
@@ -191,8 +191,3 @@ def check_apart(source: Path, destination: Path) -> None:
         raise SourceError(f"{destination}: {where}; choose a folder outside of it")
     if destination.exists() and not destination.is_dir():
         raise SourceError(f"{destination}: is a file; expected a folder, or a name that is still free")
-
-
-def available_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -22,7 +22,7 @@ from variegate.data.loader.handover import Handover
 from variegate.data.loader.making import BatchMaker, Made
 from variegate.data.loader.order import IndexedOrder, order_of
 from variegate.data.loader.ranks import check_alike, find_rank, processes_here
-from variegate.data.loader.reading import Reader, Rows
+from variegate.data.loader.reading import Reader, Rows, reader_threads
 from variegate.data.loader.share import Share
 from variegate.data.loader.state import make_state, read_state
 from variegate.data.sources.arrays import ArraySource
@@ -32,8 +32,8 @@ from variegate.executors.cpu.executor import default_threads
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
 
-# Threads that wait for a network at the same time, and steps that are being read beyond those being made.
-_REMOTE_READERS, _REMOTE_READ_DEPTH, _READ_DEPTH = 32, 4, 1
+# Steps that are being read beyond those being made.
+_REMOTE_READ_DEPTH, _READ_DEPTH = 4, 1
 # Batches made at the same time, so that threads do not wait for the last rows of one.
 _MAKERS = 2
 # A share of a stream is taken of what was seen so far, but of no less than this.
@@ -153,10 +153,11 @@ class Loader:
         self._maker = BatchMaker(self.augmenter, on_error, max_pixels, self._order.substitutes)
         self._handover = Handover(self.device)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
-        readers = max(_REMOTE_READERS, num_threads) if self._order.is_remote else num_threads
+        readers = reader_threads(self._order.is_remote, num_threads)
         makers = min(_MAKERS, num_threads, max(prefetch, 1))
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="variegate-read")
         self._makers = ThreadPoolExecutor(makers, thread_name_prefix="variegate-batch")
+        self._facts = self._order.facts()  # asked once: a state may be taken at every step
         self._epochs = Epochs(prefetch)
         self._ranks_compared = rank is not None or self.world_size == 1 or not torch.distributed.is_initialized()
 
@@ -252,14 +253,14 @@ class Loader:
 
         It is the same on every rank, and says nothing about batches, threads or ranks: all may be others afterwards.
         """
-        return make_state(*self._epochs.at, self._order.facts())
+        return make_state(*self._epochs.at, self._facts)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """The next iteration goes on where the state was taken: the remaining samples, with the same pixels.
 
         Raises ValueError where the data set, the seed or the shuffling are not those of the state.
         """
-        self._epochs.go_to(read_state(state_dict, self._order.facts()))
+        self._epochs.go_to(read_state(state_dict, self._facts))
 
     def _share(self, start: int = 0) -> Share:
         length = self._order.length

@@ -21,6 +21,13 @@ from variegate.errors import DecodeError
 
 # Samples that a thread reads at a time from a local disk.
 _CHUNK = 8
+# Threads that wait for a network at the same time.
+_REMOTE_READERS = 32
+
+
+def reader_threads(is_remote: bool, num_threads: int) -> int:
+    """How many threads read for ``num_threads`` that decode and augment."""
+    return max(_REMOTE_READERS, num_threads) if is_remote else num_threads
 
 
 @dataclass
