@@ -1,0 +1,105 @@
+"""What the dispatcher knows of its devices: queues, loads, speeds."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from variegate.engine.messages import Task
+
+# The share of older tasks in a device's measured speed, a task later.
+_MEMORY = 0.8
+
+
+class State(str, Enum):
+    """Of a device."""
+
+    STARTING = "starting"
+    READY = "ready"
+    RETIRED = "retired"
+
+
+@dataclass
+class Device:
+    """One device. ``queue`` waits here; ``in_flight`` was sent, the oldest first."""
+
+    name: str
+    state: State = State.STARTING
+    worker: int = -1
+    queue: deque[Task] = field(default_factory=deque)
+    suspects: deque[Task] = field(default_factory=deque)
+    in_flight: dict[int, tuple[Task, float]] = field(default_factory=dict)  # with the time of sending
+    is_isolated: bool = False  # what is in flight is a suspect
+    last_seen: float = 0.0
+    failed_starts: int = 0
+    setbacks: int = 0  # tasks failed and workers lost since a task was last done
+    losses: int = 0
+    steals: int = 0
+    done: int = 0  # items
+    largest: int | None = None  # items of a task that the device has room for, once it ran out of memory
+    free_since: float = 0.0  # when it had done the task before
+    decayed_items: float = 0.0
+    decayed_seconds: float = 0.0
+
+    def measure(self, task: Task, sent: float, now: float) -> float:
+        """Note that a task is done -> items per second; 0 as long as no time has passed."""
+        self.decayed_items = _MEMORY * self.decayed_items + task.size
+        self.decayed_seconds = _MEMORY * self.decayed_seconds + now - max(sent, self.free_since)
+        self.free_since = now
+        return self.decayed_items / self.decayed_seconds if self.decayed_seconds > 0 else 0.0
+
+
+class Loads:
+    """Numbers of all devices as arrays, so that the best of a thousand is found in microseconds."""
+
+    def __init__(self, number: int) -> None:
+        self.queued = np.zeros(number, np.int64)  # tasks waiting, suspects not among them
+        self.items = np.zeros(number, np.int64)  # waiting and in flight
+        self.rate = np.zeros(number)  # items per second; 0: not known yet
+        self.is_live = np.ones(number, bool)  # not retired
+        self.is_ready = np.zeros(number, bool)  # has a worker
+        self._speed = np.ones(number)  # rate, or a guess
+
+    @property
+    def num_live(self) -> int:
+        return int(np.count_nonzero(self.is_live))
+
+    def set_rate(self, device: int, rate: float) -> None:
+        if rate <= 0:
+            return
+        is_first = self.rate[device] == 0
+        self.rate[device] = self._speed[device] = rate
+        if is_first:
+            # Devices that have not done anything yet are taken for as fast as the others.
+            known = self.rate > 0
+            self._speed[~known] = self.rate[known].mean()
+
+    def forget(self, device: int) -> None:
+        """Nothing waits for it any more, and nothing will."""
+        self.queued[device] = self.items[device] = 0
+        self.is_live[device] = self.is_ready[device] = False
+
+    def seconds(self, device: int, more: int = 0) -> float:
+        """Until the device has done all that it has, and ``more`` items."""
+        return float((self.items[device] + more) / self._speed[device])
+
+    def least(self, size: int, avoid: frozenset[int]) -> int:
+        """The device that would be the first to have done ``size`` items more."""
+        seconds = (self.items + size) / self._speed
+        seconds[~self.is_live] = np.inf
+        if avoid:
+            seconds[list(avoid)] *= 1e6  # last of all, but still before those that are gone
+        return int(seconds.argmin())
+
+    def longest_queue(self) -> tuple[int, float]:
+        """The device with tasks waiting that will be the last to have done all, and in how many seconds.
+
+        Forever, where no worker is ready. (-1, 0) if nothing waits anywhere.
+        """
+        seconds = np.where(self.is_ready, self.items / self._speed, np.inf)
+        seconds[self.queued == 0] = 0
+        device = int(seconds.argmax())
+        return (device, float(seconds[device])) if self.queued[device] > 0 else (-1, 0.0)
