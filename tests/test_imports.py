@@ -52,6 +52,7 @@ print(json.dumps(sorted(after - before)))
 # handles files stands on top.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "plotting": set(),
     "program": set(),
     "transforms": {"program", "policies"},
     "policies": {"program", "transforms"},
@@ -75,11 +76,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources", "data/loader"),
     },
     "sinks": {"program", "data/sources", "data/decode"},
-    "engine": {"program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"},
+    "engine": {
+        *("program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"),
+        "plotting",
+    },
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),
-        *("data", "data/decode", "data/sources", "data/loader", "engine"),
+        *("data", "data/decode", "data/sources", "data/loader", "engine", "plotting"),
     },
 }
 

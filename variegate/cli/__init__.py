@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, preview
+from variegate.cli import augment, bench, demo, doctor, preview, simulate
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ app.command()(augment.augment)
 app.command()(preview.preview)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
+app.command()(simulate.simulate)
 
 # What Typer raises for a bad option or argument: UsageError of click, which newer versions bring along.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
