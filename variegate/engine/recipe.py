@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 
+from variegate.data.sources.paths import is_url, plain
 from variegate.policies import load_policy
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
@@ -33,3 +35,9 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
     if not steps:
         steps.append(Identity())
     return steps[0] if len(steps) == 1 else Compose(steps)
+
+
+def absolute_place(spec: str) -> str:
+    """A source as it was given, so that it means the same from any folder."""
+    path = plain(spec)
+    return path if is_url(path) else os.path.abspath(path)
