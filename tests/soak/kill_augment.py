@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 from tests.soak.kills import TARGETS, Kills
-
 from variegate.demo import lay_photos
 
 

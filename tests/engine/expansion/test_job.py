@@ -128,5 +128,5 @@ def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, mon
     outputs, failed = run(ExpansionJob(plan(), storage, "cpu", 1), 0, 3)
     assert list(failed) == [1]
     assert [made is None for made in outputs] == [False, True, False]
-    files = [path for path in tmp_path.rglob("*.png")]
+    files = list(tmp_path.rglob("*.png"))
     assert len(files) == 6

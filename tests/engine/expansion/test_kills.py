@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.engine.expansion.samples import lay_photos
 from tests.soak.kills import Kills
 

@@ -17,11 +17,11 @@ class Report:
     resumed: int = 0  # that an earlier run had done, or given up
     missing: int = 0  # that cannot be made
     skipped: list[tuple[str, str]] = field(default_factory=list)  # samples that were given up by this run, and why
-    seconds: float = 0.0
+    seconds: float = 0.0  # since the first worker was ready
     is_interrupted: bool = False
     snapshot: Snapshot | None = None  # of the devices, while it runs
 
     @property
     def rate(self) -> float:
-        """Images per second, from the start of the workers to the last output in its place."""
+        """Images per second."""
         return self.written / self.seconds if self.seconds > 0 else 0.0

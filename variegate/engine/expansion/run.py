@@ -78,11 +78,12 @@ class Expansion:
                 return report
             journal = destination.journal
             report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered)
-            started = time.perf_counter()
+            self._began = time.perf_counter()
+            self._is_ready = False
             try:
                 self._make_all(destination, journal)
             finally:
-                report.seconds = time.perf_counter() - started
+                report.seconds = time.perf_counter() - self._began
             if report.written + report.missing + report.resumed == report.total:
                 destination.finish(self._rows(journal))
             else:
@@ -143,6 +144,8 @@ class Expansion:
 
     def _tell(self, snapshot: Snapshot) -> None:
         self.report.snapshot = snapshot
+        if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
+            self._is_ready, self._began = True, time.perf_counter()
         if self.on_progress is not None:
             self.on_progress(self.report)
 
