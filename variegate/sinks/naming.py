@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+from variegate.data.sources.base import Source
 
 
 def output_stems(paths: Sequence[str]) -> list[str]:
@@ -36,3 +39,20 @@ def _name(path: str, index: int, level: int) -> str:
     if level == 0:
         return str(PurePosixPath(path).with_suffix(""))
     return path if level == 1 else f"{path}~{index}"
+
+
+class OutputNames(Protocol):
+    """Where the outputs of each sample go in class folders. Picklable."""
+
+    def stem(self, index: int, label: Any) -> str:
+        """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
+        ...
+
+
+def names_for(source: Source) -> OutputNames:
+    """Names of any source's outputs, all different, and none outside of the root.
+
+    Of a folder's images, ``output_stems``; of others ``<class>/<index, 8 digits or more>``, or where a sample has no
+    class, ``<index>``.
+    """
+    raise NotImplementedError
