@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
-from typing import IO, Any
 
 # What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
 PRIVATE = ".variegate"
@@ -17,7 +17,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class WriteError(OSError):
-    """A file that cannot be written (or read, or removed); ``filename`` is its place as the user knows it."""
+    """A file that cannot be written, read or removed; ``filename`` is its place as the user knows it."""
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"
@@ -27,28 +27,48 @@ class DiskFullError(WriteError):
     """There is no room left; every further write would fail as well."""
 
 
-def write_error(error: OSError, shown: str) -> WriteError:
-    """What the system said of a temporary name or a descriptor, about the file that was meant."""
+def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError:
+    """What the system said of a descriptor or a temporary name, about the file that was meant."""
     if isinstance(error, WriteError):
         return error
     reason = error.strerror or str(error) or type(error).__name__
     if error.errno in _FULL:
         return DiskFullError(error.errno, f"the disk is full ({reason})", shown)
-    return WriteError(error.errno or errno.EIO, f"cannot be written ({reason})", shown)
+    return WriteError(error.errno or errno.EIO, f"cannot be {verb} ({reason})", shown)
+
+
+class Descriptor(io.RawIOBase):
+    """An open file whose errors are those of the file that is being made, whoever writes to it."""
+
+    def __init__(self, descriptor: int, shown: str) -> None:
+        super().__init__()
+        self._descriptor, self._shown = descriptor, shown
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        try:
+            return os.write(self._descriptor, data)  # type: ignore[arg-type]
+        except OSError as error:
+            raise write_error(error, self._shown) from error
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.close(self._descriptor)
 
 
 class FileWriter(ABC):
-    """A large file in the making. Until ``commit`` nothing of it is to be seen under its name.
+    """A large file in the making: write to ``file``, then commit. Until then nothing is to be seen under its name.
 
-    As a context manager it is discarded at the end, unless it was committed. ``file`` is a binary file to write to;
-    OSErrors of ``write`` name the file that is being made.
+    Writing raises WriteError. As a context manager it is discarded at the end, unless it was committed.
     """
 
-    file: IO[bytes]
-
-    @abstractmethod
-    def write(self, data: Any) -> int:
-        """Append bytes (or any buffer). Raises WriteError, DiskFullError."""
+    file: io.BufferedWriter
 
     @abstractmethod
     def commit(self) -> None:
@@ -75,21 +95,21 @@ class Storage(ABC):
     for a file that is not there to be read, a FileNotFoundError.
     """
 
-    root: str  # as given, may hold a password
+    root: str  # an address may hold a password
     shown: str  # for messages
     is_remote: bool
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the root and the folder of temporary names, so that copies in other processes need not."""
+        """Make the root and the folder of temporary names; copies pickled afterwards expect them to be there."""
 
     @abstractmethod
     def write(self, relative: str, data: bytes) -> None:
-        """Put a file there, whole or not at all. It lasts (a power failure) once ``sync`` has returned."""
+        """Put a file there, whole or not at all. It outlasts a power failure once ``sync`` has returned."""
 
     @abstractmethod
     def sync(self) -> None:
-        """Everything written so far through this object lasts when this returns."""
+        """Everything written or removed so far through this object lasts when this returns."""
 
     @abstractmethod
     def writer(self, relative: str) -> FileWriter:
@@ -108,11 +128,25 @@ class Storage(ABC):
 
     @abstractmethod
     def remove(self, relative: str) -> None:
-        """A file that is missing is removed already."""
+        """Does nothing where it is missing."""
 
     @abstractmethod
     def remove_tree(self, relative: str) -> None:
-        """The folder with all that is in it."""
+        """A folder with all that is in it. Does nothing where it is missing."""
+
+    def place_of(self, relative: str) -> str:
+        """For messages."""
+        return f"{self.shown.rstrip('/')}/{relative}" if relative else self.shown
+
+
+def check_relative(relative: str) -> str:
+    """Raises ValueError for a name that is not one below a folder."""
+    parts = relative.replace(os.sep, "/").split("/")
+    if os.path.isabs(relative) or os.path.splitdrive(relative)[0] or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError(f"relative: got {relative!r}; accepted: a name below the root, such as cat/a_0.jpg")
+    if "\0" in relative:
+        raise ValueError(f"relative: got {relative!r}; accepted: a name without NUL")
+    return relative
 
 
 def open_storage(spec: str | os.PathLike[str]) -> Storage:
@@ -120,4 +154,9 @@ def open_storage(spec: str | os.PathLike[str]) -> Storage:
 
     Raises SourceError for addresses that cannot be written to.
     """
-    raise NotImplementedError
+    from variegate.data.sources.paths import is_url, plain
+    from variegate.sinks.local_storage import LocalStorage
+    from variegate.sinks.remote_storage import open_remote
+
+    path = plain(spec)
+    return open_remote(path) if is_url(path) else LocalStorage(path)
