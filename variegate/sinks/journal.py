@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from variegate.data.sources.base import SourceError
-from variegate.sinks.journal_files import open_journal_file
+from variegate.sinks.journal_files import open_journal_file, remove_journal
 from variegate.sinks.journal_lines import Line, record, rows_of
 from variegate.sinks.storage import Storage
 
@@ -24,7 +24,7 @@ class Journal:
     """
 
     def __init__(self, storage: Storage, plan: str) -> None:
-        self._shown = storage.shown
+        self._storage, self._shown = storage, storage.shown
         self._file = open_journal_file(storage, plan)
         self._lines: list[Line] = []
         self._waiting: list[bytes] = []
@@ -95,7 +95,8 @@ class Journal:
 
     def remove(self) -> None:
         """Close it and leave nothing of it behind."""
-        self._file.remove()
+        self.close()
+        remove_journal(self._storage)
 
     def _cover(self, start: int, stop: int) -> bool:
         """False where the range overlaps what is covered, or is none."""

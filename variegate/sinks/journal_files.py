@@ -38,11 +38,16 @@ class JournalFile(Protocol):
 
     def close(self) -> None: ...
 
-    def remove(self) -> None: ...
-
 
 def open_journal_file(storage: Storage, plan: str) -> JournalFile:
     return _Segments(storage, plan) if storage.is_remote else _File(storage, plan)
+
+
+def remove_journal(storage: Storage) -> None:
+    """Of whichever run, whether there is one or not."""
+    storage.remove(JOURNAL)
+    for name in _segments(storage):
+        storage.remove(name)
 
 
 class _File:
@@ -93,10 +98,6 @@ class _File:
         if self._file is not None:
             self._file.close()
 
-    def remove(self) -> None:
-        self.close()
-        self._storage.remove(JOURNAL)
-
 
 class _Segments:
     """Objects cannot be appended to. A copy of all lines lies in this machine's folder for temporary files, since rows
@@ -109,7 +110,7 @@ class _Segments:
         self._copy: IO[bytes] = tempfile.TemporaryFile(prefix="variegate-journal-")  # noqa: SIM115 (kept open)
 
     def load(self) -> Iterator[Line]:
-        names = [f"{PRIVATE}/{name}" for name in _segments(self._storage)]
+        names = _segments(self._storage)
         with ThreadPoolExecutor(_READ_AT_ONCE, "variegate-journal") as pool:
             rest = iter(names)
             while some := list(islice(rest, _READ_AT_ONCE)):
@@ -148,12 +149,8 @@ class _Segments:
     def close(self) -> None:
         self._copy.close()
 
-    def remove(self) -> None:
-        self.close()
-        for name in _segments(self._storage):
-            self._storage.remove(f"{PRIVATE}/{name}")
-
 
 def _segments(storage: Storage) -> list[str]:
-    names = [name for name in storage.list(PRIVATE) if name.startswith("journal-") and name[8:].isdigit()]
-    return sorted(names, key=lambda name: int(name[8:]))
+    begin = len("journal-")
+    names = [name for name in storage.list(PRIVATE) if name.startswith("journal-") and name[begin:].isdigit()]
+    return [f"{PRIVATE}/{name}" for name in sorted(names, key=lambda name: int(name[begin:]))]

@@ -80,7 +80,7 @@ class LocalStorage(Storage):
                 touched, self._touched = self._touched, set()
             try:
                 for folder in sorted(touched, key=len, reverse=True):
-                    with self._named(os.path.relpath(folder, self.root)):
+                    with self._named(os.path.relpath(folder, self.root) if folder != self.root else ""):
                         _sync_folder(folder)
             except BaseException:
                 with self._lock:
