@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections import Counter
@@ -11,13 +12,14 @@ from typing import Any, Protocol
 
 from variegate.data.sources.base import Source
 from variegate.data.sources.folder import Listing
+from variegate.sinks.storage import PRIVATE
 
 # What stands beside the outputs, and what Windows takes for devices, whatever their extension.
 _TAKEN = {"manifest.parquet", "manifest.jsonl", "variegate.json", "classnames.txt"}
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
-# A name may have 255 bytes on most file systems.
-_MOST_BYTES = 200
+# A name may have 255 bytes on most file systems; number, copy and extension come to it.
+_MOST_BYTES = 230
 
 
 def output_stems(paths: Sequence[str]) -> list[str]:
@@ -113,8 +115,8 @@ class _Numbered:
 def _inside(path: str) -> str:
     """As it is, but for what no folder on a disk can hold and a bucket may: keys such as ``a/../../b``."""
     parts = path.split("/")
-    unsafe = {"", ".", ".."}
-    if unsafe.isdisjoint(parts) and "\0" not in path and parts[0].casefold() not in {*_TAKEN, ".variegate"}:
+    is_reserved = parts[0].casefold() in {*_TAKEN, PRIVATE} or len(os.fsencode(parts[-1])) > _MOST_BYTES
+    if {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and not is_reserved:
         return path
     return "/".join(safe_name(part) for part in parts)
 
