@@ -20,6 +20,9 @@ Parts: TypeAlias = list[Buffer]
 
 # A buffer smaller than this goes into the pickle: a part of its own would cost more than the copy.
 _SMALL_BYTES = 4096
+# Of the tensors that an array can stand for; others go as torch pickles them.
+_NAMES = ("uint8", "int8", "int16", "int32", "int64", "bool", "float16", "bfloat16", "float32", "float64")
+_DTYPES = {f"torch.{name}" for name in _NAMES}
 _COUNT = struct.Struct("<I")
 
 
@@ -56,10 +59,7 @@ def _with_tensors(base: type[pickle.Pickler]) -> type[pickle.Pickler]:
             def reducer_override(self, value: Any) -> Any:
                 torch = sys.modules.get("torch")
                 if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
-                    return _from_array, (
-                        _as_array(value, torch),
-                        value.dtype if value.dtype == torch.bfloat16 else None,
-                    )
+                    return _from_array, _as_array(value, torch)
                 override = getattr(super(), "reducer_override", None)
                 return NotImplemented if override is None else override(value)
 
@@ -68,20 +68,8 @@ def _with_tensors(base: type[pickle.Pickler]) -> type[pickle.Pickler]:
 
 
 def _is_plain(tensor: Any, torch: Any) -> bool:
-    return (
-        tensor.device.type == "cpu"
-        and tensor.layout is torch.strided
-        and not tensor.requires_grad
-        and not tensor.is_quantized
-        and not tensor.is_conj()
-        and not tensor.is_neg()
-        and tensor.dtype in _dtypes(torch)
-    )
-
-
-def _dtypes(torch: Any) -> tuple[Any, ...]:
-    integers = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool)
-    return (torch.float32, torch.float16, torch.bfloat16, torch.float64, *integers)
+    is_dense = tensor.device.type == "cpu" and tensor.layout is torch.strided
+    return is_dense and str(tensor.dtype) in _DTYPES and not tensor.requires_grad and not tensor.is_neg()
 
 
 def _as_array(tensor: Any, torch: Any) -> tuple[Any, bool]:
