@@ -16,11 +16,12 @@ from multiprocessing import connection
 from queue import SimpleQueue
 from typing import Any
 
-from variegate.engine.messages import Task, TaskDone, TaskFailed, WorkerLost
+from variegate.engine.messages import Task, WorkerLost
 from variegate.engine.work import Work
 from variegate.engine.workers.base import GRACE, Fatal, Inbox, Report, end_of
 from variegate.engine.workers.inside import run_worker
 from variegate.engine.workers.loop import Place
+from variegate.engine.workers.packing import unpack_report
 from variegate.engine.workers.spawning import (
     SPAWN,
     UNGUARDED,
@@ -29,7 +30,7 @@ from variegate.engine.workers.spawning import (
     how_it_ended,
     surroundings,
 )
-from variegate.engine.workers.wire import Parts, decode, encode, receive_parts, send_parts
+from variegate.engine.workers.wire import Parts, encode, receive_parts, send_parts
 
 
 class ProcessWorkers:
@@ -138,7 +139,10 @@ class _Life:
         remark = ""
         try:
             while self._has_said_something():
-                self._report(receive_parts(self._socket))
+                head, *body = receive_parts(self._socket)
+                self._inbox.put(unpack_report((pickle.loads(head), body or None)))
+                # Not to be held while the next one is awaited.
+                del head, body
         except (EOFError, OSError):
             self._process.join(GRACE)
         except Exception as error:
@@ -158,19 +162,6 @@ class _Life:
                 return True
             if not self._process.is_alive():
                 return False
-
-    def _report(self, parts: Parts) -> None:
-        head, *body = parts
-        event = pickle.loads(head)
-        outputs = None
-        if body:
-            try:
-                outputs = decode(body)
-            except Exception as error:
-                assert isinstance(event, TaskDone)
-                reason = f"its results cannot be read: {end_of(error)}"
-                event = TaskFailed(event.device, event.worker, event.task, reason)
-        self._inbox.put(Report(event, outputs))
 
     def _report_end(self, remark: str) -> None:
         device, worker = self._place.device, self._place.worker
