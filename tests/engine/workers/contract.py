@@ -66,8 +66,8 @@ class WorkersContract:
     """What follows holds for all kinds.
 
     ``kind``: the class of the workers; ``crash``: how a toy takes one along, and ``death``: what is said of it, as a
-    pattern; ``names``: devices where it does not matter how many there are; ``patience``: seconds in which a worker that
-    lives gives a sign of it, however busy the machine.
+    pattern; ``names``: devices where it does not matter how many there are; ``patience``: seconds in which a worker
+    that lives gives a sign of it, however busy the machine.
     """
 
     kind: Any

@@ -86,7 +86,7 @@ class ToyJob:
         if what == "crash":
             raise SystemExit(3)
         # Hang. A thread cannot be ended from outside, so it looks whether the test is over.
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 200
         while time.monotonic() < deadline and not Path(self._toy.folder, "over").exists():
             time.sleep(0.01)
         raise SystemExit(4)

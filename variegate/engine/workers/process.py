@@ -16,7 +16,7 @@ from multiprocessing import connection
 from queue import SimpleQueue
 from typing import Any
 
-from variegate.engine.messages import Task, WorkerLost
+from variegate.engine.messages import Task, WorkerLost, WorkerReady
 from variegate.engine.work import Work
 from variegate.engine.workers.base import GRACE, Fatal, Inbox, Report, end_of
 from variegate.engine.workers.inside import run_worker
@@ -74,7 +74,7 @@ class ProcessWorkers:
         try:
             if not force:
                 for life in lives:
-                    life.outbox.put(None)
+                    life.finish()
                 _join(lives, GRACE)
         finally:
             for life in lives:
@@ -95,6 +95,7 @@ class _Life:
     def __init__(self, work: Parts, place: Place, inbox: Inbox) -> None:
         self.outbox: SimpleQueue[Parts | None] = SimpleQueue()
         self._place, self._inbox = place, inbox
+        self._is_ready = False
         self._socket, theirs = socket.socketpair()
         name = f"variegate {place.name} #{place.worker}"
         # A daemon: an interpreter that ends without closing its workers does not wait for them.
@@ -118,6 +119,13 @@ class _Life:
         """Whether anything of it is left."""
         return self._listener.is_alive()
 
+    def finish(self) -> None:
+        """Let it do what it has, and end. One that is still starting has nothing to do."""
+        if self._is_ready:
+            self.outbox.put(None)
+        else:
+            self.kill()
+
     def kill(self) -> None:
         self._process.kill()
         with suppress(OSError):
@@ -140,9 +148,11 @@ class _Life:
         try:
             while self._has_said_something():
                 head, *body = receive_parts(self._socket)
-                self._inbox.put(unpack_report((pickle.loads(head), body or None)))
+                report = unpack_report((pickle.loads(head), body or None))
+                self._is_ready = self._is_ready or isinstance(report.event, WorkerReady)
+                self._inbox.put(report)
                 # Not to be held while the next one is awaited.
-                del head, body
+                del head, body, report
         except (EOFError, OSError):
             self._process.join(GRACE)
         except Exception as error:
