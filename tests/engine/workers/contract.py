@@ -194,7 +194,7 @@ class WorkersContract:
 
     def test_once_stopped_what_is_in_flight_comes_out(self) -> None:
         stop = threading.Event()
-        run = self.run(Toy(slow={name: 0.01 for name in NAMES}), ordered=False)
+        run = self.run(Toy(slow=dict.fromkeys(NAMES, 0.01)), ordered=False)
         results = []
         for done in run(tasks(10**9), stop=stop):
             results.append(done)
