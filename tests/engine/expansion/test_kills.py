@@ -14,8 +14,8 @@ from tests.soak.kills import Kills
 @pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")
 def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     photos = lay_photos(tmp_path / "photos")
-    expansion(photos, tmp_path / "reference", copies=150, seed=0).run()
-    arguments = ["--copies", "150", "--size", "32", "--devices", "cpu:0,cpu:1", "--threads", "1"]
+    expansion(photos, tmp_path / "reference", copies=60, seed=0).run()
+    arguments = ["--copies", "60", "--size", "32", "--devices", "cpu:0,cpu:1", "--threads", "1"]
     kills = Kills(photos, tmp_path, arguments, seed=3, reference=tmp_path / "reference")
     kills.kill("parent")
     kills.kill("worker")
