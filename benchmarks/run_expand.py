@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run_expand [--devices 2] [--out docs/results]``: W5, offline expansion over k devices against one.
+"""``python -m benchmarks.run_expand [--devices 2] [--out docs/results]``: W5, expansion over k devices against one.
 
 JPEG files in class folders -> RandomResizedCrop(224), flip, RandAugment(2, 9) -> JPEG files, each written, synced and
 in the manifest. Every device is a process with one thread. Both sides run in turn, after a check that they write the

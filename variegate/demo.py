@@ -20,9 +20,9 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.preview import policy_sheet
+from variegate.sinks.atomic import write_atomically
 from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
-from variegate.sinks.folder import write_atomically
 from variegate.transforms.base import Transform
 
 # Files inside scikit-image's wheel, all in the public domain or CC0; nothing is downloaded.

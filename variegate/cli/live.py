@@ -24,11 +24,10 @@ class ExpansionView:
     """Call it with the report whenever something was done; use as a context around the run."""
 
     def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
-        self._per_item = expansion.plan.copies_per_item
+        self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
         self._as_json, self._console = as_json, console
         self._skipped_shown = 0
-        self._started = time.monotonic()
-        self._shown = self._started
+        self._shown = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -69,7 +68,7 @@ class ExpansionView:
             self._draw(report)
 
     def _facts(self, report: Report) -> dict[str, Any]:
-        rate = self._rate(report)
+        rate = report.rate
         left = report.total - report.written - report.resumed - report.missing
         devices = report.snapshot.devices if report.snapshot is not None else []
         return {
@@ -81,14 +80,10 @@ class ExpansionView:
             "quarantined": len(report.skipped),
             "devices": [
                 device._asdict()
-                | {"rate": round(device.rate * self._per_item, 1), "done": device.done * self._per_item}
+                | {"rate": round(device.rate * self._per_item, 1), "done": round(device.done * self._per_item)}
                 for device in devices
             ],
         }
-
-    def _rate(self, report: Report) -> float:
-        seconds = time.monotonic() - self._started
-        return report.written / seconds if seconds > 0 else 0.0
 
     def _draw(self, report: Report) -> None:
         done = report.written + report.resumed + report.missing
@@ -96,7 +91,7 @@ class ExpansionView:
             self._task,
             description="augmenting" if report.written else "starting",
             completed=done,
-            rate=f"{self._rate(report):,.0f} images/s" if report.written else "",
+            rate=f"{report.rate:,.0f} images/s" if report.written else "",
             quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",
         )
         if self._live is not None and report.snapshot is not None:
@@ -109,7 +104,13 @@ class ExpansionView:
         for device in devices[:_MOST_DEVICES]:
             name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
             rate = f"{device.rate * self._per_item:,.0f}" if device.rate else ""
-            counts = (device.queued, device.in_flight, device.done * self._per_item, device.steals, device.losses)
+            counts = (
+                device.queued,
+                device.in_flight,
+                round(device.done * self._per_item),
+                device.steals,
+                device.losses,
+            )
             table.add_row(name, rate, *(f"{count:,}" for count in counts))
         if len(devices) > _MOST_DEVICES:
             table.add_row(f"and {len(devices) - _MOST_DEVICES:,} more")

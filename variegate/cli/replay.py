@@ -27,7 +27,7 @@ def replay(
     """
     with one_line_errors(as_json):
         from variegate.engine.expansion.replay import replay as make_again
-        from variegate.sinks.folder import write_atomically
+        from variegate.sinks.atomic import write_atomically
 
         made = make_again(manifest, row, source)
         name = Path(str(made.row["file"])).name if made.row["member"] is None else Path(made.row["member"]).name

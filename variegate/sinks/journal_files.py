@@ -122,7 +122,7 @@ class _Segments:
         scan = Scan(io.BytesIO(data), self._plan, self._storage.place_of(name))
         for line in scan:
             yield replace(line, offset=self.durable + line.offset)
-        if scan.end != len(data):
+        if not data or scan.end != len(data):
             raise SourceError(f"{self._storage.place_of(name)}: damaged; choose another folder, or begin anew")
         self._keep(data)
         self.durable += len(data)

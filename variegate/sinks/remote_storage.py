@@ -54,15 +54,17 @@ class RemoteStorage(Storage):
                 fs.makedirs(path, exist_ok=True)
 
     def write(self, relative: str, data: bytes) -> None:
+        check_relative(relative)
         with self._named(relative):
-            fs, path = self._at(check_relative(relative))
+            fs, path = self._at(relative)
             with self._placed(fs, path) as target:
                 fs.pipe_file(target, data)
 
     def upload(self, relative: str, local: str) -> None:
         """Put a file of this machine there."""
+        check_relative(relative)
         with self._named(relative):
-            fs, path = self._at(check_relative(relative))
+            fs, path = self._at(relative)
             with self._placed(fs, path) as target:
                 fs.put_file(local, target)
 
@@ -74,21 +76,23 @@ class RemoteStorage(Storage):
         return _RemoteWriter(self, check_relative(relative))
 
     def read(self, relative: str) -> bytes:
+        check_relative(relative)
         with self._named(relative, "read"):
-            fs, path = self._at(check_relative(relative))
+            fs, path = self._at(relative)
             data: bytes = fs.cat_file(path)
             return data
 
     def exists(self, relative: str) -> bool:
+        check_relative(relative)
         with self._named(relative, "read"):
-            fs, path = self._at(check_relative(relative))
+            fs, path = self._at(relative)
             fs.invalidate_cache()
             return bool(fs.exists(path))
 
     def list(self, relative: str = "") -> Sequence[str]:
         try:
             with self._named(relative, "listed"):
-                fs, path = self._at(check_relative(relative) if relative else "")
+                fs, path = self._at(relative)
                 fs.invalidate_cache()
                 entries = fs.ls(path, detail=True)
         except FileNotFoundError:
@@ -101,13 +105,15 @@ class RemoteStorage(Storage):
         )
 
     def remove(self, relative: str) -> None:
+        check_relative(relative)
         with suppress(FileNotFoundError), self._named(relative, "removed"):
-            fs, path = self._at(check_relative(relative))
+            fs, path = self._at(relative)
             fs.rm_file(path)
 
     def remove_tree(self, relative: str) -> None:
+        check_relative(relative)
         with suppress(FileNotFoundError), self._named(relative, "removed"):
-            fs, path = self._at(check_relative(relative))
+            fs, path = self._at(relative)
             fs.invalidate_cache()
             fs.rm(path, recursive=True)
 

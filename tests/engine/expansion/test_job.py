@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from variegate.sinks.storage import open_storage
 
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
@@ -21,6 +20,7 @@ from variegate.engine.expansion import job as job_module
 from variegate.engine.expansion.job import ExpansionJob, ExpansionWork, Made
 from variegate.engine.work import FatalError
 from variegate.sinks.encode import encode_image
+from variegate.sinks.storage import open_storage
 from variegate.transforms.base import Transform
 
 

@@ -51,7 +51,7 @@ def test_other_samples_and_missing_outputs_are_named(photos: Path, tmp_path: Pat
     expansion(photos, out).run()
     with pytest.raises(SourceError, match=r"row 6: a/2.jpg was not made: zero bytes"):
         replay(out / "manifest.parquet", 6)
-    with pytest.raises(ValueError, match="21"):
+    with pytest.raises(SourceError, match="row: got 21; accepted: 0 to 20"):
         replay(out / "manifest.parquet", 21)
     (photos / "a/2.jpg").unlink()
     with pytest.raises(SourceError, match="holds other samples"):

@@ -12,7 +12,8 @@ from variegate.engine.expansion.job import Made
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.report import Report
 from variegate.sinks.journal import Journal
-from variegate.sinks.shards import Labels, Record, Shard, describe_labels, open_shard
+from variegate.sinks.labels import Labels, describe_labels
+from variegate.sinks.shards import Record, Shard, open_shard
 from variegate.sinks.storage import Storage
 
 # How long what is done may wait for the disk to say so; a crash costs no more than the work of this time.
@@ -120,6 +121,7 @@ class ShardCommit:
             return
         assert self._shard is not None
         self._shard.commit()
+        self._storage.sync()
         self._shard = None
         self._journal.append(self._first, stop, self._rows)
         self._journal.flush()

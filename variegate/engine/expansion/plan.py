@@ -16,9 +16,9 @@ from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS, Listing
 from variegate.sinks.encode import check_format
 from variegate.sinks.naming import OutputNames, names_for
-from variegate.sinks.shards import FORMATS
 from variegate.transforms.base import Transform
 
+LAYOUTS = ("folder", "webdataset", "parquet")
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
 
@@ -54,8 +54,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_format(self.format, self.quality)
-        if self.layout not in FORMATS:
-            raise ValueError(f"layout: got {self.layout!r}; accepted: {', '.join(FORMATS)}")
+        if self.layout not in LAYOUTS:
+            raise ValueError(f"layout: got {self.layout!r}; accepted: {', '.join(LAYOUTS)}")
         for name in ("copies", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")

@@ -31,6 +31,8 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     without an output.
     """
     listed = read_manifest(manifest)
+    if not 0 <= row < len(listed):
+        raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {manifest}")
     wanted = listed.row(row)
     if wanted["status"] != "written":
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")

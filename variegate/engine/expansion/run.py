@@ -146,6 +146,8 @@ class Expansion:
         self.report.snapshot = snapshot
         if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
             self._is_ready, self._began = True, time.perf_counter()
+        if self._is_ready:
+            self.report.seconds = time.perf_counter() - self._began
         if self.on_progress is not None:
             self.on_progress(self.report)
 

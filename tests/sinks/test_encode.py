@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from variegate.sinks.atomic import write_atomically
 from variegate.sinks.encode import FORMATS, encode_image
-from variegate.sinks.folder import FolderSink, write_atomically
 from variegate.sinks.naming import output_path, output_stems
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
@@ -46,25 +45,11 @@ def test_quality_matters() -> None:
 
 def test_bad_settings_are_named() -> None:
     with pytest.raises(ValueError, match="format: got 'bmp'; accepted: jpg, png, webp"):
-        FolderSink("x", "bmp")
+        encode_image(PHOTO, "bmp")
     with pytest.raises(ValueError, match="quality: got 0; accepted: 1 to 100"):
-        FolderSink("x", "jpg", 0)
+        encode_image(PHOTO, "jpg", 0)
     with pytest.raises(ValueError, match="webp holds at most 16,383 pixels a side; this picture has 16,384"):
         encode_image(np.zeros((1, 16_384, 3), np.uint8), "webp")
-
-
-def test_sink_writes_below_its_root(tmp_path: Path) -> None:
-    sink = FolderSink(tmp_path / "out", "png")
-    assert sink.write(PHOTO, "cat/deep/a", 2) == "cat/deep/a_2.png"
-    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "out/cat/deep/a_2.png")), PHOTO)
-    assert sorted(p.name for p in (tmp_path / "out/cat/deep").iterdir()) == ["a_2.png"]
-
-
-def test_many_threads_make_the_same_folder(tmp_path: Path) -> None:
-    sink = FolderSink(tmp_path)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: sink.write(PHOTO, f"new/{n % 4}/a", n), range(40)))
-    assert len(list(tmp_path.rglob("*.jpg"))) == 40
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
