@@ -1,7 +1,7 @@
 """Pipelines on a real Ray of two cores, in a process of its own: ``python ray_pipelines.py FOLDER`` (see test_ray.py).
 
-FOLDER holds ``photos`` (image files), ``files.parquet`` and ``bad.parquet`` (Hugging Face's layout, with "id"; in the
-latter one image is none). Results are pickled into it.
+FOLDER holds ``photos`` (image files) and ``files.parquet`` (Hugging Face's layout, with "id" and "label"; one image is
+none). Results are put beside them.
 """
 
 from __future__ import annotations
@@ -22,35 +22,33 @@ POLICY = T.Compose([T.RandomResizedCrop(24), T.RandAugment(2, 9), T.Normalize(0.
 RAGGED = T.Compose([T.RandomHorizontalFlip(), T.GaussianNoise(sigma=0.1)])
 
 
-def rows_of(dataset: Any, by: str = "id") -> dict[Any, Any]:
+def rows_of(dataset: Any, by: str) -> dict[Any, Any]:
     return {row.pop(by): row for row in dataset.take_all()}
 
 
 def run(folder: Path) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    files, bad = str(folder / "files.parquet"), str(folder / "bad.parquet")
-    map_batches = MapBatches(POLICY, seed=3, epoch=2)
-    for blocks, size, form in ((1, 16, "numpy"), (4, 2, "pyarrow")):
-        dataset = ray.data.read_parquet(files, include_row_hash=True, override_num_blocks=blocks)
-        made = dataset.map_batches(map_batches, batch_format=form, batch_size=size)
-        results[f"{blocks} blocks"] = rows_of(made)
-    on_an_actor = ray.data.read_parquet(files).map_batches(
+    files = str(folder / "files.parquet")
+    to_files = MapBatches(T.RandomResizedCrop(24), encode="png", copies=2, on_error="skip")
+    in_four = ray.data.read_parquet(files, include_row_hash=True, override_num_blocks=4)
+    in_four.map_batches(to_files, batch_format="pyarrow", batch_size=2).write_parquet(str(folder / "written"))
+
+    in_one = ray.data.read_parquet(files, include_row_hash=True, override_num_blocks=1)
+    on_an_actor = in_one.map_batches(
         MapBatches,
         fn_constructor_args=[POLICY],
-        fn_constructor_kwargs={"seed": 3, "epoch": 2},
-        batch_size=3,
-        compute=ray.data.ActorPoolStrategy(size=1),
+        fn_constructor_kwargs={"seed": 3, "epoch": 2, "on_error": "skip"},
+        batch_size=16,
+        compute=ray.data.ActorPoolStrategy(size=1),  # two would take both cores, and leave none to read with
     )
-    results["an actor"] = rows_of(on_an_actor)
+
     images = ray.data.read_images(str(folder / "photos"), include_paths=True)
-    results["images"] = rows_of(images.map_batches(MapBatches(RAGGED, id="path", seed=4), batch_size=3), "path")
-    to_files = MapBatches(T.RandomResizedCrop(24), encode="png", copies=2, on_error="skip")
-    written = ray.data.read_parquet(bad, override_num_blocks=3).map_batches(
-        to_files, batch_format="pyarrow", batch_size=2
-    )
-    written.write_parquet(str(folder / "written"))
+    by_path = MapBatches(RAGGED, id="path", seed=4)
+    results = {
+        "actor": rows_of(on_an_actor, "id"),
+        "images": rows_of(images.map_batches(by_path, batch_size=3), "path"),
+    }
     try:
-        ray.data.read_parquet(bad).map_batches(map_batches).materialize()
+        ray.data.read_parquet(files).map_batches(MapBatches(POLICY)).materialize()
     except Exception as error:
         results["error"] = str(error)
     return results
