@@ -75,7 +75,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
     "sinks": {"program", "data/sources", "data/decode"},
-    "engine": {"program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"},
+    "engine": {
+        *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
+        *("data/sources", "data/decode", "sinks"),
+    },
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),

@@ -7,7 +7,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -72,7 +72,7 @@ def drive(
     on_turn: Callable[[Snapshot], None] | None = None,
     has_room: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Done | Bad]:
+) -> Generator[Done | Bad, None, None]:
     """Everything that comes of a feed, in the order that the dispatcher says. The workers are closed at the end.
 
     Args:

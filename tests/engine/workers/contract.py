@@ -5,9 +5,8 @@ A kind joins the suite with a subclass of ``WorkersContract`` whose name begins 
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.engine.workers.toys import Echo, Made, Toy
+from tests.engine.workers.toys import Echo, Give, Made, Toy
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import Bad, Done, drive
 from variegate.engine.rules import Rules
-from variegate.engine.work import EngineError, FatalError
+from variegate.engine.work import FatalError
 from variegate.engine.workers.base import Workers
 
 NAMES = ("cpu:0", "cpu:1")
@@ -47,7 +46,7 @@ class Run:
         self.workers = workers
         self.dispatcher = Dispatcher(names, Rules(**rules))
 
-    def __call__(self, feed: Any, **options: Any) -> Iterator[Done | Bad]:
+    def __call__(self, feed: Any, **options: Any) -> Generator[Done | Bad, None, None]:
         return drive(self.workers, self.dispatcher, feed, **options)
 
     @property
@@ -64,95 +63,67 @@ def check_made(results: list[Done | Bad], number: int, bad: Iterable[int] = ()) 
 
 
 class WorkersContract:
-    """``kind``: the class of the workers; ``crash``: how a toy takes one along, and ``death``: what is said of it."""
+    """What follows holds for all kinds.
+
+    ``kind``: the class of the workers; ``crash``: how a toy takes one along, and ``death``: what is said of it, as a
+    pattern; ``names``: devices where it does not matter how many there are; ``patience``: seconds in which a worker
+    that lives gives a sign of it, however busy the machine.
+    """
 
     kind: Any
     crash = "signal"
     death: str
+    names: tuple[str, ...] = NAMES
+    patience = 0.5
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path)
         (tmp_path / "over").touch()
 
-    def run(self, work: Any, names: tuple[str, ...] = NAMES, **rules: Any) -> Run:
-        return Run(self.kind(work, names, 1), names, **rules)
+    def run(self, work: Any, names: tuple[str, ...] = (), **rules: Any) -> Run:
+        return Run(self.kind(work, names or self.names, 1), names or self.names, **rules)
 
     def test_everything_comes_out_in_order_from_its_own_payload(self) -> None:
         # Nobody steals, so both have something to do however late one of them begins.
-        run = self.run(Toy(slow={"cpu:1": 0.01}), steal=False, allocation="round_robin")
+        run = self.run(Toy(slow={"cpu:1": 0.01}), NAMES, steal=False, allocation="round_robin")
         results = list(run(tasks(100, size=7)))
         check_made(results, 100)
         assert {made.device for made in made_of(results)} == set(NAMES)
 
-    def test_without_an_order_everything_comes_out_once(self) -> None:
-        results = list(self.run(Toy(slow={"cpu:0": 0.005}), ordered=False)(tasks(80)))
-        assert sorted(made.item for made in made_of(results)) == list(range(80))
-        assert all(made.payload == f"p{made.item}" for made in made_of(results))
-
-    def test_items_need_no_payload(self) -> None:
-        results = list(self.run(Toy(), names=("cpu:0",))((item, item + 3, None) for item in range(0, 30, 10)))
-        assert [made.item for made in made_of(results)] == [0, 1, 2, 10, 11, 12, 20, 21, 22]
-        assert {made.payload for made in made_of(results)} == {None}
-
     def test_items_that_fail_are_named_and_all_else_comes_out(self, folder: str) -> None:
         """By themselves, with their task, with their worker, or only once: with the worker, and for want of memory."""
         what = {3: "fail", 10: "raise", 17: "crash", 24: "crash once"}
-        run = self.run(Toy(folder, self.crash, what, largest=3), max_failures=2)
-        results = list(run(tasks(40, size=8)))
+        run = self.run(Toy(folder, self.crash, what, largest=2), max_failures=1)
+        results = list(run(tasks(40, size=4)))
         check_made(results, 40, bad=[3, 10, 17])
         bad = bad_of(results)
         assert bad[3] == "3 is not to be made"
         assert bad[10] == "LookupError: 10 is odd"
-        assert self.death in bad[17]
+        assert re.search(self.death, bad[17]), bad[17]
         assert run.losses >= 3
 
     def test_a_worker_that_hangs_is_replaced_and_an_item_that_hangs_them_all_is_named(self, folder: str) -> None:
-        run = self.run(Toy(folder, items={5: "hang once", 14: "hang"}), max_failures=2, heartbeat_timeout=0.5)
+        run = self.run(Toy(folder, items={5: "hang once", 14: "hang"}), max_failures=1, heartbeat_timeout=self.patience)
         results = list(run(tasks(24, size=1)))
         check_made(results, 24, bad=[14])
-        assert bad_of(results)[14] == "gave no sign of life for 0.5 s"
+        assert bad_of(results)[14] == f"gave no sign of life for {self.patience:g} s"
 
     def test_a_device_that_cannot_be_opened_leaves_the_work_to_the_others(self) -> None:
         # Nobody steals: what waits for the closed device is free when that is given up.
-        run = self.run(Toy(closed=("cpu:1",)), max_failed_starts=2, steal=False, allocation="round_robin")
+        run = self.run(Toy(closed=("cpu:1",)), NAMES, max_failed_starts=2, steal=False, allocation="round_robin")
         results = list(run(tasks(40)))
         check_made(results, 40)
         assert {made.device for made in made_of(results)} == {"cpu:0"}
-
-    def test_where_no_device_can_be_opened_the_run_says_why(self) -> None:
-        run = self.run(Toy(closed=NAMES), max_failed_starts=1)
-        with pytest.raises(EngineError, match=r"no device is left.*OSError: nobody is at home on cpu:\d"):
-            list(run(tasks(8)))
 
     def test_a_fatal_error_ends_the_run_in_its_own_words(self) -> None:
         with pytest.raises(FatalError, match=r"^the disk is full at 13$"):
             list(self.run(Toy(items={13: "fatal"}))(tasks(1000)))
 
-    def test_the_feed_is_asked_no_further_than_allowed(self) -> None:
-        asked = 0
-
-        def feed() -> Iterator[tuple[int, int, list[str]]]:
-            nonlocal asked
-            for task in tasks(10**9):
-                asked = task[1]
-                yield task
-
-        iterator = self.run(Toy(), max_items=20)(feed())
-        out = 0
-        for done in iterator:
-            assert isinstance(done, Done)
-            # The last task may reach over the limit.
-            assert asked - out <= 20 + 3
-            out = done.stop
-            if out >= 100:
-                break
-        iterator.close()  # type: ignore[attr-defined]
-
     def test_large_payloads_and_results_pass_each_other(self) -> None:
         """Both directions are full at once, several tasks deep: nobody waits for the other to read first."""
-        arrays = [np.full(2 << 20, item, np.uint8) for item in range(16)]
-        arrays = [array if item % 2 else array.reshape(2, -1).T for item, array in enumerate(arrays)]
+        arrays: list[Any] = [np.full(2 << 20, item, np.uint8) for item in range(16)]
+        arrays[1::2] = [array.reshape(2, -1).T for array in arrays[1::2]]
         feed = ((item, item + 2, arrays[item : item + 2]) for item in range(0, 16, 2))
         run = self.run(Echo(2 << 20))
         results = [output for done in run(feed) for output in done.outputs]  # type: ignore[union-attr]
@@ -170,7 +141,7 @@ class WorkersContract:
             torch.zeros(0, 3),
             torch.tensor(7),
         ]
-        (done,) = self.run(Give(), names=("cpu:0",))([(0, len(sent), sent)])
+        (done,) = self.run(Give(), NAMES[:1])([(0, len(sent), sent)])
         assert isinstance(done, Done)
         for before, after in zip(sent, done.outputs, strict=True):
             assert after.dtype == before.dtype
@@ -179,44 +150,10 @@ class WorkersContract:
 
     def test_a_consumer_that_stops_early_leaves_nothing_behind(self) -> None:
         iterator = self.run(Toy())(tasks(10**9))
-        assert isinstance(next(iterator), Done)
-        iterator.close()  # type: ignore[attr-defined]
-        self.check_nothing_left()
+        pid = made_of([next(iterator)])[0].pid
+        iterator.close()
+        self.check_nothing_left(pid)
 
-    def test_an_error_of_the_feed_is_raised_and_leaves_nothing_behind(self) -> None:
-        def feed() -> Iterator[tuple[int, int, list[str]]]:
-            yield from tasks(8)
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            list(self.run(Toy())(feed()))
-        self.check_nothing_left()
-
-    def test_once_stopped_what_is_in_flight_comes_out(self) -> None:
-        stop = threading.Event()
-        run = self.run(Toy(slow=dict.fromkeys(NAMES, 0.01)), ordered=False)
-        results = []
-        for done in run(tasks(10**9), stop=stop):
-            results.append(done)
-            stop.set()
-        items = Counter(made.item for made in made_of(results))
-        assert set(items.values()) == {1}
-        # What was sent before, two tasks of four items a worker, and none after.
-        assert len(items) <= 4 + 2 * 2 * 4
-        assert run.dispatcher.is_idle
-
-    def check_nothing_left(self) -> None:
-        """No worker outlives ``close``."""
+    def check_nothing_left(self, pid: int) -> None:
+        """No worker outlives ``close``; one was in that process."""
         raise NotImplementedError
-
-
-class Give:
-    """Gives back what it gets."""
-
-    def open(self, device: str, num_threads: int) -> Give:
-        return self
-
-    def run(self, items: range, payload: Any, beat: Any) -> Any:
-        from variegate.engine.work import Result
-
-        return Result(list(payload), {})

@@ -11,7 +11,7 @@ from variegate.engine.workers.thread import ThreadWorkers
 class TestThreads(WorkersContract):
     kind = ThreadWorkers
     crash = "exit"
-    death = "ended by SystemExit: 3"
+    death = r"^ended by SystemExit: 3$"
 
-    def check_nothing_left(self) -> None:
+    def check_nothing_left(self, pid: int) -> None:
         assert [thread.name for thread in threading.enumerate() if thread.name.startswith("variegate cpu:")] == []

@@ -11,10 +11,10 @@ from multiprocessing import connection, parent_process
 from queue import SimpleQueue
 from typing import Any
 
-from variegate.engine.messages import TaskDone, TaskFailed
-from variegate.engine.workers.base import Report, end_of
+from variegate.engine.workers.base import Report
 from variegate.engine.workers.loop import Assignment, Place, serve
-from variegate.engine.workers.wire import Parts, decode, encode, receive_parts, send_parts
+from variegate.engine.workers.packing import pack_report, unpack_task
+from variegate.engine.workers.wire import Parts, decode, receive_parts, send_parts
 
 
 def run_worker(sock: socket.socket) -> None:
@@ -25,8 +25,7 @@ def run_worker(sock: socket.socket) -> None:
     """
     # The parent decides what a Ctrl-C means; it was blocked until here, see ``surroundings``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_end_with_parent, daemon=True).start()
     first = receive_parts(sock)
     place, work = Place(*pickle.loads(first[0])), first[1:]
@@ -34,7 +33,8 @@ def run_worker(sock: socket.socket) -> None:
     outbox: SimpleQueue[Parts | None] = SimpleQueue()
 
     def say(report: Report) -> None:
-        outbox.put(_encoded(report))
+        event, outputs = pack_report(report)
+        outbox.put([pickle.dumps(event), *(outputs or [])])
 
     threading.Thread(target=_hear, args=(sock, place, tasks, say), daemon=True).start()
     speaker = threading.Thread(target=_speak, args=(sock, outbox), daemon=True)
@@ -46,32 +46,18 @@ def run_worker(sock: socket.socket) -> None:
         speaker.join()
 
 
-def _encoded(report: Report) -> Parts:
-    event, outputs = report
-    if outputs is None:
-        return [pickle.dumps(event)]
-    try:
-        return [pickle.dumps(event), *encode(outputs)]
-    except Exception as error:
-        assert isinstance(event, TaskDone)
-        reason = f"its results cannot be sent: {end_of(error)}"
-        return [pickle.dumps(TaskFailed(event.device, event.worker, event.task, reason))]
-
-
 def _hear(sock: socket.socket, place: Place, tasks: SimpleQueue[Assignment | None], say: Any) -> None:
     try:
         while True:
             head, *body = receive_parts(sock)
             task, start, stop = pickle.loads(head)
-            try:
-                payload = decode(body) if body else None
-            except Exception as error:
-                reason = f"what belongs to its items cannot be read: {end_of(error)}"
-                say(Report(TaskFailed(place.device, place.worker, task, reason)))
-                continue
-            tasks.put(Assignment(task, start, stop, payload))
+            given = unpack_task(place, task, start, stop, body or None)
+            if isinstance(given, Report):
+                say(given)
+            else:
+                tasks.put(given)
             # Not to be held while the next one is awaited.
-            del head, body, payload
+            del head, body, given
     except (EOFError, OSError):
         pass
     finally:

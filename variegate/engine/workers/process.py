@@ -16,11 +16,12 @@ from multiprocessing import connection
 from queue import SimpleQueue
 from typing import Any
 
-from variegate.engine.messages import Task, TaskDone, TaskFailed, WorkerLost
+from variegate.engine.messages import Task, WorkerLost, WorkerReady
 from variegate.engine.work import Work
 from variegate.engine.workers.base import GRACE, Fatal, Inbox, Report, end_of
 from variegate.engine.workers.inside import run_worker
 from variegate.engine.workers.loop import Place
+from variegate.engine.workers.packing import unpack_report
 from variegate.engine.workers.spawning import (
     SPAWN,
     UNGUARDED,
@@ -29,7 +30,7 @@ from variegate.engine.workers.spawning import (
     how_it_ended,
     surroundings,
 )
-from variegate.engine.workers.wire import Parts, decode, encode, receive_parts, send_parts
+from variegate.engine.workers.wire import Parts, encode, receive_parts, send_parts
 
 
 class ProcessWorkers:
@@ -73,7 +74,7 @@ class ProcessWorkers:
         try:
             if not force:
                 for life in lives:
-                    life.outbox.put(None)
+                    life.finish()
                 _join(lives, GRACE)
         finally:
             for life in lives:
@@ -94,6 +95,7 @@ class _Life:
     def __init__(self, work: Parts, place: Place, inbox: Inbox) -> None:
         self.outbox: SimpleQueue[Parts | None] = SimpleQueue()
         self._place, self._inbox = place, inbox
+        self._is_ready = False
         self._socket, theirs = socket.socketpair()
         name = f"variegate {place.name} #{place.worker}"
         # A daemon: an interpreter that ends without closing its workers does not wait for them.
@@ -117,6 +119,13 @@ class _Life:
         """Whether anything of it is left."""
         return self._listener.is_alive()
 
+    def finish(self) -> None:
+        """Let it do what it has, and end. One that is still starting has nothing to do."""
+        if self._is_ready:
+            self.outbox.put(None)
+        else:
+            self.kill()
+
     def kill(self) -> None:
         self._process.kill()
         with suppress(OSError):
@@ -138,7 +147,12 @@ class _Life:
         remark = ""
         try:
             while self._has_said_something():
-                self._report(receive_parts(self._socket))
+                head, *body = receive_parts(self._socket)
+                report = unpack_report((pickle.loads(head), body or None))
+                self._is_ready = self._is_ready or isinstance(report.event, WorkerReady)
+                self._inbox.put(report)
+                # Not to be held while the next one is awaited.
+                del head, body, report
         except (EOFError, OSError):
             self._process.join(GRACE)
         except Exception as error:
@@ -158,19 +172,6 @@ class _Life:
                 return True
             if not self._process.is_alive():
                 return False
-
-    def _report(self, parts: Parts) -> None:
-        head, *body = parts
-        event = pickle.loads(head)
-        outputs = None
-        if body:
-            try:
-                outputs = decode(body)
-            except Exception as error:
-                assert isinstance(event, TaskDone)
-                reason = f"its results cannot be read: {end_of(error)}"
-                event = TaskFailed(event.device, event.worker, event.task, reason)
-        self._inbox.put(Report(event, outputs))
 
     def _report_end(self, remark: str) -> None:
         device, worker = self._place.device, self._place.worker

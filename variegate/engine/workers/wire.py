@@ -102,7 +102,7 @@ def receive_parts(sock: socket.socket) -> Parts:
 
 
 def _receive(sock: socket.socket, size: int) -> Buffer:
-    data = _room(size)
+    data = room(size)
     view = memoryview(data)
     at = 0
     while at < size:
@@ -113,7 +113,7 @@ def _receive(sock: socket.socket, size: int) -> Buffer:
     return data
 
 
-def _room(size: int) -> Any:
+def room(size: int) -> Any:
     """Memory that has been used before, where there is any: fresh memory costs about as much as what is read into it.
 
     A process without the module has no use for images, and need not load it for this.

@@ -1,4 +1,4 @@
-"""No test of workers may hang."""
+"""No test of an engine may hang."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.workers.bounded import fail_after
+from tests.engine.bounded import fail_after
 
 
 @pytest.fixture(autouse=True)
