@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.class_names import is_a_line
 
 FORMATS = ("folder", "webdataset", "parquet")
 _INT64 = 1 << 63
@@ -47,11 +48,9 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
     if kind != "int" and format != "parquet":
         what = "class folders" if format == "folder" else "WebDataset's .cls files"
         raise SourceError(f"labels such as {_short(label)} do not go into {what}; accepted with them: parquet")
-    odd = next((name for name in classes if not name or "\n" in name or "\r" in name), None)
+    odd = next((name for name in classes if not is_a_line(name)), None)
     if odd is not None and format == "webdataset":
-        raise SourceError(
-            f"class {odd!r}: a list with a class a line cannot hold it; accepted with it: folder, parquet"
-        )
+        raise SourceError(f"class {odd!r}: a list with a class a line cannot hold it; accepted: folder, parquet")
     return Labels(kind, width, tuple(classes) if kind == "int" else ())
 
 
