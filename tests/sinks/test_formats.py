@@ -133,6 +133,17 @@ def test_labels_may_be_missing(tmp_path: Path, format: str) -> None:
     assert source.classes == CLASSES
 
 
+@pytest.mark.parametrize("format", SHARDS)
+def test_numbers_of_any_kind_are_labels(tmp_path: Path, format: str) -> None:
+    with open_shard(open_storage(tmp_path), format, 0, describe_labels(format, True)) as shard:
+        for index, label in enumerate((True, np.int32(5), np.uint8(7), np.array(9))):
+            shard.add(Record(index, 0, records()[0].data, "jpg", label, None, "in", index))
+        shard.commit()
+    source = open_source(tmp_path)
+    assert isinstance(source, Source)
+    assert [source.read(index).label for index in range(4)] == [1, 5, 7, 9]
+
+
 @pytest.mark.parametrize(
     "labels", [[0.5, 2], [np.float32(0.5), np.float32(1)], [np.array([1, 2]), np.array([3, 4])], [[0.5, 1], [2.0, 3.5]]]
 )
@@ -179,6 +190,7 @@ def test_unknown_formats(tmp_path: Path) -> None:
     [
         (0, 0.5, "a whole number"),
         (0, 1 << 63, "a whole number"),
+        (0, 1 << 64, "a whole number"),
         (0.5, [1.0], "a number"),
         ([1, 2], [1, 2, 3], "2 whole numbers"),
         ([1, 2], [0.5, 1.0], "2 whole numbers"),

@@ -10,7 +10,6 @@ from variegate.data.sources.base import SourceError
 from variegate.data.sources.class_names import is_a_line
 
 FORMATS = ("folder", "webdataset", "parquet")
-_INT64 = 1 << 63
 
 
 class Labels(NamedTuple):
@@ -25,9 +24,7 @@ class Labels(NamedTuple):
         """The label as a Python int, float or list. Raises ValueError naming the sample where it is of another kind."""
         kind, width = _kind_of(label)
         if (kind, width) == (self.kind, self.width) or (kind, self.kind) == ("int", "float"):
-            plain = label.tolist() if isinstance(label, (np.ndarray, np.generic)) else label
-            if kind != "int" or -_INT64 <= plain < _INT64:
-                return float(plain) if self.kind == "float" else plain
+            return np.asarray(label, np.int64 if self.kind.startswith("int") else np.float64).tolist()
         raise ValueError(f"{name}: got the label {_short(label)}; accepted: {self}, as the first sample has")
 
     def __str__(self) -> str:
@@ -55,11 +52,12 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
 
 
 def _kind_of(label: Any) -> tuple[str, int]:
+    """ "" for what is neither a number nor a row of them, or beyond 64 bits."""
     array = np.asarray(label)
     kind = {"b": "int", "i": "int", "u": "int", "f": "float"}.get(array.dtype.kind, "")
-    if array.ndim == 1 and kind and len(array):
-        return f"{kind}s", len(array)
-    return (kind, 0) if array.ndim == 0 else ("", 0)
+    if not kind or array.ndim > 1 or array.size == 0 or (array.dtype.kind == "u" and array.max() >= 1 << 63):
+        return "", 0
+    return (f"{kind}s", len(array)) if array.ndim else (kind, 0)
 
 
 def _short(label: Any) -> str:
