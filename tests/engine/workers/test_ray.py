@@ -9,7 +9,9 @@ from select import select
 
 import pytest
 
-from tests.engine.workers.contract import NAMES, WorkersContract
+import variegate as vg
+from tests.engine.workers.contract import NAMES, WorkersContract, check_made, tasks
+from tests.engine.workers.toys import Toy
 from variegate.engine.workers.ray import RayWorkers
 
 ray = pytest.importorskip("ray")
@@ -28,10 +30,17 @@ class TestRay(WorkersContract):
     kind = RayWorkers
     death = "its worker process has died"
     names = NAMES[:1]  # an actor takes a second to start
-    patience = 2.0
+    patience = 1.5
 
     def check_nothing_left(self, pid: int) -> None:
         # Ray ends actors without saying when they have ended.
         with suppress(ProcessLookupError):
             ended, _, _ = select([os.pidfd_open(pid)], [], [], 20)
             assert ended
+
+
+def test_an_engine_takes_the_cluster_as_it_is() -> None:
+    engine = vg.Engine(workers="ray")
+    assert engine.devices == ("cpu:0",)
+    assert engine.num_threads == 2
+    check_made(list(engine.run(Toy(), tasks(8))), 8)
