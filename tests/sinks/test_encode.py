@@ -12,11 +12,6 @@ from PIL import Image
 
 from variegate.sinks.atomic import write_atomically
 from variegate.sinks.encode import FORMATS, encode_image
-<<<<<<< HEAD:tests/sinks/test_encode.py
-from variegate.sinks.naming import output_path, output_stems
-=======
-from variegate.sinks.folder import FolderSink, write_atomically
->>>>>>> sinks:tests/sinks/test_folder_sink.py
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from variegate.engine.engine import Engine
-from variegate.sinks.local_storage import LocalStorage
 
 from tests.engine.expansion.samples import NAMES, digest, expansion, lay_photos, rows, threads
 from variegate import open_source
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
+from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report, check_apart
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.engine.work import EngineError
 from variegate.errors import DecodeError, PolicyError
+from variegate.sinks.local_storage import LocalStorage
 from variegate.transforms.base import from_dict
 
 
