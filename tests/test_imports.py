@@ -71,8 +71,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources"),
     },
     "integrations": {
-        *("program", "transforms", "inputs", "augmenter"),
-        *("data", "data/decode", "data/sources", "data/loader"),
+        *("program", "transforms", "inputs", "decoding", "augmenter"),
+        *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {

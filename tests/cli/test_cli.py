@@ -194,7 +194,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["augment", "{photos}/gone", "{out}"], "gone: no such folder; expected a folder of images"),
+        (["augment", "{photos}/gone", "{out}"], "gone: no such file or folder"),
         (["augment", "{photos}", "{photos}/new"], "lies inside the source"),
         (["augment", "{photos}", "{photos}"], "is the source itself"),
         (["augment", "{photos}", "{out}", "--policy", "randaug"], "accepted: "),
@@ -243,7 +243,7 @@ def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run("augment", tmp_path / "gone", tmp_path / "out", "--json") == 2
     event = json.loads(capsys.readouterr().out)
     assert event["event"] == "error"
-    assert "no such folder" in event["message"]
+    assert "no such file or folder" in event["message"]
 
 
 def test_deep_gray_images_are_noted(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,7 +349,7 @@ def test_a_real_process(photos: Path, tmp_path: Path) -> None:
     started = process("augment", tmp_path / "gone", tmp_path / "out")
     out, err = started.communicate(timeout=120)
     assert (started.returncode, out) == (2, "")
-    assert err == f"variegate: error: {tmp_path / 'gone'}: no such folder; expected a folder of images, or of class folders with images\n"  # fmt: skip # noqa: E501
+    assert err == f"variegate: error: {tmp_path / 'gone'}: no such file or folder\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

@@ -1,4 +1,4 @@
-"""Writing image files: whole or not at all, under names that never meet."""
+"""Writing image files: whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from variegate.sinks.atomic import write_atomically
 from variegate.sinks.encode import FORMATS, encode_image
-from variegate.sinks.naming import output_path, output_stems
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
 
@@ -64,39 +61,3 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.jpg"]
-
-
-# -- names -------------------------------------------------------------------------------------------------------
-
-
-def test_plain_names_lose_their_extension() -> None:
-    assert output_stems(["cat/a.jpg", "dog/a.jpg", "cat/deep/a.png"]) == ["cat/a", "dog/a", "cat/deep/a"]
-    assert output_path("cat/a", 3, "jpg") == "cat/a_3.jpg"
-
-
-def test_same_stem_keeps_the_extension() -> None:
-    assert output_stems(["c/a.jpg", "c/a.png", "c/b.jpg"]) == ["c/a.jpg", "c/a.png", "c/b"]
-
-
-def test_names_that_differ_in_case_alone_do_not_meet() -> None:
-    assert output_stems(["c/a.jpg", "c/A.jpg", "c/a.png"]) == ["c/a.jpg~0", "c/A.jpg~1", "c/a.png"]
-
-
-def test_a_name_that_looks_like_a_resolved_clash() -> None:
-    stems = output_stems(["c/a.jpg", "c/a.jpg.png", "c/a.png"])
-    assert len(set(stems)) == 3
-
-
-NAMES = st.lists(
-    st.tuples(st.sampled_from("ab"), st.text("aA.~_0", min_size=1, max_size=5), st.sampled_from(["jpg", "png", "JPG"]))
-    .map(lambda t: f"{t[0]}/{t[1]}.{t[2]}")
-    .filter(lambda p: not p.split("/")[1].startswith(".")),
-    unique=True,
-    max_size=12,
-)
-
-
-@given(NAMES)
-def test_outputs_never_meet_on_any_file_system(paths: list[str]) -> None:
-    outputs = [output_path(stem, copy, "jpg").casefold() for stem in output_stems(paths) for copy in (0, 1, 10)]
-    assert len(set(outputs)) == len(outputs)

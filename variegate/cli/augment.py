@@ -113,13 +113,12 @@ def augment(
     threads. Whatever ends a run, the same command goes on from there to the same files.
     """
     with one_line_errors(as_json):
-        from variegate.data.sources.opening import open_source
         from variegate.engine.engine import Engine
         from variegate.engine.expansion import Expansion, Plan, check_apart
-        from variegate.engine.recipe import absolute_place, build_transform, parse_size
+        from variegate.engine.recipe import absolute_place, build_transform, open_by_index, parse_size
 
         transform = build_transform(policy, parse_size(size))
-        source = open_source(src, stream=False, on_error=on_error.value)
+        source = open_by_index(src, on_error.value)
         check_apart(src, dst)
         plan = Plan(
             source,

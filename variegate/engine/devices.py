@@ -19,6 +19,7 @@ class State(str, Enum):
 
     STARTING = "starting"
     READY = "ready"
+    LOST = "lost"  # and not started again, since nothing more will be sent
     RETIRED = "retired"
 
 
@@ -61,11 +62,8 @@ class Loads:
         self.rate = np.zeros(number)  # items per second; 0: not known yet
         self.is_live = np.ones(number, bool)  # not retired
         self.is_ready = np.zeros(number, bool)  # has a worker
+        self.num_live = number
         self._speed = np.ones(number)  # rate, or a guess
-
-    @property
-    def num_live(self) -> int:
-        return int(np.count_nonzero(self.is_live))
 
     def set_rate(self, device: int, rate: float) -> None:
         if rate <= 0:
@@ -81,25 +79,29 @@ class Loads:
         """Nothing waits for it any more, and nothing will."""
         self.queued[device] = self.items[device] = 0
         self.is_live[device] = self.is_ready[device] = False
+        self.num_live -= 1
 
     def seconds(self, device: int, more: int = 0) -> float:
         """Until the device has done all that it has, and ``more`` items."""
         return float((self.items[device] + more) / self._speed[device])
 
-    def least(self, size: int, avoid: frozenset[int]) -> int:
-        """The device that would be the first to have done ``size`` items more."""
+    def least(self, size: int, avoid: frozenset[int], among: list[int] | None = None) -> int:
+        """The device, of these or of all that are live, that would be the first to have done ``size`` items more."""
         seconds = (self.items + size) / self._speed
-        seconds[~self.is_live] = np.inf
         if avoid:
             seconds[list(avoid)] *= 1e6  # last of all, but still before those that are gone
+        if among is not None:
+            return among[int(seconds[among].argmin())]
+        seconds[~self.is_live] = np.inf
         return int(seconds.argmin())
 
-    def longest_queue(self) -> tuple[int, float]:
+    def longest_queue(self, passed_over: list[int]) -> tuple[int, float]:
         """The device with tasks waiting that will be the last to have done all, and in how many seconds.
 
-        Forever, where no worker is ready. (-1, 0) if nothing waits anywhere.
+        Forever, where no worker is ready. (-1, 0) if nothing waits anywhere else than at those passed over.
         """
         seconds = np.where(self.is_ready, self.items / self._speed, np.inf)
         seconds[self.queued == 0] = 0
+        seconds[passed_over] = 0
         device = int(seconds.argmax())
-        return (device, float(seconds[device])) if self.queued[device] > 0 else (-1, 0.0)
+        return (device, float(seconds[device])) if seconds[device] > 0 else (-1, 0.0)

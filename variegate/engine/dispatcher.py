@@ -56,7 +56,7 @@ class Dispatcher:
         rules, queues = self._rules, self._queues
         if self._is_closed or queues.is_draining:
             return 0
-        if rules.queue_limit is not None and queues.queued >= rules.queue_limit * queues.loads.num_live:
+        if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * queues.loads.num_live:
             return 0
         return rules.max_items - self._merge.outstanding
 
@@ -85,15 +85,18 @@ class Dispatcher:
         self._is_closed = True
 
     def drain(self) -> None:
-        """Send nothing any more; what is in flight may still come in."""
-        self._queues.is_draining = True
+        """Send nothing any more; what is in flight may still come in. A worker that is lost now is not replaced."""
+        self._queues.drain()
 
     def handle(self, event: Event, now: float) -> list[Instruction]:
-        """Raises EngineError when the last device is given up."""
+        """Raises EngineError when the last device is given up.
+
+        A worker reports a task that it has, once; KeyError for any other.
+        """
         if isinstance(event, Tick):
             return self._check_times(now)
         device = self._devices[event.device]
-        if event.worker != device.worker or device.state is State.RETIRED:
+        if event.worker != device.worker or device.state in (State.LOST, State.RETIRED):
             # Of a worker that was given up: its tasks are elsewhere by now.
             return [Forget(event.task)] if isinstance(event, TaskDone) else []
         device.last_seen = now
@@ -143,10 +146,7 @@ class Dispatcher:
         return []
 
     def _done(self, number: int, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
-        found = self._queues.take_back(number, task_number)
-        if found is None:
-            return [Forget(task_number)]
-        task, sent = found
+        task, sent = self._queues.take_back(number, task_number)
         device = self._devices[number]
         self._queues.loads.set_rate(number, device.measure(task, sent, now))
         device.setbacks = 0
@@ -159,14 +159,12 @@ class Dispatcher:
         return out
 
     def _failed(self, number: int, task_number: int, reason: str, is_memory: bool, now: float) -> list[Instruction]:
-        found = self._queues.take_back(number, task_number)
-        if found is None:
-            return []
-        task, device = found[0], self._devices[number]
+        task, _ = self._queues.take_back(number, task_number)
+        device = self._devices[number]
         device.free_since = now
         if is_memory and task.size > 1:
             # Nobody's fault, and no setback: this device takes smaller ones from now on.
-            device.largest = task.size // 2
+            device.largest = min(task.size // 2, device.largest or task.size)
             self._queues.add_halves(task, task.is_suspect, task.avoid, number)
             return []
         device.setbacks += 1
@@ -185,6 +183,9 @@ class Dispatcher:
         else:
             for task in reversed(in_flight):
                 self._queues.add_again(task, is_suspect=True)
+        if self._queues.is_draining:
+            device.state = State.LOST
+            return out
         if retired := self._retire_if_hopeless(number, reason):
             return out + retired
         return [*out, self._start_worker(number, now)]
@@ -222,6 +223,8 @@ class Dispatcher:
 
     def _retire_if_hopeless(self, number: int, reason: str) -> list[Instruction]:
         device, rules = self._devices[number], self._rules
+        if self._queues.is_draining:
+            return []  # There is nothing left to give up.
         if device.failed_starts < rules.max_failed_starts and device.setbacks < rules.max_setbacks:
             return []
         what = "did not start" if device.failed_starts else f"{device.setbacks} failures in a row"

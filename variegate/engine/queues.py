@@ -17,13 +17,13 @@ class Queues:
         self.devices = [Device(name) for name in names]
         self.loads = Loads(len(names))
         self.is_draining = False
-        self.queued = 0
+        self.waiting = 0  # tasks, suspects among them
         self._num_suspects = 0
         self._rules = rules
         self._allocate = allocator(rules.allocation, self.loads, rules.seed)
         self._next_task = 0
-        self._hungry: dict[int, None] = {}  # ready devices with room in flight, longest hungry first
-        self._awake: list[int] = []  # of those, the ones that were given a task to wait for them
+        self._hungry: dict[int, None] = {}  # ready devices with room in flight for which nothing waits
+        self._awake: list[int] = []  # of those, the ones for which something waits now
 
     def new_task(
         self, start: int, stop: int, failures: int = 0, is_suspect: bool = False, avoid: frozenset[int] = frozenset()
@@ -43,7 +43,7 @@ class Queues:
         else:
             (device.queue.appendleft if is_first else device.queue.append)(task)
             self.loads.queued[number] += 1
-            self.queued += 1
+        self.waiting += 1
         if number in self._hungry:
             self._awake.append(number)
 
@@ -56,14 +56,13 @@ class Queues:
         for start, stop in ((middle, task.stop), (task.start, middle)):
             self.add(self.new_task(start, stop, 0, is_suspect, avoid), number, is_first=True)
 
-    def take_back(self, number: int, task_number: int) -> tuple[Task, float] | None:
-        """A task that is not in flight any more, with the time when it was sent; None if it was not."""
+    def take_back(self, number: int, task_number: int) -> tuple[Task, float]:
+        """A task that is not in flight any more, with the time when it was sent. KeyError if it was not in flight."""
         device = self.devices[number]
-        found = device.in_flight.pop(task_number, None)
-        if found is not None:
-            self.loads.items[number] -= found[0].size
-            device.is_isolated = False
-        return found
+        task, sent = device.in_flight.pop(task_number)
+        self.loads.items[number] -= task.size
+        device.is_isolated = False
+        return task, sent
 
     def take_all_back(self, number: int) -> list[Task]:
         """A device has no worker any more -> what was in flight."""
@@ -81,93 +80,101 @@ class Queues:
         device = self.devices[number]
         orphans = [*self.take_all_back(number), *device.suspects, *device.queue]
         self._num_suspects -= len(device.suspects)
-        self.queued -= len(device.queue)
+        self.waiting -= len(device.suspects) + len(device.queue)
         device.suspects.clear()
         device.queue.clear()
         device.state = State.RETIRED
         self.loads.forget(number)
         return orphans
 
+    def drain(self) -> None:
+        """Send nothing any more."""
+        self.is_draining = True
+        self._hungry.clear()
+
     def feed(self, now: float) -> list[Instruction]:
         """Send to the devices that have room for more, as long as there is anything that they may take."""
         out: list[Instruction] = []
         for number in self._awake:
             self.fill(number, now, out)
+        if self._rules.steal and self._hungry and self.waiting:
+            if self._num_suspects:
+                self._steal_suspects(now, out)
+            self._steal(now, out)
         self._awake.clear()
-        if self._rules.steal and (self.queued or self._num_suspects):
-            for number in list(self._hungry):
-                self.fill(number, now, out)
         return out
 
     def fill(self, number: int, now: float, out: list[Instruction]) -> None:
-        """Send to a device what it has room for; it is hungry as long as some room is left."""
+        """Send to a device what waits for it and fits; it is hungry if there is room left."""
         device = self.devices[number]
         self._hungry.pop(number, None)
         if device.state is not State.READY or self.is_draining:
             return
         while len(device.in_flight) < self._rules.in_flight and not device.is_isolated:
-            task = self._next_for(number)
-            if task is None:
+            if device.suspects:
+                if device.in_flight:
+                    return  # Nothing more until these have come in and the suspects have had their turns, alone.
+                task = device.suspects.popleft()
+                self._num_suspects -= 1
+            elif device.queue:
+                task = self._cut_to_fit(number, device.queue.popleft())
+                self.loads.queued[number] -= 1
+            else:
                 self._hungry[number] = None
                 return
+            self.waiting -= 1
             if not device.in_flight:
                 device.last_seen = now  # silence counts from here
             device.is_isolated = task.is_suspect
             device.in_flight[task.number] = task, now
             out.append(Send(number, device.worker, task))
 
-    def _next_for(self, number: int) -> Task | None:
-        """Take a task out of a queue, for this device; None if there is none that it should do now."""
-        device = self.devices[number]
-        if device.suspects:
-            # Nothing else is sent until what is in flight has come in and the suspects have had their turns.
-            return None if device.in_flight else self._take_suspect(number)
-        if device.queue:
-            task = self._take_queued(number)
-        else:
-            stolen = self._steal(number) if self._rules.steal else None
-            if stolen is None:
-                return None
-            task = stolen
-        if device.largest is not None and task.size > device.largest and not task.is_suspect:
-            middle = task.start + device.largest
-            self.loads.items[number] -= task.stop - middle
-            self.add(self.new_task(middle, task.stop, 0, False, task.avoid), number, is_first=True)
-            task = self.new_task(task.start, middle, 0, False, task.avoid)
-        return task
+    def _cut_to_fit(self, number: int, task: Task) -> Task:
+        """As much of a task as the device has room for; what is left waits for the same device."""
+        largest = self.devices[number].largest
+        if largest is None or task.size <= largest:
+            return task
+        middle = task.start + largest
+        self.loads.items[number] -= task.stop - middle
+        self.add(self.new_task(middle, task.stop, avoid=task.avoid), number, is_first=True)
+        return self.new_task(task.start, middle, avoid=task.avoid)
 
-    def _steal(self, thief: int) -> Task | None:
-        """From the end of the longest queue, unless its own device would have done it sooner."""
-        loads = self.loads
-        victim, seconds = loads.longest_queue()
-        if victim >= 0:
-            if loads.seconds(thief, self.devices[victim].queue[-1].size) > seconds:
-                return None
-            task = self._take_queued(victim, is_last=True)
-        else:
-            victim = self._suspects_for(thief)
+    def _steal(self, now: float, out: list[Instruction]) -> None:
+        """From the end of the longest queue, by the hungry device that is the first to have it done.
+
+        Not if that is later than its own device has done all that waits there, and not where it failed before.
+        """
+        passed_over: list[int] = []
+        while self._hungry:
+            victim, seconds = self.loads.longest_queue(passed_over)
             if victim < 0:
-                return None
-            task = self._take_suspect(victim, is_last=True)
-        loads.items[victim] -= task.size
-        loads.items[thief] += task.size
+                return
+            task = self.devices[victim].queue[-1]
+            thief = self.loads.least(task.size, task.avoid, list(self._hungry))
+            if thief in task.avoid:
+                passed_over.append(victim)
+            elif self.loads.seconds(thief, task.size) > seconds:
+                return
+            else:
+                self.devices[victim].queue.pop()
+                self.loads.queued[victim] -= 1
+                self._hand_over(task, victim, thief, now, out)
+
+    def _steal_suspects(self, now: float, out: list[Instruction]) -> None:
+        """By devices with nothing in flight, where they can be alone at once. They hold up the order of the results."""
+        idle = [number for number in self._hungry if not self.devices[number].in_flight]
+        for victim, device in enumerate(self.devices):
+            for task in [*device.suspects]:
+                thief = next((number for number in idle if number not in task.avoid), None)
+                if thief is not None:
+                    idle.remove(thief)
+                    device.suspects.remove(task)
+                    self._num_suspects -= 1
+                    self._hand_over(task, victim, thief, now, out)
+
+    def _hand_over(self, task: Task, victim: int, thief: int, now: float, out: list[Instruction]) -> None:
+        self.loads.items[victim] -= task.size
+        self.waiting -= 1
         self.devices[thief].steals += 1
-        return task
-
-    def _suspects_for(self, thief: int) -> int:
-        """A device where a task waits to be alone that could be alone here; -1 if there is none."""
-        if not self._num_suspects or self.devices[thief].in_flight:
-            return -1
-        waiting = (number for number, device in enumerate(self.devices) if device.suspects)
-        return next((number for number in waiting if thief not in self.devices[number].suspects[-1].avoid), -1)
-
-    def _take_queued(self, number: int, is_last: bool = False) -> Task:
-        self.loads.queued[number] -= 1
-        self.queued -= 1
-        queue = self.devices[number].queue
-        return queue.pop() if is_last else queue.popleft()
-
-    def _take_suspect(self, number: int, is_last: bool = False) -> Task:
-        self._num_suspects -= 1
-        suspects = self.devices[number].suspects
-        return suspects.pop() if is_last else suspects.popleft()
+        self.add(task, thief)
+        self.fill(thief, now, out)

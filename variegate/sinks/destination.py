@@ -113,12 +113,12 @@ class Destination:
         storage = self.storage
         if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
             raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")
-        names = [name for name in storage.list() if not name.startswith(".")]
-        if SETTINGS_NAME in names:
+        if storage.exists(SETTINGS_NAME):  # asked first: a folder of outputs may be long to list
             there = run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
             if difference := run_settings.describe_differences(there, self.settings):
                 raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
             return True
+        names = [name for name in storage.list() if not name.startswith(".")]
         if names:
             raise SourceError(
                 f"{storage.shown}: holds files that no run of variegate wrote ({names[0]}); choose an empty folder or "

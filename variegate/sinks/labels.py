@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.class_names import is_a_line
 
 FORMATS = ("folder", "webdataset", "parquet")
-_INT64 = 1 << 63
 
 
 class Labels(NamedTuple):
@@ -24,9 +24,7 @@ class Labels(NamedTuple):
         """The label as a Python int, float or list. Raises ValueError naming the sample where it is of another kind."""
         kind, width = _kind_of(label)
         if (kind, width) == (self.kind, self.width) or (kind, self.kind) == ("int", "float"):
-            plain = label.tolist() if isinstance(label, (np.ndarray, np.generic)) else label
-            if kind != "int" or -_INT64 <= plain < _INT64:
-                return float(plain) if self.kind == "float" else plain
+            return np.asarray(label, np.int64 if self.kind.startswith("int") else np.float64).tolist()
         raise ValueError(f"{name}: got the label {_short(label)}; accepted: {self}, as the first sample has")
 
     def __str__(self) -> str:
@@ -47,20 +45,19 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
     if kind != "int" and format != "parquet":
         what = "class folders" if format == "folder" else "WebDataset's .cls files"
         raise SourceError(f"labels such as {_short(label)} do not go into {what}; accepted with them: parquet")
-    odd = next((name for name in classes if not name or "\n" in name or "\r" in name), None)
+    odd = next((name for name in classes if not is_a_line(name)), None)
     if odd is not None and format == "webdataset":
-        raise SourceError(
-            f"class {odd!r}: a list with a class a line cannot hold it; accepted with it: folder, parquet"
-        )
+        raise SourceError(f"class {odd!r}: a list with a class a line cannot hold it; accepted: folder, parquet")
     return Labels(kind, width, tuple(classes) if kind == "int" else ())
 
 
 def _kind_of(label: Any) -> tuple[str, int]:
+    """ "" for what is neither a number nor a row of them, or beyond 64 bits."""
     array = np.asarray(label)
     kind = {"b": "int", "i": "int", "u": "int", "f": "float"}.get(array.dtype.kind, "")
-    if array.ndim == 1 and kind and len(array):
-        return f"{kind}s", len(array)
-    return (kind, 0) if array.ndim == 0 else ("", 0)
+    if not kind or array.ndim > 1 or array.size == 0 or (array.dtype.kind == "u" and array.max() >= 1 << 63):
+        return "", 0
+    return (f"{kind}s", len(array)) if array.ndim else (kind, 0)
 
 
 def _short(label: Any) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MANIFEST_NAME = "manifest.parquet"
 FORMAT = 1
 _ROWS_A_GROUP = 8192
+_compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
 _ACCEPTED = "the manifest.parquet that a run of variegate augment wrote"
 _TYPES = {
     **dict.fromkeys(("file", "member", "status", "reason", "source"), "string"),
@@ -130,7 +131,7 @@ def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     if name == "operations":
-        values = [None if value is None else json.dumps(value, separators=(",", ":")) for value in values]
+        values = [None if value is None else _compact(value) for value in values]
     elif name == "label":
         values = [value if type(value) is int and value != NO_LABEL else None for value in values]
     try:

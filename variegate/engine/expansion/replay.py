@@ -7,9 +7,9 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.opening import open_source
 from variegate.engine.expansion.job import ExpansionJob
 from variegate.engine.expansion.plan import Plan
+from variegate.engine.recipe import open_by_index
 from variegate.sinks.manifest import Manifest, read_manifest
 from variegate.transforms.base import from_dict
 
@@ -45,7 +45,7 @@ def plan_of(manifest: Manifest, source: Any = None) -> Plan:
     """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
     settings = manifest.settings
     place = settings["source"] if source is None else source
-    opened: Any = open_source(place, stream=False) if isinstance(place, (str, PathLike)) else open_source(place)
+    opened = open_by_index(place)
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError(
             f"{place}: holds other samples than the expansion was made of ({len(opened):,} here, "

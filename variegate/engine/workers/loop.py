@@ -56,9 +56,12 @@ def serve(
         return
     say(Report(WorkerReady(device, worker)))
     while (given := take()) is not None:
-        say(_run(job, place, given, _Beats(place, say)))
+        report = _run(job, place, given, _Beats(place, say))
+        say(report)
+        if isinstance(report.event, WorkerLost):
+            return
         # Payload and results are not to stay while the next task is awaited.
-        del given
+        del given, report
 
 
 def _run(job: Job, place: Place, given: Assignment, beat: Callable[[], None]) -> Report:
@@ -73,6 +76,8 @@ def _run(job: Job, place: Place, given: Assignment, beat: Callable[[], None]) ->
     except FatalError as error:
         return Report(Fatal(device, worker, str(error)))
     except Exception as error:
+        if _is_lost_context(error):
+            return Report(WorkerLost(device, worker, end_of(error)))
         return Report(TaskFailed(device, worker, given.task, end_of(error), is_memory=_is_memory(error)))
     return Report(TaskDone(device, worker, given.task, failed), outputs)
 
@@ -83,6 +88,13 @@ def _is_memory(error: Exception) -> bool:
     # A job that never imported torch cannot have raised its error.
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
+
+
+def _is_lost_context(error: Exception) -> bool:
+    """After an illegal access and its like every call of this process to the GPU fails; only a new one can go on."""
+    torch = sys.modules.get("torch")
+    kind = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have one
+    return torch is not None and isinstance(error, kind) and "CUDA error" in str(error)
 
 
 class _Beats:
