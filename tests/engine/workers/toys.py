@@ -82,7 +82,7 @@ class ToyJob:
         if what == "fatal":
             raise FatalError(f"the disk is full at {item}")
         if what == "crash" and self._toy.crash == "signal":
-            os.kill(os.getpid(), signal.SIGSEGV)
+            signal.raise_signal(signal.SIGSEGV)
         if what == "crash":
             raise SystemExit(3)
         # Hang. A thread cannot be ended from outside, so it looks whether the test is over.
