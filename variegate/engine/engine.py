@@ -119,7 +119,8 @@ class Engine:
             on_error: "raise" at an image that cannot be made, or "skip" it and note it in ``quarantined``.
 
         Returns:
-            An iterator over one CPU tensor per image, in order; with ``ordered=False`` over pairs (id, tensor).
+            An iterator over one CPU tensor per image, in order; with ``ordered=False`` over pairs (id, tensor). Those
+            that threads made share their memory, some tens at a time: clone the few that are kept for long.
 
         Raises, where images are read: TypeError or ValueError naming the image by its number. EngineError for an image
         that failed as often as it may, and where no device is left.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ def connect(address: str | None = None) -> Any:
     except ImportError as error:
         raise ImportError(f"workers='ray' needs Ray: {INSTALL}") from error
     if not ray.is_initialized():
+        _check_address(address)
         is_debugging = logging.getLogger("variegate").isEnabledFor(logging.DEBUG)
         # Read when a cluster is started here; who has made up their mind keeps it.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -44,6 +46,17 @@ def connect(address: str | None = None) -> Any:
             logging_level=logging.INFO if is_debugging else logging.ERROR,
         )
     return ray
+
+
+def _check_address(address: str | None) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ConnectionError(f"address: got {address!r}, where no Ray cluster answers ({error})") from error
 
 
 class RayWorkers:
