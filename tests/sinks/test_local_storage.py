@@ -166,3 +166,23 @@ def test_places_that_cannot_be_written_to(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^an empty path; accepted: a folder to write to"):
         open_storage("")
     assert open_storage(tmp_path).list(TEMPORARY) == []
+
+
+def test_of_many_files_those_before_an_error_are_whole_and_nothing_is_left_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(str(tmp_path))
+    storage.prepare()
+    replace, done = os.replace, []
+
+    def third_fails(*names: str) -> None:
+        if len(done) == 2:
+            raise OSError(errno.EACCES, "Permission denied", names[0])
+        done.append(names)
+        replace(*names)
+
+    monkeypatch.setattr(os, "replace", third_fails)
+    with pytest.raises(WriteError, match=r"c\.jpg: .*Permission denied"):
+        storage.write_many([(f"{name}.jpg", name.encode() * 99) for name in "abcd"])
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.jpg")} == {"a.jpg": b"a" * 99, "b.jpg": b"b" * 99}
+    assert list((tmp_path / ".variegate/tmp").iterdir()) == []

@@ -77,6 +77,18 @@ def test_copies_write_to_the_same_place(storage: Storage) -> None:
     assert (copy.read("a"), storage.read("b/c")) == (b"0", b"1")
 
 
+def test_many_files_at_once(storage: Storage) -> None:
+    storage.prepare()
+    storage.write_many([])
+    files = [(f"class{n % 3}/{n}.jpg", bytes([n]) * 1000 * n) for n in range(20)]
+    storage.write_many(files)
+    storage.sync()
+    assert {name: storage.read(name) for name, _ in files} == dict(files)
+    with pytest.raises(ValueError, match="below the root"):
+        storage.write_many([("new/1.jpg", b"1"), ("../2.jpg", b"2")])
+    assert leftovers(storage) == []
+
+
 def test_many_threads(storage: Storage) -> None:
     def put(number: int) -> None:
         storage.write(f"f{number % 3}/g/{number % 20}", b"%d" % (number % 20) * 1000)

@@ -107,6 +107,11 @@ class Storage(ABC):
     def write(self, relative: str, data: bytes) -> None:
         """Put a file there, whole or not at all. It outlasts a power failure once ``sync`` has returned."""
 
+    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """``write`` for each (name, data), all at once where that is faster. Of an error, any of them may be there."""
+        for relative, data in files:
+            self.write(relative, data)
+
     @abstractmethod
     def sync(self) -> None:
         """Everything written or removed so far through this object lasts when this returns."""

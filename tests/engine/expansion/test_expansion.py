@@ -227,16 +227,17 @@ def test_other_settings_are_refused(photos: Path, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = LocalStorage.write
+    write_many = LocalStorage.write_many
 
-    def full_at_b(self: LocalStorage, relative: str, data: bytes) -> None:
-        if relative.startswith("b/x"):
-            raise OSError(errno.ENOSPC, "No space left on device", relative)
-        write(self, relative, data)
+    def full_at_b(self: LocalStorage, files: list[tuple[str, bytes]]) -> None:
+        for relative, _ in files:
+            if relative.startswith("b/x"):
+                raise OSError(errno.ENOSPC, "No space left on device", relative)
+        write_many(self, files)
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", full_at_b)
+        patched.setattr(LocalStorage, "write_many", full_at_b)
         running = expansion(photos, out, threads(1))
         with pytest.raises(EngineError, match="No space left"):
             running.run()

@@ -104,10 +104,10 @@ def test_a_disk_that_takes_nothing_ends_the_run(tmp_path: Path, monkeypatch: pyt
     storage = open_storage(tmp_path)
     storage.prepare()
 
-    def full(relative: str, data: bytes) -> None:
-        raise OSError(28, "No space left on device", relative)
+    def full(files: list[tuple[str, bytes]]) -> None:
+        raise OSError(28, "No space left on device", files[0][0])
 
-    monkeypatch.setattr(storage, "write", full)
+    monkeypatch.setattr(storage, "write_many", full)
     with pytest.raises(FatalError, match="No space left"):
         run(ExpansionJob(plan(), storage, "cpu", 1), 0, 2)
 

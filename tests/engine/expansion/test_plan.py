@@ -38,6 +38,7 @@ def test_outputs_of_a_range_are_counted(copies: int) -> None:
 def test_a_shard_holds_about_as_many_images_as_asked_for() -> None:
     assert plan(copies=1, layout="webdataset", shard_size=1000).items_per_shard == 1000
     assert plan(copies=8, layout="parquet", shard_size=1000).items_per_shard == 125
+    assert plan(copies=20, layout="parquet", shard_size=1000).items_per_shard == 100
     assert plan(copies=8, layout="parquet", shard_size=3).items_per_shard == 1
     assert plan(copies=8).items_per_shard == 0
 

@@ -31,6 +31,8 @@ from variegate.sinks.storage import Storage
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
+# Files that are open at the same time, at most, in a thread.
+_FILES_AT_ONCE = 64
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -242,12 +244,14 @@ class ExpansionJob:
     def _write(self, outputs: list[tuple[dict[str, Any], bytes]], beat: Callable[[], None]) -> None:
         storage = self._storage
         assert storage is not None
+        files = [(row["file"], data) for row, data in outputs]
+        share = min(_FILES_AT_ONCE, -(-len(files) // self._threads))
 
-        def put(output: tuple[dict[str, Any], bytes]) -> None:
-            storage.write(output[0]["file"], output[1])
+        def put(first: int) -> None:
+            storage.write_many(files[first : first + share])
             beat()
 
-        self._do_or_end(lambda: self._map(put, outputs))
+        self._do_or_end(lambda: self._map(put, range(0, len(files), max(1, share))))
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))

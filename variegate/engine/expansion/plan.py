@@ -95,7 +95,7 @@ class Plan:
     @property
     def items_per_shard(self) -> int:
         """0 where every output is a file of its own."""
-        return 0 if self.layout == "folder" else max(1, self.shard_size // self.copies_per_item)
+        return 0 if self.layout == "folder" else max(1, self.shard_size * self._items_per_sample // self.copies)
 
     @cached_property
     def names(self) -> OutputNames:
