@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from random import Random
-
-import numpy as np
 
 from variegate.engine.devices import Loads
 
@@ -34,9 +33,9 @@ class _RoundRobin:
         self._loads, self._next = loads, 0
 
     def __call__(self, size: int, avoid: frozenset[int]) -> int:
-        live = _candidates(self._loads, avoid)
-        device = int(live[np.searchsorted(live, self._next) % len(live)])
-        self._next = (device + 1) % len(self._loads.is_live)
+        devices = _candidates(self._loads, avoid)
+        device = devices[bisect_left(devices, self._next) % len(devices)]
+        self._next = device + 1
         return device
 
 
@@ -45,14 +44,10 @@ class _Random:
         self._loads, self._random = loads, Random(seed)
 
     def __call__(self, size: int, avoid: frozenset[int]) -> int:
-        live = _candidates(self._loads, avoid)
-        return int(live[self._random.randrange(len(live))])
+        devices = _candidates(self._loads, avoid)
+        return devices[self._random.randrange(len(devices))]
 
 
-def _candidates(loads: Loads, avoid: frozenset[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _candidates(loads: Loads, avoid: frozenset[int]) -> list[int]:
     """Live devices, ascending: those not to be avoided, or if there are no others, all."""
-    live = np.flatnonzero(loads.is_live)
-    if avoid:
-        others = live[~np.isin(live, list(avoid))]
-        live = others if len(others) else live
-    return live
+    return [device for device in loads.live if device not in avoid] or loads.live if avoid else loads.live

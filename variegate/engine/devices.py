@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -57,51 +58,58 @@ class Loads:
     """Numbers of all devices as arrays, so that the best of a thousand is found in microseconds."""
 
     def __init__(self, number: int) -> None:
+        self.live = list(range(number))  # devices that are not retired
         self.queued = np.zeros(number, np.int64)  # tasks waiting, suspects not among them
-        self.items = np.zeros(number, np.int64)  # waiting and in flight
-        self.rate = np.zeros(number)  # items per second; 0: not known yet
-        self.is_live = np.ones(number, bool)  # not retired
+        self.items = np.zeros(number)  # waiting and in flight
         self.is_ready = np.zeros(number, bool)  # has a worker
-        self.num_live = number
-        self._speed = np.ones(number)  # rate, or a guess
+        self.pace = np.ones(number)  # seconds per item; without end for those that are retired
+        self.is_known = np.zeros(number, bool)  # the pace is no guess
 
     def set_rate(self, device: int, rate: float) -> None:
+        """Items per second, as measured; 0 says nothing."""
         if rate <= 0:
             return
-        is_first = self.rate[device] == 0
-        self.rate[device] = self._speed[device] = rate
-        if is_first:
+        self.pace[device] = 1 / rate
+        if not self.is_known[device]:
+            self.is_known[device] = True
             # Devices that have not done anything yet are taken for as fast as the others.
-            known = self.rate > 0
-            self._speed[~known] = self.rate[known].mean()
+            rates = 1 / self.pace[self.is_known]
+            self.pace[~self.is_known] = 1 / rates[rates > 0].mean()
 
-    def forget(self, device: int) -> None:
+    def rate(self, device: int) -> float:
+        """Items per second; 0: not known yet."""
+        return float(1 / self.pace[device]) if self.is_known[device] else 0.0
+
+    def retire(self, device: int) -> None:
         """Nothing waits for it any more, and nothing will."""
+        self.live.remove(device)
         self.queued[device] = self.items[device] = 0
-        self.is_live[device] = self.is_ready[device] = False
-        self.num_live -= 1
+        self.is_ready[device] = False
+        self.pace[device], self.is_known[device] = np.inf, True
 
     def seconds(self, device: int, more: int = 0) -> float:
         """Until the device has done all that it has, and ``more`` items."""
-        return float((self.items[device] + more) / self._speed[device])
+        return float((self.items[device] + more) * self.pace[device])
 
-    def least(self, size: int, avoid: frozenset[int], among: list[int] | None = None) -> int:
+    def least(self, size: int, avoid: frozenset[int], among: Collection[int] | None = None) -> int:
         """The device, of these or of all that are live, that would be the first to have done ``size`` items more."""
-        seconds = (self.items + size) / self._speed
+        seconds = (self.items + size) * self.pace
         if avoid:
             seconds[list(avoid)] *= 1e6  # last of all, but still before those that are gone
-        if among is not None:
-            return among[int(seconds[among].argmin())]
-        seconds[~self.is_live] = np.inf
-        return int(seconds.argmin())
+        if among is None:
+            return int(seconds.argmin())
+        numbers = np.fromiter(among, np.intp, len(among))
+        return int(numbers[seconds[numbers].argmin()])
 
     def longest_queue(self, passed_over: list[int]) -> tuple[int, float]:
         """The device with tasks waiting that will be the last to have done all, and in how many seconds.
 
         Forever, where no worker is ready. (-1, 0) if nothing waits anywhere else than at those passed over.
         """
-        seconds = np.where(self.is_ready, self.items / self._speed, np.inf)
-        seconds[self.queued == 0] = 0
-        seconds[passed_over] = 0
+        has_queue = self.queued > 0
+        has_queue[passed_over] = False
+        seconds = np.zeros(len(has_queue))
+        np.multiply(self.items, self.pace, out=seconds, where=has_queue)
+        seconds[has_queue & ~self.is_ready] = np.inf
         device = int(seconds.argmax())
-        return (device, float(seconds[device])) if seconds[device] > 0 else (-1, 0.0)
+        return (device, float(seconds[device])) if has_queue[device] else (-1, 0.0)

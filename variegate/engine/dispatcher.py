@@ -56,7 +56,7 @@ class Dispatcher:
         rules, queues = self._rules, self._queues
         if self._is_closed or queues.is_draining:
             return 0
-        if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * queues.loads.num_live:
+        if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * len(queues.loads.live):
             return 0
         return rules.max_items - self._merge.outstanding
 
@@ -78,7 +78,9 @@ class Dispatcher:
         """One task more, of items that follow those submitted before (there may be a gap)."""
         self._merge.submit(start, stop)
         self._queues.add(self._queues.new_task(start, stop))
-        return self._queues.feed(now)
+        out: list[Instruction] = []
+        self._queues.feed(now, out)
+        return out
 
     def close(self) -> None:
         """Nothing more will be submitted."""
@@ -112,16 +114,16 @@ class Dispatcher:
             assert isinstance(event, Beat)
             return []
         self._queues.fill(event.device, now, out)
-        return out + self._queues.feed(now)
+        self._queues.feed(now, out)
+        return out
 
     def snapshot(self) -> Snapshot:
         """How it stands."""
-        rates = self._queues.loads.rate
         devices = [
             DeviceSnapshot(
                 device.name,
                 device.state.value,
-                float(rates[number]),
+                self._queues.loads.rate(number),
                 len(device.queue) + len(device.suspects),
                 len(device.in_flight),
                 device.done,
@@ -151,7 +153,7 @@ class Dispatcher:
         self._queues.loads.set_rate(number, device.measure(task, sent, now))
         device.setbacks = 0
         device.done += task.size - len(failed)
-        out = self._merge.add(task.number, _without(task, failed))
+        out = self._merge.add(task.number, _without(task, failed) if failed else [(task.start, task.stop)])
         for item in sorted(failed):
             # A worker that names the item leaves no doubt, so it need not be alone the next time.
             failures = task.failures if task.size == 1 else 0
@@ -202,7 +204,8 @@ class Dispatcher:
                 continue
             out.append(StopWorker(number, device.worker, reason))
             out += self._lost(number, reason, now)
-        return out + self._queues.feed(now)
+        self._queues.feed(now, out)
+        return out
 
     def _blame(self, task: Task, number: int, reason: str, is_suspect: bool) -> list[Instruction]:
         """A task failed on a device, and no other can have been the reason."""
@@ -230,7 +233,7 @@ class Dispatcher:
         what = "did not start" if device.failed_starts else f"{device.setbacks} failures in a row"
         has_worker = bool(self._queues.loads.is_ready[number])
         orphans = self._queues.retire(number)
-        if not self._queues.loads.num_live:
+        if not self._queues.loads.live:
             raise EngineError(f"no device is left; the last was {device.name}, {what}: {reason}")
         for task in reversed(orphans):
             self._queues.add_again(task, task.is_suspect)

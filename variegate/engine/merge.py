@@ -47,9 +47,10 @@ class Merge:
 
     def _advance(self) -> list[Instruction]:
         out: list[Instruction] = []
-        while self._submitted:
-            start, last = self._submitted[0]
-            found = self._waiting.pop(start, None)
+        submitted, waiting, pieces = self._submitted, self._waiting, self._pieces
+        while submitted:
+            start, last = submitted[0]
+            found = waiting.pop(start, None)
             if found is None:
                 break
             if isinstance(found, str):
@@ -58,13 +59,13 @@ class Merge:
             else:
                 stop, task = found
                 out.append(Release(task, start, stop))
-                self._pieces[task] -= 1
-                if self._pieces[task] == 0:
-                    del self._pieces[task]
+                pieces[task] -= 1
+                if pieces[task] == 0:
+                    del pieces[task]
                     out.append(Forget(task))
             self.outstanding -= stop - start
             if stop == last:
-                self._submitted.popleft()
+                submitted.popleft()
             else:
-                self._submitted[0] = stop, last
+                submitted[0] = stop, last
         return out

@@ -84,7 +84,7 @@ class Queues:
         device.suspects.clear()
         device.queue.clear()
         device.state = State.RETIRED
-        self.loads.forget(number)
+        self.loads.retire(number)
         return orphans
 
     def drain(self) -> None:
@@ -92,9 +92,8 @@ class Queues:
         self.is_draining = True
         self._hungry.clear()
 
-    def feed(self, now: float) -> list[Instruction]:
+    def feed(self, now: float, out: list[Instruction]) -> None:
         """Send to the devices that have room for more, as long as there is anything that they may take."""
-        out: list[Instruction] = []
         for number in self._awake:
             self.fill(number, now, out)
         if self._rules.steal and self._hungry and self.waiting:
@@ -102,7 +101,6 @@ class Queues:
                 self._steal_suspects(now, out)
             self._steal(now, out)
         self._awake.clear()
-        return out
 
     def fill(self, number: int, now: float, out: list[Instruction]) -> None:
         """Send to a device what waits for it and fits; it is hungry if there is room left."""
@@ -150,7 +148,7 @@ class Queues:
             if victim < 0:
                 return
             task = self.devices[victim].queue[-1]
-            thief = self.loads.least(task.size, task.avoid, list(self._hungry))
+            thief = self.loads.least(task.size, task.avoid, self._hungry)
             if thief in task.avoid:
                 passed_over.append(victim)
             elif self.loads.seconds(thief, task.size) > seconds:
