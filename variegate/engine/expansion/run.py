@@ -79,11 +79,8 @@ class Expansion:
             journal = destination.journal
             report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered)
             self._began = time.perf_counter()
-            self._is_ready = False
-            try:
-                self._make_all(destination, journal)
-            finally:
-                report.seconds = time.perf_counter() - self._began
+            self._is_ready = self.engine.workers == "thread"
+            self._make_all(destination, journal)
             if report.written + report.missing + report.resumed == report.total:
                 destination.finish(self._rows(journal))
             else:
@@ -117,6 +114,7 @@ class Expansion:
                         commit.done(result.start, result.outputs)
                         for note in [note for made in result.outputs for note in made.notes]:
                             warnings.warn(note, stacklevel=1)
+                    self._count_time()
         finally:
             commit.flush()
             commit.close()
@@ -146,10 +144,14 @@ class Expansion:
         self.report.snapshot = snapshot
         if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
             self._is_ready, self._began = True, time.perf_counter()
-        if self._is_ready:
-            self.report.seconds = time.perf_counter() - self._began
+        self._count_time()
         if self.on_progress is not None:
             self.on_progress(self.report)
+
+    def _count_time(self) -> None:
+        """How long it takes to start and to end processes says nothing of the speed."""
+        if self._is_ready:
+            self.report.seconds = time.perf_counter() - self._began
 
     def _rows(self, journal: Journal) -> Iterator[dict[str, Any]]:
         for row in journal.rows(self.plan.num_items):
