@@ -53,7 +53,9 @@ def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: p
             assert printed.getvalue() == shown
 
 
-@pytest.mark.parametrize(("page", "script", "least"), [("gpu", "on_a_gpu", 5), ("keras", "keras_mirrored", 2)])
+@pytest.mark.parametrize(
+    ("page", "script", "least"), [("gpu", "on_a_gpu", 5), ("keras", "keras_mirrored", 2), ("ray", "ray_data", 1)]
+)
 def test_code_that_needs_more_is_that_of_the_example(page: str, script: str, least: int) -> None:
     """It cannot be run everywhere, but the script that it is taken from can (see test_examples.py)."""
     code = (ROOT / "examples" / f"{script}.py").read_text(encoding="utf-8")

@@ -15,8 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_script_runs(script: Path, tmp_path: Path) -> None:
-    if script.stem.startswith("keras") and importlib.util.find_spec("tensorflow") is None:
-        pytest.skip("needs TensorFlow")
+    for name, package in (("keras", "tensorflow"), ("ray", "ray")):
+        if script.stem.startswith(name) and importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs {package}")
     # From the repository's root the package is found whether it is installed or not.
     code = f"import runpy, sys; sys.path.insert(0, {str(ROOT)!r}); runpy.run_path({str(script)!r}, run_name='__main__')"
     run = subprocess.run(

@@ -72,13 +72,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources"),
     },
     "integrations": {
-        *("program", "transforms", "inputs", "augmenter"),
-        *("data", "data/decode", "data/sources", "data/loader"),
+        *("program", "transforms", "inputs", "decoding", "augmenter"),
+        *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
-        *("program", "transforms", "policies", "executors", "augmenter", "data/sources", "data/decode", "sinks"),
-        "plotting",
+        *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
+        *("data/sources", "data/decode", "sinks", "plotting"),
     },
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from variegate.augmenter import Augmenter
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.sources.opening import open_source
+    from variegate.engine.engine import Engine
+    from variegate.engine.work import EngineError
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.policies import load_policy
@@ -28,6 +30,8 @@ __all__ = [
     "Collate",
     "DecodeError",
     "DeviceMemoryError",
+    "Engine",
+    "EngineError",
     "Loader",
     "RaggedBatch",
     "TooManyErrors",
@@ -47,6 +51,8 @@ _HOMES = {
     "Collate": "variegate.integrations.torch_data",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
+    "Engine": "variegate.engine.engine",
+    "EngineError": "variegate.engine.work",
     "Loader": "variegate.data.loader",
     "RaggedBatch": "variegate.ragged",
     "TooManyErrors": "variegate.data.loader",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import FolderSource, open_folder
-from variegate.engine.expand import Expansion, Report
+from variegate.engine.engine import Engine
+from variegate.engine.expansion import Expansion, Plan, Report
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.preview import policy_sheet
+from variegate.sinks.atomic import write_atomically
+from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
-from variegate.sinks.folder import FolderSink, write_atomically
 from variegate.transforms.base import Transform
 
 # Files inside scikit-image's wheel, all in the public domain or CC0; nothing is downloaded.
@@ -69,7 +72,11 @@ def run_demo(
     source = open_folder(photos)
     transform = build_transform(POLICY, parse_size(SIZE))
     prepare_seconds = warm_up(transform, source, seed, copies, threads)
-    expansion = Expansion(source, FolderSink(augmented), transform, copies, seed, threads=threads)
+    if (augmented / SETTINGS_NAME).exists():  # of an earlier demo, perhaps with other settings
+        shutil.rmtree(augmented)
+    plan = Plan(source, transform, copies, seed, place=str(photos.absolute()))
+    engine = Engine(["cpu:0"], "thread", num_threads=threads)
+    expansion = Expansion(plan, augmented, engine, on_error="raise")
     run(expansion)
     drawn = policy_sheet(
         photos,

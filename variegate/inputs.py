@@ -32,10 +32,11 @@ def check_images(images: Any) -> list[Image] | Image:
         return np.ascontiguousarray(whole)
     if not isinstance(images, (list, tuple)):
         raise TypeError(f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]")
-    return [_check_image(image, i) for i, image in enumerate(images)]
+    return [check_image(image, i) for i, image in enumerate(images)]
 
 
-def _check_image(image: Any, i: int) -> Image:
+def check_image(image: Any, i: int) -> Image:
+    """Image number ``i`` as a contiguous uint8 [H, W, C] array, not copied if it is one."""
     array = _as_array(image)
     if array is None:
         raise TypeError(f"images[{i}]: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor")

@@ -19,7 +19,7 @@ import variegate
 from variegate.cli import app, main
 from variegate.data.decode import read_image
 
-COMMANDS = ("demo", "augment", "preview", "bench", "doctor", "simulate")
+COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate")
 SEEDED = ("demo", "augment", "preview", "simulate")
 
 
@@ -36,6 +36,11 @@ def photos(tmp_path: Path) -> Path:
 
 def run(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
+
+
+def augment(*arguments: object) -> int:
+    """By threads: processes take seconds to start, and other tests have them."""
+    return run("augment", *arguments, "--workers", "thread")
 
 
 def one_error_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -69,7 +74,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_augment_writes_and_sums_up(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert run("augment", photos, out, "--copies", 2, "--size", 32, "--seed", 4, "--format", "png", "--threads", 1) == 0
+    assert augment(photos, out, "--copies", 2, "--size", 32, "--seed", 4, "--format", "png", "--threads", 1) == 0
     shown = capsys.readouterr()
     files = sorted(p.relative_to(out).as_posix() for p in out.rglob("*.png"))
     assert files == ["cat/1_0.png", "cat/1_1.png", "cat/2_0.png", "cat/2_1.png", "dog/3_0.png", "dog/3_1.png"]
@@ -81,13 +86,13 @@ def test_augment_writes_and_sums_up(photos: Path, tmp_path: Path, capsys: pytest
 
 
 def test_augment_without_size_keeps_sizes(photos: Path, tmp_path: Path) -> None:
-    assert run("augment", photos, tmp_path / "out", "--policy", "none", "--format", "webp", "--quality", 80) == 0
+    assert augment(photos, tmp_path / "out", "--policy", "none", "--format", "webp", "--quality", 80) == 0
     assert read_image(tmp_path / "out/dog/3_0.webp").shape == (40, 50, 3)
 
 
 def test_threads_change_nothing(photos: Path, tmp_path: Path) -> None:
     for threads in (1, 3):
-        assert run("augment", photos, tmp_path / str(threads), "--copies", 3, "--threads", threads) == 0
+        assert augment(photos, tmp_path / str(threads), "--copies", 3, "--threads", threads) == 0
     one, three = (
         {p.name: p.read_bytes() for p in (tmp_path / n).rglob("*") if p.is_file()} for n in ("1", "3")
     )  # fmt: skip
@@ -96,15 +101,16 @@ def test_threads_change_nothing(photos: Path, tmp_path: Path) -> None:
 
 def test_json_lines(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (photos / "cat/bad.jpg").write_text("hello")
-    assert run("augment", photos, tmp_path / "out", "--json", "--on-error", "skip") == 0
+    assert augment(photos, tmp_path / "out", "--json", "--on-error", "skip") == 0
     captured = capsys.readouterr()
     events = [json.loads(line) for line in captured.out.splitlines()]
     assert [event["event"] for event in events if event["event"] != "progress"] == ["start", "skipped", "done"]
-    assert events[0]["total"] == 4
+    assert events[0] == {"event": "start", "files": 4, "classes": 2, "total": 4, "devices": ["cpu:0"]}
     assert events[-1] | {"seconds": 0, "images_per_second": 0} == {
         "event": "done",
         "files": 4,
         "written": 3,
+        "resumed": 0,
         "skipped": 1,
         "seconds": 0,
         "images_per_second": 0,
@@ -117,7 +123,7 @@ def test_skipped_files_and_notes_are_named(photos: Path, tmp_path: Path, capsys:
     (photos / "cat/bad.jpg").write_bytes(b"")
     (photos / "cat/notes.txt").write_text("hello")
     (photos / "void").mkdir()
-    assert run("augment", photos, tmp_path / "out", "--on-error", "skip") == 0
+    assert augment(photos, tmp_path / "out", "--on-error", "skip") == 0
     shown = capsys.readouterr().err
     assert "skipped cat/bad.jpg: zero bytes: the file is empty" in shown
     assert "note: class folders without images: void" in shown
@@ -126,25 +132,69 @@ def test_skipped_files_and_notes_are_named(photos: Path, tmp_path: Path, capsys:
 
 def test_a_bad_file_ends_with_its_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (photos / "dog/9.jpg").write_text("hello")
-    assert run("augment", photos, tmp_path / "out", "--copies", 2) == 1
+    assert augment(photos, tmp_path / "out", "--copies", 2, "--on-error", "raise", "--ordered") == 1
     line = one_error_line(capsys)
     assert "dog/9.jpg: not an image" in line
-    assert "the 6 images written before are kept" in line
+    assert "the 6 images written are kept" in line
     assert "--on-error skip" in line
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 6
+
+
+def test_an_interrupted_run_goes_on_and_other_settings_are_refused(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (photos / "dog/9.jpg").write_text("hello")
+    out = tmp_path / "out"
+    assert augment(photos, out, "--on-error", "raise", "--ordered") == 1
+    capsys.readouterr()
+    assert augment(photos, out, "--seed", 5) == 2
+    assert "holds a run with seed 0, this one has seed 5" in one_error_line(capsys)
+    assert augment(photos, out, "--json") == 0
+    done = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (done["written"], done["resumed"], done["skipped"]) == (0, 3, 1)
+    assert augment(photos, out) == 0
+    assert "before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("layout", ["webdataset", "parquet"])
+def test_shards_are_written_and_expanded_again(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], layout: str
+) -> None:
+    shards = tmp_path / "shards"
+    assert (
+        augment(photos, shards, "--copies", 3, "--layout", layout, "--shard-size", 4, "--devices", "cpu:0,cpu:1") == 0
+    )
+    kind = "tar" if layout == "webdataset" else "parquet"
+    assert len(list(shards.glob(f"shard-*.{kind}"))) == 3
+    assert augment(f"{shards}/shard-*.{kind}", tmp_path / "again", "--allocation", "random", "--no-steal") == 0
+    assert len(list((tmp_path / "again").glob("cat/*.jpg"))) == 6
+
+
+def test_replay_makes_a_row_again(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert augment(photos, out, "--copies", 2) == 0
+    capsys.readouterr()
+    assert run("replay", out / "manifest.parquet", 3, "--out", tmp_path / "again.jpg") == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'again.jpg'}: copy 1 of cat/2.png, the same\n"
+    assert (tmp_path / "again.jpg").read_bytes() == (out / "cat/2_1.jpg").read_bytes()
+    (photos / "cat/2.png").write_bytes((photos / "cat/1.jpg").read_bytes())
+    assert run("replay", out, 3, "--out", tmp_path / "other.jpg", "--json") == 1
+    done, error = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert done["is_same"] is False
+    assert "was another file" in error["message"]
 
 
 def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.jpg").touch()
-    assert run("augment", tmp_path / "src", tmp_path / "out", "--on-error", "skip") == 1
+    assert augment(tmp_path / "src", tmp_path / "out", "--on-error", "skip") == 1
     assert "none of its 1 images could be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["augment", "{photos}/gone", "{out}"], "gone: no such folder; expected a folder of images"),
+        (["augment", "{photos}/gone", "{out}"], "gone: no such file or folder"),
         (["augment", "{photos}", "{photos}/new"], "lies inside the source"),
         (["augment", "{photos}", "{photos}"], "is the source itself"),
         (["augment", "{photos}", "{out}", "--policy", "randaug"], "accepted: "),
@@ -154,6 +204,12 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--quality", "101"], "--quality"),
         (["augment", "{photos}", "{out}", "--copies", "0"], "--copies"),
         (["augment", "{photos}", "{out}", "--threads", "none"], "--threads"),
+        (["augment", "{photos}", "{out}", "--devices", "gpu"], "got 'gpu'; accepted: "),
+        (["augment", "{photos}", "{out}", "--devices", "cpu:0,cpu:0"], "cpu:0"),
+        (["augment", "{photos}", "{out}", "--workers", "pigeon"], "'process', 'thread', 'ray'"),
+        (["augment", "{photos}", "{out}", "--layout", "zip"], "'folder', 'webdataset', 'parquet'"),
+        (["replay", "{photos}/gone.parquet", "0"], "gone.parquet"),
+        (["replay", "{photos}/cat/1.jpg", "0"], "1.jpg"),
         (["augment", "{photos}"], "DST"),
         (["augment", "{photos}", "{out}", "--frobnicate"], "--frobnicate"),
         (
@@ -187,12 +243,12 @@ def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run("augment", tmp_path / "gone", tmp_path / "out", "--json") == 2
     event = json.loads(capsys.readouterr().out)
     assert event["event"] == "error"
-    assert "no such folder" in event["message"]
+    assert "no such file or folder" in event["message"]
 
 
 def test_deep_gray_images_are_noted(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Image.fromarray(np.full((9, 9), 1000, np.uint16)).save(photos / "cat/deep.png")
-    assert run("augment", photos, tmp_path / "out", "--policy", "none") == 0
+    assert augment(photos, tmp_path / "out", "--policy", "none") == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "deep.png" in line]
     assert len(notes) == 1
     assert notes[0].startswith("note: ")
@@ -293,13 +349,14 @@ def test_a_real_process(photos: Path, tmp_path: Path) -> None:
     started = process("augment", tmp_path / "gone", tmp_path / "out")
     out, err = started.communicate(timeout=120)
     assert (started.returncode, out) == (2, "")
-    assert err == f"variegate: error: {tmp_path / 'gone'}: no such folder; expected a folder of images, or of class folders with images\n"  # fmt: skip # noqa: E501
+    assert err == f"variegate: error: {tmp_path / 'gone'}: no such file or folder\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    started = process("augment", photos, out, "--copies", 100_000, "--threads", 2)
+    settings = ("--copies", 100_000, "--threads", 2, "--devices", "cpu:0")
+    started = process("augment", photos, out, *settings)
     deadline = time.monotonic() + 120
     while len(list(out.glob("cat/*.jpg"))) < 20 and started.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -307,12 +364,10 @@ def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
     stdout, stderr = started.communicate(timeout=60)
     assert started.returncode == 130, stderr
     assert stderr.count("\n") == 1
-    assert "are written and kept" in stderr
+    assert "are written and kept; the same command goes on" in stderr
     assert "written" in stdout
-    rows = [json.loads(line) for line in (out / "manifest.jsonl").read_text().splitlines()]
-    listed = {row["file"] for row in rows}
-    assert listed == {p.relative_to(out).as_posix() for p in out.rglob("*.jpg")}
-    assert len(listed) == len(rows) >= 20
-    for name in sorted(listed)[:: max(1, len(listed) // 50)]:
-        read_image(out / name)
-    assert not list(out.rglob(".*"))
+    files = sorted(out.rglob("*.jpg"))
+    assert len(files) >= 20
+    for path in files[:: max(1, len(files) // 50)]:
+        read_image(path)
+    assert not list((out / ".variegate" / "tmp").iterdir())

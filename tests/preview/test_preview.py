@@ -11,14 +11,14 @@ from PIL import Image, ImageFont
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import open_folder
-from variegate.engine.expand import Expansion
+from variegate.engine.engine import Engine
+from variegate.engine.expansion import Expansion, Plan
 from variegate.engine.recipe import build_transform
 from variegate.errors import DecodeError
 from variegate.preview import policy_sheet, sweep_sheet, sweepable
 from variegate.preview.samples import choose_images, sample_rows
 from variegate.preview.sheet import GAP, MARGIN, PAPER, Cell, draw_sheet, wrap
 from variegate.preview.sweep import sweep_of, sweep_rows
-from variegate.sinks.folder import FolderSink
 
 FONT = ImageFont.load_default(14)
 
@@ -71,7 +71,8 @@ def test_text_is_wrapped_to_its_width() -> None:
 def test_rows_show_the_pixels_that_augment_writes(photos: Path, tmp_path: Path) -> None:
     transform = build_transform("randaugment", (32, 32))
     source = open_folder(photos)
-    Expansion(source, FolderSink(tmp_path / "out", "png"), transform, copies=2, seed=3, epoch=1, threads=1).run()
+    plan = Plan(source, transform, copies=2, seed=3, epoch=1, format="png")
+    Expansion(plan, tmp_path / "out", Engine(["cpu:0"], "thread", num_threads=1)).run()
     chosen, _ = choose_images(photos, 3)
     for image, row in zip(chosen, sample_rows(chosen, transform, 2, seed=3, epoch=1), strict=True):
         assert row[0].lines == [f"original, {image.img_HWC.shape[1]} x 48"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, preview, simulate
+from variegate.cli import augment, bench, demo, doctor, preview, replay, simulate
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ def _options(
 
 app.command()(demo.demo)
 app.command()(augment.augment)
+app.command()(replay.replay)
 app.command()(preview.preview)
 app.command()(bench.bench)
 app.command()(doctor.doctor)

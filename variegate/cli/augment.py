@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,10 +20,10 @@ from variegate.cli.console import (
     stdout,
     warnings_as_notes,
 )
-from variegate.cli.progress import ExpansionProgress
+from variegate.cli.live import ExpansionView
 
 if TYPE_CHECKING:
-    from variegate.engine.expand import Expansion
+    from variegate.engine.expansion import Expansion, Report
 
 
 class Format(str, Enum):
@@ -33,9 +32,27 @@ class Format(str, Enum):
     webp = "webp"
 
 
+class Layout(str, Enum):
+    folder = "folder"
+    webdataset = "webdataset"
+    parquet = "parquet"
+
+
 class OnError(str, Enum):
     stop = "raise"
     skip = "skip"
+
+
+class Workers(str, Enum):
+    process = "process"
+    thread = "thread"
+    ray = "ray"
+
+
+class Allocation(str, Enum):
+    least_loaded = "least_loaded"
+    round_robin = "round_robin"
+    random = "random"
 
 
 POLICY_HELP = (
@@ -45,8 +62,13 @@ POLICY_HELP = (
 
 
 def augment(
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of class folders with images, or of images.")],
-    dst: Annotated[Path, typer.Argument(metavar="DST", help="Folder to write to, outside of SRC; made if missing.")],
+    src: Annotated[
+        str,
+        typer.Argument(metavar="SRC", help="Class folders or a folder of images, .tar shards, .parquet files; URLs."),
+    ],
+    dst: Annotated[
+        str, typer.Argument(metavar="DST", help="Folder to write to, made if missing, outside of SRC; or a URL.")
+    ],
     policy: Annotated[str, typer.Option(help=POLICY_HELP)] = "randaugment",
     copies: Annotated[int, typer.Option(min=1, help="Augmented copies of every image.")] = 1,
     size: Annotated[
@@ -59,95 +81,140 @@ def augment(
     ] = "none",
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other augmentations.")] = 0,
     epoch: Annotated[int, typer.Option(min=0, help="Epoch to draw for; schedules choose their policy by it.")] = 0,
-    format: Annotated[Format, typer.Option(help="File format of the outputs.")] = Format.jpg,
+    layout: Annotated[Layout, typer.Option(help="Class folders, or shards: .tar or .parquet.")] = Layout.folder,
+    shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard, about.")] = 1000,
+    format: Annotated[Format, typer.Option(help="File format of the images.")] = Format.jpg,
     quality: Annotated[int, typer.Option(min=1, max=100, help="Of jpg and webp.")] = 95,
-    threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores that may be used.")] = None,
+    devices: Annotated[
+        str, typer.Option(help="auto, or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (virtual devices).")
+    ] = "auto",
+    workers: Annotated[Workers, typer.Option(help="What runs a device; ray: actors on a cluster.")] = Workers.process,
+    address: Annotated[str | None, typer.Option(help="Of the Ray cluster; a local one if not given.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Per device. Default: the cores that may be used, shared out.")
+    ] = None,
+    allocation: Annotated[Allocation, typer.Option(help="Which device a task waits for.")] = Allocation.least_loaded,
+    steal: Annotated[bool, typer.Option("--steal/--no-steal", help="Idle devices take from the longest queue.")] = True,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Finish images in their order; shards always are.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on where an earlier run ended, or make all anew.")
+    ] = True,
     on_error: Annotated[
-        OnError, typer.Option(help="At a file that is no image: raise stops there, skip reports it and goes on.")
-    ] = OnError.stop,
+        OnError, typer.Option(help="An image that failed three times: skip goes on without it, raise stops there.")
+    ] = OnError.skip,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")] = False,
 ) -> None:
-    """Expand a folder of images into augmented copies.
+    """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
 
-    DST gets SRC's class folders with NAME_COPY.FORMAT for every image and copy, manifest.jsonl with the
-    operations and arguments of every file, and variegate.json with the settings. The pixels depend on SRC, the
-    policy, the seed and the epoch alone, not on the number of threads.
+    DST gets the images, manifest.parquet with the operations, arguments and checksum of every one, and variegate.json
+    with the settings. They depend on SRC, the policy, the seed and the epoch alone, not on devices, workers or
+    threads. Whatever ends a run, the same command goes on from there to the same files.
     """
     with one_line_errors(as_json):
-        from variegate.data.sources.folder import open_folder
-        from variegate.engine.expand import Expansion, check_apart
-        from variegate.engine.recipe import build_transform, parse_size
-        from variegate.sinks.folder import FolderSink
+        from variegate.engine.engine import Engine
+        from variegate.engine.expansion import Expansion, Plan, check_apart
+        from variegate.engine.recipe import absolute_place, build_transform, open_by_index, parse_size
 
         transform = build_transform(policy, parse_size(size))
-        source = open_folder(src)
+        source = open_by_index(src, on_error.value)
         check_apart(src, dst)
-        expansion = Expansion(
+        plan = Plan(
             source,
-            FolderSink(dst, format.value, quality),
             transform,
-            copies=copies,
-            seed=seed,
-            epoch=epoch,
-            threads=threads,
-            on_error=on_error.value,
+            copies,
+            seed,
+            epoch,
+            layout.value,
+            format.value,
+            quality,
+            shard_size,
+            absolute_place(src),
         )
+        engine = Engine(
+            devices if devices == "auto" else [name.strip() for name in devices.split(",")],
+            workers.value,
+            allocation.value,
+            steal,
+            ordered,
+            num_threads=threads,
+            address=address,
+        )
+        expansion = Expansion(plan, dst, engine, on_error.value, resume)
         if as_json:
-            emit_json("start", files=len(source), classes=len(source.classes), total=expansion.report.total)
+            emit_json(
+                "start",
+                files=len(source),
+                classes=len(source.classes),
+                total=expansion.report.total,
+                devices=list(engine.devices),
+            )
         else:
             for note in source.notes():
                 say(f"note: {note}", stderr())
         run_expansion(expansion, as_json)
         report = expansion.report
-        if report.written == 0:
+        if report.written + report.resumed == 0:
             raise fail(f"{src}: none of its {len(source):,} images could be read; nothing was written", FAILED, as_json)
 
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:
     """Run with progress and print the summary; ends the command with exit code 1 or 130 where it did not finish."""
+    from variegate.engine.work import EngineError
     from variegate.errors import DecodeError
 
     report = expansion.report
     console = stderr()
-    error: DecodeError | OSError | None = None
-    with ExpansionProgress(report.total, as_json, console) as progress:
-        expansion.on_progress = progress
+    error: DecodeError | EngineError | OSError | None = None
+    with ExpansionView(expansion, as_json, console) as view:
+        expansion.on_progress = view
         with interrupt_sets(expansion.stop), warnings_as_notes(console):
             try:
                 expansion.run()
-            except (DecodeError, OSError) as caught:
+            except (DecodeError, EngineError, OSError) as caught:
                 error = caught
     if summary or error is not None or report.is_interrupted:
         _print_summary(expansion, as_json)
     if error is not None:
+        kept = f"; the {report.written:,} images written are kept" if report.written else ""
         hint = " (--on-error skip passes over such files)" if isinstance(error, DecodeError) else ""
-        kept = f"; the {report.written:,} images written before are kept" if report.written else ""
-        raise fail(f"{error}{kept}{hint}", FAILED, as_json) from error
+        again = " (the same command goes on from there)" if kept and not hint else ""
+        raise fail(f"{error}{kept}{hint}{again}", FAILED, as_json) from error
     if report.is_interrupted:
-        rest = f"interrupted: {report.written:,} of {report.total:,} images are written and kept"
+        done = report.written + report.resumed
+        rest = f"interrupted: {done:,} of {report.total:,} images are written and kept; the same command goes on"
         raise fail(rest, INTERRUPTED, as_json)
 
 
 def _print_summary(expansion: Expansion, as_json: bool) -> None:
     report = expansion.report
-    where = expansion.sink.root
     if as_json:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
             files=report.files,
             written=report.written,
+            resumed=report.resumed,
             skipped=len(report.skipped),
             seconds=round(report.seconds, 3),
             images_per_second=round(report.rate, 1),
-            destination=str(where),
+            destination=str(expansion.destination),
         )
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    table.add_row("files in", f"{report.files:,}")
-    table.add_row("written", f"{report.written:,}")
-    table.add_row("skipped", f"{len(report.skipped):,}")
-    table.add_row("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)")
-    table.add_row("where", str(where))
+    for name, value in _facts(report):
+        table.add_row(name, value)
+    table.add_row("where", str(expansion.destination))
     stdout().print(table)
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    facts = [("files in", f"{report.files:,}"), ("written", f"{report.written:,}")]
+    if report.resumed:
+        facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
+    facts.append(("skipped", f"{len(report.skipped):,}"))
+    if report.written:
+        facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))
+    return facts

@@ -57,7 +57,7 @@ def one_line_errors(as_json: bool) -> Iterator[None]:
     """Bad input ends with exit code 2, what fails on the way with 1, Ctrl-C with 130; one line each, no traceback."""
     try:
         yield
-    except ValueError as error:  # every error of bad input is one, such as PolicyError, SourceError and DecodeError
+    except (ValueError, ImportError) as error:  # all of bad input are ValueErrors; or a package is not installed
         raise fail(error, BAD_INPUT, as_json) from error
     except FileNotFoundError as error:
         raise fail(error, BAD_INPUT, as_json) from error

@@ -12,7 +12,7 @@ from variegate.cli.augment import run_expansion
 from variegate.cli.console import emit_json, one_line_errors, say, stderr, stdout
 
 if TYPE_CHECKING:
-    from variegate.engine.expand import Expansion
+    from variegate.engine.expansion import Expansion
 
 
 def demo(
@@ -52,7 +52,7 @@ def demo(
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     table.add_row("photos", f"{done.photos}  ({done.num_photos} in class folders)")
-    table.add_row("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.jsonl)")
+    table.add_row("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)")
     table.add_row("contact sheet", str(done.sheet))
     table.add_row("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)")
     table.add_row("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate")

@@ -1,9 +1,14 @@
-"""The transform that a command line asks for: a policy by name, with or without a crop to one size before it."""
+"""What a command line asks for: a transform by the name of a policy and a size, a source by its place."""
 
 from __future__ import annotations
 
+import os
 import re
+from typing import Any, cast
 
+from variegate.data.sources.base import Source
+from variegate.data.sources.opening import open_source
+from variegate.data.sources.paths import is_url, plain
 from variegate.policies import load_policy
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
@@ -33,3 +38,16 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
     if not steps:
         steps.append(Identity())
     return steps[0] if len(steps) == 1 else Compose(steps)
+
+
+def open_by_index(place: Any, on_error: str = "raise") -> Source:
+    """As ``open_source``, for workers that read any sample at any time: shards are never taken for a stream."""
+    if not isinstance(place, (str, os.PathLike)):
+        return cast(Source, open_source(place))
+    return cast(Source, open_source(place, stream=False, on_error=on_error))
+
+
+def absolute_place(spec: str) -> str:
+    """A source as it was given, so that it means the same from any folder."""
+    path = plain(spec)
+    return path if is_url(path) else os.path.abspath(path)

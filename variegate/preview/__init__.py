@@ -13,7 +13,7 @@ from variegate.errors import DecodeError
 from variegate.preview.samples import choose_images, sample_rows
 from variegate.preview.sheet import draw_sheet
 from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
-from variegate.sinks.folder import write_atomically
+from variegate.sinks.atomic import write_atomically
 
 __all__ = ["Sheet", "policy_sheet", "sweep_sheet", "sweepable"]
 

@@ -1,10 +1,25 @@
-"""Names of outputs: stable, readable, and never the same for two sources."""
+"""Names of outputs: stable, readable, never the same for two sources, and never outside of the root."""
 
 from __future__ import annotations
 
+import os
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+from variegate.data.sources.base import Source
+from variegate.data.sources.folder import Listing
+from variegate.sinks.storage import PRIVATE
+
+# What stands beside the outputs, and what Windows takes for devices, whatever their extension.
+_TAKEN = {"manifest.parquet", "manifest.jsonl", "variegate.json", "classnames.txt"}
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
+# A name may have 255 bytes on most file systems; number, copy and extension come to it.
+_MOST_BYTES = 230
 
 
 def output_stems(paths: Sequence[str]) -> list[str]:
@@ -30,6 +45,84 @@ def output_stems(paths: Sequence[str]) -> list[str]:
 def output_path(stem: str, copy: int, extension: str) -> str:
     """``cat/a``, 3, ``jpg`` -> ``cat/a_3.jpg``. Different (stem, copy) never meet: the last ``_`` ends the stem."""
     return f"{stem}_{copy}.{extension}"
+
+
+class OutputNames(Protocol):
+    """Where the outputs of each sample go in class folders. Picklable."""
+
+    def stem(self, index: int, label: Any) -> str:
+        """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
+        ...
+
+
+def names_for(source: Source) -> OutputNames:
+    """Names of any source's outputs, all different, and none outside of the root.
+
+    Of a folder's images, ``output_stems``. Of others ``<class>/<index, 8 digits or more>``, where the class is its
+    name, or the label itself where only the names are unknown; and ``<index>`` where a sample has no class.
+    """
+    if isinstance(source, Listing):
+        return _Listed(output_stems([_inside(sample.path) for sample in source.samples]))
+    return _Numbered(class_folders(source.classes), bool(source.classes))
+
+
+def class_folders(classes: Sequence[str]) -> list[str]:
+    """A folder for each class: its name where that is one on every system, else one that is much like it. Classes whose
+    folders would be the same on some file system get their number added."""
+    folders = [safe_name(name) for name in classes]
+    seen: Counter[str] = Counter(map(_folded, folders))
+    used = {_folded(folder) for folder in folders if seen[_folded(folder)] == 1}
+    for label, folder in enumerate(folders):
+        if seen[_folded(folder)] > 1:
+            folders[label] = f"{folder}~{label}"
+            while _folded(folders[label]) in used:
+                folders[label] += "~"
+            used.add(_folded(folders[label]))
+    return folders
+
+
+def safe_name(name: str) -> str:
+    """A name of a folder, whatever ``name`` holds: separators, "..", NUL, what Windows reserves, far too much."""
+    safe = _UNSAFE.sub("_", name)
+    if safe.startswith("."):  # names that begin so are passed over when folders are listed
+        safe = f"_{safe[1:]}"
+    safe = safe.encode()[:_MOST_BYTES].decode(errors="ignore")
+    if safe.endswith((".", " ")):
+        safe = f"{safe[:-1]}_"
+    is_reserved = safe.casefold() in _TAKEN or safe.casefold().partition(".")[0].rstrip() in _DEVICES
+    return f"{safe}_" if is_reserved or not safe else safe
+
+
+class _Listed:
+    def __init__(self, stems: list[str]) -> None:
+        self._stems = stems
+
+    def stem(self, index: int, label: Any) -> str:
+        return self._stems[index]
+
+
+class _Numbered:
+    def __init__(self, folders: list[str], has_names: bool) -> None:
+        self._folders, self._has_names = folders, has_names
+
+    def stem(self, index: int, label: Any) -> str:
+        is_class = isinstance(label, int) and label >= 0
+        if is_class and not self._has_names:
+            return f"{label}/{index:08}"
+        return f"{self._folders[label]}/{index:08}" if is_class and label < len(self._folders) else f"{index:08}"
+
+
+def _inside(path: str) -> str:
+    """As it is, but for what no folder on a disk can hold and a bucket may: keys such as ``a/../../b``."""
+    parts = path.split("/")
+    is_reserved = parts[0].casefold() in {*_TAKEN, PRIVATE} or len(os.fsencode(parts[-1])) > _MOST_BYTES
+    if {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and not is_reserved:
+        return path
+    return "/".join(safe_name(part) for part in parts)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _name(path: str, index: int, level: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from variegate.data.sources.base import Source, SourceError, StreamSource
+from variegate.data.sources.class_names import class_names_beside
 from variegate.data.sources.folder import open_folder, open_image
 from variegate.data.sources.paths import is_url, plain, shown
 from variegate.data.sources.patterns import expand, is_pattern
@@ -44,8 +45,9 @@ def open_source(
     ``stream``: tar shards are read from their beginnings, one after another, instead of by index. None: where they are
     remote, since an index of a remote shard costs reading it once. ``on_error="skip"``: shards that are cut off or
     cannot be read are used as far as they go (see ``open_webdataset``). ``classes``: names of classes, for labels that
-    are names. ``cache_dir``: where indexes of shards are kept; None: beside them, or where that cannot be written to,
-    in the folder that VARIEGATE_CACHE names, or the user's.
+    are names; None: for tar shards, those in a file ``classnames.txt`` beside them (a class a line), if there is one.
+    ``cache_dir``: where indexes of shards are kept; None: beside them, or where that cannot be written to, in the
+    folder that VARIEGATE_CACHE names, or the user's.
 
     Raises SourceError for what cannot be opened, TypeError for objects that are none of these.
     """
@@ -112,9 +114,10 @@ class _Options:
         kind = next(iter(kinds))
         if kind == Kind.TAR:
             is_remote = any(is_url(file) for file in files)
+            classes = class_names_beside(files) if self._classes is None else self._classes
             if is_remote if self._stream is None else self._stream:
-                return TarStream(files, self._classes)
-            return open_webdataset(files, classes=self._classes, on_error=self._on_error, cache_dir=self._cache_dir)
+                return TarStream(files, classes)
+            return open_webdataset(files, classes=classes, on_error=self._on_error, cache_dir=self._cache_dir)
         if kind == Kind.PARQUET:
             _refuse(f"{shown(files[0])}, a .parquet file", self._stream, None)
             cache = {} if self._cache_dir is None else {"cache_dir": self._cache_dir}

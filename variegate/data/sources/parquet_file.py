@@ -46,24 +46,24 @@ class ParquetFile:
             yield pq.ParquetFile(handle, metadata=self.metadata, **options)
 
 
-def open_file(path: str | os.PathLike[str]) -> ParquetFile:
-    """Read the footer of a file. Raises SourceError naming it."""
+def open_file(path: str | os.PathLike[str], accepted: str = _ACCEPTED) -> ParquetFile:
+    """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
     path = os.fspath(path)
     try:
         local = _local_path(path)
         with _handle(path, local) as (handle, size, stamp):
             if size == 0:
-                raise SourceError(f"{path}: zero bytes: the file is empty; accepted: {_ACCEPTED}")
+                raise SourceError(f"{path}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
             schema, metadata = opened.schema_arrow, opened.metadata
     except SourceError:
         raise
     except FileNotFoundError as error:
-        raise SourceError(f"{path}: no such file; accepted: {_ACCEPTED}") from error
+        raise SourceError(f"{path}: no such file; accepted: {accepted}") from error
     except IsADirectoryError as error:
-        raise SourceError(f"{path}: a folder, not a file; accepted: {_ACCEPTED}") from error
+        raise SourceError(f"{path}: a folder, not a file; accepted: {accepted}") from error
     except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads this address with
-        raise SourceError(f"{path}: {reason_for(error)}; accepted: {_ACCEPTED}") from error
+        raise SourceError(f"{path}: {reason_for(error)}; accepted: {accepted}") from error
     return ParquetFile(path, local, size, stamp, schema, metadata)
 
 

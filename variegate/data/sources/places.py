@@ -12,6 +12,7 @@ from variegate.data.sources.folder import EXTENSIONS
 from variegate.data.sources.paths import base_name, shown
 
 _TAR = (".tar", ".tar.gz", ".tgz")
+_MANIFEST = "manifest.parquet"
 
 
 class Kind(Enum):
@@ -34,9 +35,12 @@ def kind_of(path: str) -> Kind:
 def shards_of_folder(folder: str, names: Sequence[str]) -> list[str]:
     """The shards or Parquet files of a folder that holds such files and neither images nor folders; else none.
 
-    ``names`` are its entries, folders with a slash at the end. Files of other kinds (a README, indexes) do not count.
+    ``names`` are its entries, folders with a slash at the end. Files of other kinds (a README, indexes) do not count,
+    nor does the manifest that ``variegate augment`` puts beside shards.
     """
     names = sorted(name for name in names if not name.startswith("."))
+    if any(kind_of(name) in (Kind.TAR, Kind.PARQUET) for name in names if name != _MANIFEST):
+        names = [name for name in names if name != _MANIFEST]
     of_kind = {kind: [name for name in names if kind_of(name) == kind and not name.endswith("/")] for kind in Kind}
     if of_kind[Kind.IMAGE] or any(name.endswith("/") for name in names):
         return []

@@ -170,11 +170,11 @@ def open_stream(path: str) -> ByteStream:
         raise SourceError(f"{name}: {reason_for(error, path)}") from None
 
 
-def reason_for(error: BaseException, path: str) -> str:
-    """What went wrong, in a few words without secrets; ``path`` is what was asked for."""
+def reason_for(error: BaseException, path: str, verb: str = "read") -> str:
+    """What went wrong, in a few words without secrets; ``path`` is what was asked for, ``verb`` what for."""
     is_web = is_url(path) and not {"http", "https"}.isdisjoint(protocols(path))
     if is_web and isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
-        return reason_for(error.__cause__, path)  # fsspec says so of any failure over http
+        return reason_for(error.__cause__, path, verb)  # fsspec says so of any failure over http
     status = getattr(error, "status", None)
     if isinstance(status, int):
         meaning = {401: " (not authorised)", 403: " (forbidden)", 404: " (no such file)"}.get(status, "")
@@ -200,8 +200,8 @@ def reason_for(error: BaseException, path: str) -> str:
     if isinstance(error, ValueError) and text.startswith("Protocol not known"):
         return f"unknown protocol {text.rpartition(' ')[2]}://; fsspec knows memory, http, https, s3, gs, zip and more"
     if isinstance(error, OSError) and error.strerror and not is_url(path):
-        return f"cannot be read ({error.strerror})"
-    return f"cannot be read ({kind}: {text})" if text else f"cannot be read ({kind})"
+        return f"cannot be {verb} ({error.strerror})"
+    return f"cannot be {verb} ({kind}: {text})" if text else f"cannot be {verb} ({kind})"
 
 
 def _missing_package(path: str, text: str) -> str:

@@ -74,10 +74,10 @@ class Labelling:
     def resolve(self, label: Label, key: str) -> tuple[int, str]:
         """The class and "", or -1 and what is wrong with the label of the sample ``key``."""
         if label.kind == Kind.NUMBER:
-            if not self._numbers or 0 <= label.number < len(self._numbers):
+            if not self._numbers or -1 <= label.number < len(self._numbers):
                 return label.number, ""
             count = len(self._numbers)
-            return -1, f"label {label.number}; accepted: 0 to {count - 1}, for the {count} classes given"
+            return -1, f"label {label.number}; accepted: 0 to {count - 1} for the {count} classes given, or -1 for none"
         problem = label.text
         if label.kind == Kind.NAME:
             number = self._numbers.get(label.text)

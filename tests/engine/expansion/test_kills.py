@@ -1,0 +1,24 @@
+"""kill -9 of the parent and of a worker, then the same command again. ``tests/soak`` does many more of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.expansion.samples import expansion, lay_photos
+from tests.soak.kills import Kills
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")
+def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    photos = lay_photos(tmp_path / "photos")
+    expansion(photos, tmp_path / "reference", copies=60, seed=0).run()
+    arguments = ["--copies", "60", "--size", "32", "--devices", "cpu:0,cpu:1", "--threads", "1"]
+    kills = Kills(photos, tmp_path, arguments, seed=3, reference=tmp_path / "reference")
+    kills.kill("parent")
+    kills.kill("worker")
+    if kills.compared == 0:
+        kills.complete()
+    assert kills.killed == {"parent": 1, "worker": 1}

@@ -1,0 +1,58 @@
+"""Any output made again from its row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.expansion.samples import expansion, lay_photos, rows
+from variegate.data.sources.base import SourceError
+from variegate.engine.expansion.replay import replay
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return lay_photos(tmp_path / "photos")
+
+
+@pytest.mark.parametrize("layout", ["folder", "parquet"])
+def test_every_row_gives_the_same_file(photos: Path, tmp_path: Path, layout: str) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out, layout=layout, policy="augmix", epoch=3).run()
+    for number, row in enumerate(rows(out)):
+        made = replay(out / "manifest.parquet", number)
+        assert made.is_same
+        assert made.row["source"] == row["source"]
+        if layout == "folder":
+            assert made.data == (out / row["file"]).read_bytes()
+
+
+def test_a_source_that_moved_is_told(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    moved = photos.rename(tmp_path / "moved")
+    with pytest.raises(SourceError, match="photos"):
+        replay(out / "manifest.parquet", 0)
+    assert replay(out / "manifest.parquet", 0, str(moved)).is_same
+
+
+def test_a_changed_image_is_not_the_same(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    (photos / "a/1.jpg").write_bytes((photos / "b/x.jpg").read_bytes())
+    assert not replay(out / "manifest.parquet", 0).is_same
+    assert replay(out / "manifest.parquet", 3).is_same
+
+
+def test_other_samples_and_missing_outputs_are_named(photos: Path, tmp_path: Path) -> None:
+    (photos / "a/2.jpg").write_bytes(b"")
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    with pytest.raises(SourceError, match=r"row 6: a/2.jpg was not made: zero bytes"):
+        replay(out / "manifest.parquet", 6)
+    with pytest.raises(SourceError, match="row: got 21; accepted: 0 to 20"):
+        replay(out / "manifest.parquet", 21)
+    (photos / "a/2.jpg").unlink()
+    with pytest.raises(SourceError, match="holds other samples"):
+        replay(out / "manifest.parquet", 0)

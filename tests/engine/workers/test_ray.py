@@ -1,0 +1,46 @@
+"""Ray actors as workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from select import select
+
+import pytest
+
+import variegate as vg
+from tests.engine.workers.contract import NAMES, WorkersContract, check_made, tasks
+from tests.engine.workers.toys import Toy
+from variegate.engine.workers.ray import RayWorkers
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster() -> Iterator[None]:
+    """One for all tests: to start it takes seconds."""
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=256 << 20)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes as Linux lets one")
+class TestRay(WorkersContract):
+    kind = RayWorkers
+    death = "its worker process has died"
+    names = NAMES[:1]  # an actor takes a second to start
+    patience = 1.5
+
+    def check_nothing_left(self, pid: int) -> None:
+        # Ray ends actors without saying when they have ended.
+        with suppress(ProcessLookupError):
+            ended, _, _ = select([os.pidfd_open(pid)], [], [], 20)
+            assert ended
+
+
+def test_an_engine_takes_the_cluster_as_it_is() -> None:
+    engine = vg.Engine(workers="ray")
+    assert engine.devices == ("cpu:0",)
+    assert engine.num_threads == 2
+    check_made(list(engine.run(Toy(), tasks(8))), 8)

@@ -1,0 +1,66 @@
+"""Pipelines on a real Ray of two cores, in a process of its own: ``python ray_pipelines.py FOLDER`` (see test_ray.py).
+
+FOLDER holds ``photos`` (image files) and ``files.parquet`` (Hugging Face's layout, with "id" and "label"; one image is
+none). Results are put beside them.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import ray
+import ray.data
+
+from variegate import transforms as T
+from variegate.integrations.ray import MapBatches
+
+POLICY = T.Compose([T.RandomResizedCrop(24), T.RandAugment(2, 9), T.Normalize(0.5, 0.25)])
+RAGGED = T.Compose([T.RandomHorizontalFlip(), T.GaussianNoise(sigma=0.1)])
+
+
+def rows_of(dataset: Any, by: str) -> dict[Any, Any]:
+    return {row.pop(by): row for row in dataset.take_all()}
+
+
+def run(folder: Path) -> dict[str, Any]:
+    files = str(folder / "files.parquet")
+    to_files = MapBatches(T.RandomResizedCrop(24), encode="png", copies=2, on_error="skip")
+    in_four = ray.data.read_parquet(files, include_row_hash=True, override_num_blocks=4)
+    in_four.map_batches(to_files, batch_format="pyarrow", batch_size=2).write_parquet(str(folder / "written"))
+
+    in_one = ray.data.read_parquet(files, include_row_hash=True, override_num_blocks=1)
+    on_an_actor = in_one.map_batches(
+        MapBatches,
+        fn_constructor_args=[POLICY],
+        fn_constructor_kwargs={"seed": 3, "epoch": 2, "on_error": "skip"},
+        batch_size=16,
+        compute=ray.data.ActorPoolStrategy(size=1),  # two would take both cores, and leave none to read with
+    )
+
+    images = ray.data.read_images(str(folder / "photos"), include_paths=True)
+    by_path = MapBatches(RAGGED, id="path", seed=4)
+    results = {
+        "actor": rows_of(on_an_actor, "id"),
+        "images": rows_of(images.map_batches(by_path, batch_size=3), "path"),
+    }
+    try:
+        ray.data.read_parquet(files).map_batches(MapBatches(POLICY)).materialize()
+    except Exception as error:
+        results["error"] = str(error)
+    return results
+
+
+def main(folder: Path) -> None:
+    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error", object_store_memory=200 << 20)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    (folder / "results.pickle").write_bytes(pickle.dumps(run(folder)))
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

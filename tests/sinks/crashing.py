@@ -1,0 +1,105 @@
+"""Runs as a script: does a small run over and over, killed at each of its system calls in turn, and then again.
+
+Prints a line of JSON: how many places there were to be killed at, and what went wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.sinks.runs import COPIES, ITEMS, file_of, run, tree
+
+CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "ftruncate")
+KILLED = 9
+
+
+def killed_at(step: int) -> None:
+    """Make the process end at its call number ``step``; one that writes gets half of it done."""
+    count = 0
+
+    def counted(real: Callable[..., Any], is_write: bool) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == step:
+                if is_write:
+                    real(arguments[0], memoryview(arguments[1])[: len(arguments[1]) // 2])
+                os._exit(KILLED)
+            return real(*arguments, **options)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name), name == "write"))
+
+
+def in_a_child(act: Callable[[], Any]) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def seen_wrong(place: Path, whole: dict[str, bytes | None]) -> list[str]:
+    """What nobody may ever see there, at whatever moment."""
+    found = tree(place) if place.exists() else {}
+    outputs = [file_of(item, copy) for item in range(ITEMS) for copy in range(COPIES)]
+    wrong = [f"{name} is not whole" for name in found if name in whole and found[name] != whole[name]]
+    if "manifest.parquet" in found:
+        wrong += [f"{name} is listed and missing" for name in outputs if name not in found]
+    if "variegate.json" not in found:
+        wrong += [f"{name} is there without settings" for name in outputs if name in found]
+    return wrong
+
+
+def killed_run(place: Path, step: int, resume: bool) -> int:
+    def act() -> None:
+        killed_at(step)
+        run(place, resume=resume)
+
+    return in_a_child(act)
+
+
+def main(root: Path, is_fresh: bool) -> None:
+    """``is_fresh``: of a run that begins. Otherwise of one that is complete and done again, without resuming."""
+    run(root / "whole")
+    whole = tree(root / "whole")
+    place = root / "out"
+    wrong: list[str] = []
+    step, code = 0, KILLED
+    gc.freeze()  # so that children copy less memory
+    while code == KILLED:
+        step += 1
+        shutil.rmtree(place, ignore_errors=True)
+        if not is_fresh:
+            shutil.copytree(root / "whole", place)
+        code = killed_run(place, step, resume=is_fresh)
+        wrong += [f"killed at {step}: {what}" for what in seen_wrong(place, whole)]
+        # Now and then the next life is killed too, somewhere else each time.
+        if step % 3 == 0:
+            second = killed_run(place, 1 + step * 7 % 41, resume=True)
+            wrong += [f"killed at {step} and then: {what}" for what in seen_wrong(place, whole)]
+            wrong += [f"killed at {step}, then it failed"] if second not in (0, KILLED) else []
+        run(place)
+        if tree(place) != whole:
+            wrong.append(f"killed at {step}, it ended with {sorted(tree(place))}")
+    if code != 0:
+        wrong.append(f"not killed, it ended with {code}")
+    print(json.dumps({"steps": step - 1, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2] == "fresh")

@@ -1,0 +1,48 @@
+"""``variegate replay MANIFEST ROW``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from variegate.cli.console import FAILED, emit_json, fail, one_line_errors, say
+
+
+def replay(
+    manifest: Annotated[
+        str, typer.Argument(metavar="MANIFEST", help="manifest.parquet of an expansion, or its folder.")
+    ],
+    row: Annotated[int, typer.Argument(metavar="ROW", min=0, help="Number of the row, from 0.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write. Default: the output's own name, in this folder.")
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="Where the samples are now, if not where they were.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON.")] = False,
+) -> None:
+    """Make an output of `augment` again, from its row in the manifest.
+
+    It says whether the file is the same to the byte; if not, the exit code is 1.
+    """
+    with one_line_errors(as_json):
+        from variegate.engine.expansion.replay import replay as make_again
+        from variegate.sinks.atomic import write_atomically
+
+        made = make_again(manifest, row, source)
+        name = Path(str(made.row["file"])).name if made.row["member"] is None else Path(made.row["member"]).name
+        path = out if out is not None else Path(name)
+        write_atomically(path, made.data)
+        described = {"file": str(path), "source": made.row["source"], "copy": made.row["copy"]}
+        if as_json:
+            emit_json("done", **described, operations=made.row["operations"], is_same=made.is_same)
+        else:
+            verdict = "the same" if made.is_same else "not the same"
+            say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
+        if not made.is_same:
+            raise fail(
+                f"row {row:,}: {made.row['file']} was another file: its source or this version of variegate differs, "
+                "or it was made on a GPU, whose pixels may be a level off",
+                FAILED,
+                as_json,
+            )

@@ -1,0 +1,173 @@
+"""``Engine``: devices, the workers on them, and the rules by which work is given to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.engine.choice import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.engine.dispatcher import Dispatcher
+from variegate.engine.drive import Bad, Done, Feed, drive
+from variegate.engine.mapping import MapWork, iter_shots, map_shots
+from variegate.engine.rules import Rules
+from variegate.engine.snapshot import Snapshot
+from variegate.engine.work import Work
+from variegate.engine.workers.base import Workers
+from variegate.transforms.base import Transform
+from variegate.transforms.output import Identity
+
+WORKERS = ("process", "thread", "ray")
+
+
+class Engine:
+    """Runs work on several devices at once: ``map`` augments a stream of images.
+
+    Workers are started for every run and end with it; nothing is held in between. Several runs may go on at a time, and
+    share the devices.
+
+    Args:
+        devices: "auto" (all GPUs; without one, the CPU in parts of about four cores) or a list of names of one kind:
+            "cuda:0", ... or "cpu:0", "cpu:1", ...: virtual devices, parts of the CPU with a worker each; "reference:0",
+            ... run the plain executor. With ``workers="ray"`` they are the cluster's.
+        workers: "process" (one per device, spawned: its crash is survived), "thread" (starts at once) or "ray" (actors
+            of a Ray cluster, ``pip install 'variegate[ray]'``).
+        allocation: where a task waits: "least_loaded" (where it will be done first, by measured speed), "round_robin"
+            or "random" (by ``seed``).
+        steal: a device with nothing to do takes tasks that wait for another.
+        ordered: results come in the order of the items; False: as they are made.
+        num_threads: cores for each device; None shares them out evenly.
+        transform, seed, dtype, layout, geometry: of ``map``, as an ``Augmenter`` takes them.
+        address: of the Ray cluster; None: the one that Ray is connected to or finds, else a new one on this machine.
+        heartbeat_timeout: seconds without a sign of life after which a worker that has something to do is replaced.
+        max_failures: so many failures of an item, alone on a device, and it is given up.
+
+    Raises ValueError or TypeError naming the argument, its value and what is accepted, and ImportError without Ray.
+    """
+
+    def __init__(
+        self,
+        devices: str | Sequence[str] = "auto",
+        workers: str = "process",
+        allocation: str = "least_loaded",
+        steal: bool = True,
+        ordered: bool = True,
+        *,
+        num_threads: int | None = None,
+        transform: Transform | None = None,
+        seed: int = 0,
+        dtype: str | torch.dtype = "float32",
+        layout: str = "NCHW",
+        geometry: str = "composed",
+        address: str | None = None,
+        heartbeat_timeout: float = 120.0,
+        max_failures: int = 3,
+    ) -> None:
+        if workers not in WORKERS:
+            raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKERS))}")
+        if address is not None and workers != "ray":
+            raise ValueError(f"address: got {address!r} with workers={workers!r}; accepted: None, or workers='ray'")
+        # Made to be checked: it says best what it does not accept.
+        Augmenter(transform or Identity(), "reference", seed, dtype, layout, num_threads, geometry)
+        self._rules = Rules(
+            allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
+        )
+        Dispatcher(["cpu:0"], self._rules)
+        ray = None
+        if workers == "ray":
+            from variegate.engine.workers.ray import connect
+
+            ray = connect(address)
+        self.devices = choose_devices(devices, ray)
+        self.workers = workers
+        self.address = address
+        self.num_threads = cores_each(len(self.devices), ray) if num_threads is None else num_threads
+        self.transform, self.seed, self.dtype, self.layout, self.geometry = transform, seed, dtype, layout, geometry
+        self.quarantined: list[tuple[int, str]] = []
+
+    @property
+    def executor(self) -> str:
+        """What makes the pixels: "cuda", "cpu" or "reference"."""
+        return kind_of(self.devices[0])
+
+    def map(
+        self,
+        images: Any,
+        ids: Iterable[int] | None = None,
+        epoch: int = 0,
+        copy: int = 0,
+        transform: Transform | None = None,
+        given: Mapping[str, Iterable[Any]] | None = None,
+        *,
+        on_error: str = "raise",
+    ) -> Iterator[Any]:
+        """Augment a stream of images: the pixels of ``Augmenter(transform, seed=seed)(images, ids, epoch, copy)``.
+
+        Args:
+            images: uint8 arrays [H, W, 3], [H, W, 1] or [H, W], or CPU tensors, one after another, without end if need
+                be; or all in one [N, H, W, C]. They are read a bounded number of images and bytes ahead of the results,
+                and must not be changed until these are there.
+            ids: one for each image; None counts from 0.
+            epoch, copy: further inputs of the random numbers.
+            transform: instead of the engine's own.
+            given: values for ``Cond``, one for each image, such as ``{"label": labels}``.
+            on_error: "raise" at an image that cannot be made, or "skip" it and note it in ``quarantined``.
+
+        Returns:
+            An iterator over one CPU tensor per image, in order; with ``ordered=False`` over pairs (id, tensor). Those
+            that threads made share their memory, some tens at a time: clone the few that are kept for long.
+
+        Raises, where images are read: TypeError or ValueError naming the image by its number. EngineError for an image
+        that failed as often as it may, and where no device is left.
+        """
+        chosen = self.transform if transform is None else transform
+        if chosen is None:
+            raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'")
+        work = MapWork(chosen, self.seed, self.dtype, self.layout, self.geometry, epoch, copy, tuple(given or ()))
+        work.check()
+        shots = iter_shots(images, ids, given or {})
+        self.quarantined = []
+        quarantined = self.quarantined if on_error == "skip" else None
+        return map_shots(partial(self.run, work), shots, len(self.devices), self._rules.ordered, quarantined)
+
+    def run(
+        self,
+        work: Work,
+        feed: Feed,
+        *,
+        ordered: bool | None = None,
+        max_items: int = 1 << 62,
+        has_room: Callable[[], bool] | None = None,
+        stop: threading.Event | None = None,
+        on_turn: Callable[[Snapshot], None] | None = None,
+    ) -> Generator[Done | Bad, None, None]:
+        """Any other work: what comes of the tasks of ``feed``, which is an iterable of (start, stop, payload).
+
+        ``ordered``: None as the engine is; ``max_items``: between those read from the feed and those handed out; the
+        rest, and what is raised, as ``drive`` describes them. Workers start when the iteration does, and end when it
+        ends or is closed.
+        """
+        is_ordered = self._rules.ordered if ordered is None else ordered
+        dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
+        yield from drive(self._make_workers(work), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)
+
+    def _make_workers(self, work: Work) -> Workers:
+        names = [augmenter_name(name) for name in self.devices]
+        if self.workers == "thread":
+            from variegate.engine.workers.thread import ThreadWorkers
+
+            return ThreadWorkers(work, names, self.num_threads)
+        if self.workers == "process":
+            from variegate.engine.workers.process import ProcessWorkers
+
+            return ProcessWorkers(work, names, self.num_threads)
+        from variegate.engine.workers.ray import RayWorkers
+
+        return RayWorkers(work, names, self.num_threads, self.address)

@@ -1,0 +1,148 @@
+"""From results to what lasts: every output is in its place before the journal says so, and then it is never undone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from variegate.engine.expansion.job import Made
+from variegate.engine.expansion.plan import Plan
+from variegate.engine.expansion.report import Report
+from variegate.sinks.journal import Journal
+from variegate.sinks.labels import Labels, describe_labels
+from variegate.sinks.shards import Record, Shard, open_shard
+from variegate.sinks.storage import Storage
+
+# How long what is done may wait for the disk to say so; a crash costs no more than the work of this time.
+_FLUSH_SECONDS = 0.5
+
+
+class Commit(Protocol):
+    """Takes what the engine gives, each item once; in order, if outputs are gathered in shards."""
+
+    def done(self, start: int, outputs: Sequence[Made]) -> None: ...
+
+    def missing(self, item: int, reason: str) -> None: ...
+
+    def flush(self) -> None:
+        """All that can be kept is kept, and counted."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is half done."""
+        ...
+
+
+class FileCommit:
+    """Outputs are files of their own, which the workers have written."""
+
+    def __init__(self, plan: Plan, journal: Journal, report: Report) -> None:
+        self._plan, self._journal, self._report = plan, journal, report
+        self._written = self._missing = 0
+        self._flushed = time.monotonic()
+
+    def done(self, start: int, outputs: Sequence[Made]) -> None:
+        rows = [row for made in outputs for row in made.rows]
+        self._journal.append(start, start + len(outputs), rows)
+        self._written += len(rows)
+        self._flush_now_and_then()
+
+    def missing(self, item: int, reason: str) -> None:
+        rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
+        self._journal.append(item, item + 1, rows)
+        self._missing += len(rows)
+        self._flush_now_and_then()
+
+    def flush(self) -> None:
+        self._journal.flush()
+        self._report.written += self._written
+        self._report.missing += self._missing
+        self._written = self._missing = 0
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        pass
+
+    def _flush_now_and_then(self) -> None:
+        if time.monotonic() - self._flushed >= _FLUSH_SECONDS:
+            self.flush()
+
+
+class ShardCommit:
+    """Outputs are gathered here into shards, each of which is in the journal once it is in its place."""
+
+    def __init__(self, plan: Plan, storage: Storage, journal: Journal, report: Report) -> None:
+        self._plan, self._storage, self._journal, self._report = plan, storage, journal, report
+        self._labels: Labels | None = None
+        self._shard: Shard | None = None
+        self._first = self._next = 0  # items of the shard
+        self._rows: list[str] = []
+        self._missing = 0
+
+    def done(self, start: int, outputs: Sequence[Made]) -> None:
+        for item, made in enumerate(outputs, start):
+            shard = self._shard_of(item)
+            for text, data in zip(made.rows, made.data, strict=True):
+                row = json.loads(text)
+                row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label))
+                self._rows.append(json.dumps(row))
+            self._end_item(item)
+
+    def missing(self, item: int, reason: str) -> None:
+        self._shard_of(item)
+        rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
+        self._rows += rows
+        self._missing += len(rows)
+        self._end_item(item)
+
+    def flush(self) -> None:
+        self._journal.flush()
+
+    def close(self) -> None:
+        if self._shard is not None:
+            self._shard.discard()
+            self._shard = None
+
+    def _shard_of(self, item: int) -> Shard:
+        if self._shard is None:
+            number, rest = divmod(item, self._plan.items_per_shard)
+            assert rest == 0, "items come in order, from the beginning of a shard"
+            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels_of_run())
+            self._first, self._rows, self._missing = item, [], 0
+        return self._shard
+
+    def _end_item(self, item: int) -> None:
+        """The last item of a shard ends it."""
+        stop = item + 1
+        if stop % self._plan.items_per_shard != 0 and stop != self._plan.num_items:
+            return
+        assert self._shard is not None
+        self._shard.commit()
+        self._storage.sync()
+        self._shard = None
+        self._journal.append(self._first, stop, self._rows)
+        self._journal.flush()
+        self._report.written += len(self._rows) - self._missing
+        self._report.missing += self._missing
+
+    def _labels_of_run(self) -> Labels:
+        if self._labels is None:
+            self._labels = labels_of(self._plan)
+        return self._labels
+
+    def _record(self, row: dict[str, Any], data: bytes, label: Any) -> Record:
+        return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])
+
+
+def labels_of(plan: Plan) -> Labels:
+    """What labels the outputs have, by the first sample that can be read. Raises SourceError where they do not fit."""
+    for index in range(min(len(plan.source), 100)):
+        with suppress(Exception):  # it will be named when its turn comes
+            label = plan.source.read(index).label
+            break
+    else:
+        label = -1
+    return describe_labels(plan.layout, label, plan.source.classes)

@@ -1,0 +1,264 @@
+"""What a worker does for an expansion: read, decode, augment, encode, and where outputs are files of their own, write.
+
+Nothing in here depends on which items came together: groups, threads and devices change no byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.augmenter import Augmenter
+from variegate.data.decode import check_side, read_image
+from variegate.engine.expansion.plan import Plan, sample_id
+from variegate.engine.work import FatalError, Result
+from variegate.errors import DecodeError
+from variegate.program.describe import operations_of
+from variegate.program.program import Program
+from variegate.sinks.encode import encode_image
+from variegate.sinks.naming import output_path
+from variegate.sinks.storage import Storage
+
+# Decoded pixels that are augmented together, at most.
+_GROUP_BYTES = 64 << 20
+# Files that are open at the same time, at most, in a thread.
+_FILES_AT_ONCE = 64
+
+Image_HWC = npt.NDArray[np.uint8]
+
+
+class Made(NamedTuple):
+    """The outputs of an item, by copy: the manifest's rows as JSON; where it is not the worker who writes them, the
+    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way."""
+
+    rows: tuple[str, ...]
+    data: tuple[bytes, ...] = ()
+    label: Any = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExpansionWork:
+    """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
+    itself, where nobody else would see warnings."""
+
+    plan: Plan
+    storage: Storage | None
+    is_alone: bool = False
+
+    def open(self, device: str, num_threads: int) -> ExpansionJob:
+        job = ExpansionJob(self.plan, self.storage, device, num_threads)
+        if self.is_alone:
+            job.collect_warnings()
+        job.warm_up()
+        return job
+
+
+@dataclass
+class _Picture:
+    """A decoded sample, and the items to be made of it."""
+
+    index: int
+    items: list[int]
+    image: Image_HWC
+    label: Any
+    id: int
+    outputs: dict[int, list[tuple[dict[str, Any], bytes]]] = field(default_factory=dict)  # by item
+
+
+class ExpansionJob:
+    """On one device, with no more threads than it was given."""
+
+    def __init__(self, plan: Plan, storage: Storage | None, device: str, num_threads: int) -> None:
+        self._plan, self._storage = plan, storage
+        self._threads = num_threads
+        self._pool = ThreadPoolExecutor(num_threads, "variegate-expand") if num_threads > 1 else None
+        self._augmenter = Augmenter(plan.transform, device, plan.seed, num_threads=num_threads, layout="NHWC")
+        self._notes: deque[str] = deque()
+
+    def collect_warnings(self) -> None:
+        """Give warnings back with the results, instead of printing them."""
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: self._notes.append(str(message))
+
+    def warm_up(self) -> None:
+        """Compile kernels (or load them) before a task has to show that it gets on."""
+        image = np.random.default_rng(0).integers(0, 256, (256, 256, 3)).astype(np.uint8)
+        for copy in range(2):
+            try:
+                self._augmenter([image] * 8, ids=list(range(8)), copy=copy)
+            except ValueError:  # the transform takes other images than this one
+                return
+
+    def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
+        """Raises FatalError where outputs cannot be written."""
+        made: dict[int, Made] = {}
+        failed: dict[int, str] = {}
+        group: list[_Picture] = []
+        size = 0
+        for index, wanted, found in self._read(items):
+            beat()
+            if isinstance(found, DecodeError):
+                failed.update(dict.fromkeys(wanted, found.reason))
+                continue
+            image, label = found
+            group.append(_Picture(index, wanted, image, label, sample_id(self._plan.source, index)))
+            size += image.nbytes
+            if size >= _GROUP_BYTES:
+                self._finish(group, made, failed, beat)
+                group, size = [], 0
+        if group:
+            self._finish(group, made, failed, beat)
+        if self._storage is not None:
+            self._do_or_end(self._storage.sync)
+        if self._notes and made:
+            first = next(iter(made))
+            made[first] = made[first]._replace(notes=tuple(self._notes.popleft() for _ in range(len(self._notes))))
+        return Result([made.get(item) for item in items], failed)
+
+    def make(self, index: int, copy: int) -> bytes:
+        """One output, alone. Raises DecodeError, or ValueError where the transform or the format does not take it."""
+        found = self._decode(index)
+        if isinstance(found, DecodeError):
+            raise found
+        picture = _Picture(index, [], *found, sample_id(self._plan.source, index))
+        _, images = self._augment([picture], copy)
+        return encode_image(images[0], self._plan.format, self._plan.quality)
+
+    def _read(self, items: range) -> Iterator[tuple[int, list[int], tuple[Image_HWC, Any] | DecodeError]]:
+        """(index, items, (pixels, label) or what went wrong) of every sample, decoded ahead by all threads."""
+        samples = [(index, list(wanted)) for index, wanted in groupby(items, self._plan.sample_of)]
+        if self._pool is None:
+            yield from ((index, wanted, self._decode(index)) for index, wanted in samples)
+            return
+        waiting: deque[Future[tuple[Image_HWC, Any] | DecodeError]] = deque()
+        ahead = iter(samples)
+        for index, wanted in samples:
+            while len(waiting) < 2 * self._threads and (following := next(ahead, None)) is not None:
+                waiting.append(self._pool.submit(self._decode, following[0]))
+            yield index, wanted, waiting.popleft().result()
+
+    def _decode(self, index: int) -> tuple[Image_HWC, Any] | DecodeError:
+        source = self._plan.source
+        try:
+            data, label = source.read(index)
+            image = data if isinstance(data, np.ndarray) else read_image(data, str(source.name(index)))
+            check_side(str(source.name(index)), *image.shape[:2])
+            return image, label
+        except DecodeError as error:
+            return error
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
+            return DecodeError(str(source.name(index)), f"cannot be read ({type(error).__name__}: {error})")
+
+    def _finish(
+        self, group: list[_Picture], made: dict[int, Made], failed: dict[int, str], beat: Callable[[], None]
+    ) -> None:
+        """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
+        for copy in sorted(
+            {copy for picture in group for item in picture.items for copy in self._plan.copies_of(item)}
+        ):
+            here = [(p, item) for p in group for item in p.items if copy in self._plan.copies_of(item)]
+            here = [(p, item) for p, item in here if item not in failed]
+            self._make_copy(here, copy, failed)
+            beat()
+        good = [(p, item) for p in group for item in p.items if item not in failed]
+        if self._storage is not None:
+            self._write([output for picture, item in good for output in picture.outputs[item]], beat)
+        for picture, item in good:
+            outputs = picture.outputs.pop(item)
+            rows = tuple(json.dumps(row) for row, _ in outputs)
+            is_given_back = self._storage is None
+            made[item] = Made(rows, tuple(data for _, data in outputs), picture.label) if is_given_back else Made(rows)
+
+    def _make_copy(self, here: list[tuple[_Picture, int]], copy: int, failed: dict[int, str]) -> None:
+        if not here:
+            return
+        try:
+            program, images = self._augment([picture for picture, _ in here], copy)
+        except ValueError as error:
+            # An image that the transform does not take, such as one smaller than a crop: which is it?
+            if len(here) == 1:
+                failed[here[0][1]] = f"not taken by the transform: {error}"
+                return
+            for one in here:
+                self._make_copy([one], copy, failed)
+            return
+        encoded = self._map(lambda row: self._encode(images[row]), range(len(here)))
+        for row, ((picture, item), data) in enumerate(zip(here, encoded, strict=True)):
+            if isinstance(data, ValueError):
+                failed[item] = str(data)
+            else:
+                described = self._row(picture, copy, program, row, images[row], data)
+                picture.outputs.setdefault(item, []).append((described, data))
+
+    def _augment(self, pictures: list[_Picture], copy: int) -> tuple[Program, list[Image_HWC]]:
+        images, ids = [picture.image for picture in pictures], [picture.id for picture in pictures]
+        labels = [picture.label for picture in pictures]
+        given = {"label": labels} if all(isinstance(label, (int, np.integer)) for label in labels) else None
+        program = self._augmenter.program(images, ids=ids, epoch=self._plan.epoch, copy=copy, given=given)
+        return program, [output.cpu().numpy() for output in self._augmenter.run(program, images)]
+
+    def _encode(self, image: Image_HWC) -> bytes | ValueError:
+        try:
+            return encode_image(image, self._plan.format, self._plan.quality)
+        except ValueError as error:  # larger than the format can hold
+            return error
+
+    def _row(
+        self, picture: _Picture, copy: int, program: Program, row: int, image: Image_HWC, data: bytes
+    ) -> dict[str, Any]:
+        plan, label = self._plan, picture.label
+        label = int(label) if isinstance(label, (int, np.integer)) else label
+        file = None
+        if self._storage is not None:
+            file = output_path(plan.names.stem(picture.index, label), copy, plan.format)
+        return {
+            "file": file,
+            "member": None,
+            "status": "written",
+            "reason": None,
+            "source": plan.sample_name(picture.index),
+            "index": picture.index,
+            "id": picture.id,
+            "copy": copy,
+            "label": label if isinstance(label, int) and label >= 0 else None,
+            "class": plan.class_of(label),
+            "height": image.shape[0],
+            "width": image.shape[1],
+            "operations": operations_of(program, row),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+
+    def _write(self, outputs: list[tuple[dict[str, Any], bytes]], beat: Callable[[], None]) -> None:
+        storage = self._storage
+        assert storage is not None
+        files = [(row["file"], data) for row, data in outputs]
+        share = min(_FILES_AT_ONCE, -(-len(files) // self._threads))
+
+        def put(first: int) -> None:
+            storage.write_many(files[first : first + share])
+            beat()
+
+        self._do_or_end(lambda: self._map(put, range(0, len(files), max(1, share))))
+
+    def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+        return list(map(function, values) if self._pool is None else self._pool.map(function, values))
+
+    def _do_or_end(self, write: Callable[[], object]) -> None:
+        """What cannot be written here can be written nowhere."""
+        try:
+            write()
+        except OSError as error:
+            raise FatalError(str(error)) from error

@@ -1,0 +1,165 @@
+"""What an expansion makes: decided before it begins, and the same for every worker, every device and every resume."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from variegate.augmenter import Augmenter
+from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.folder import FLAT_CLASS, Listing
+from variegate.sinks.encode import check_format
+from variegate.sinks.naming import OutputNames, names_for
+from variegate.transforms.base import Transform
+
+LAYOUTS = ("folder", "webdataset", "parquet")
+# Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
+_COPIES_PER_ITEM = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``copies`` augmented copies of every sample of a source.
+
+    Args:
+        source: samples by index.
+        transform: what is done to them; it ends in bytes, not in Normalize.
+        copies, seed, epoch: with the sample's id all that its pixels depend on.
+        layout: "folder" (class folders of image files), "webdataset" (tar shards) or "parquet" (shards, too).
+        format, quality: of the images: "jpg", "png" or "webp".
+        shard_size: images in a shard, about.
+        place: the source as it was given, for whoever wants to open it again.
+
+    The work is cut into *items*: a sample, or where there are more than 16 copies, some copies of one.
+
+    Raises ValueError (SourceError) naming the argument.
+    """
+
+    source: Source
+    transform: Transform
+    copies: int = 1
+    seed: int = 0
+    epoch: int = 0
+    layout: str = "folder"
+    format: str = "jpg"
+    quality: int = 95
+    shard_size: int = 1000
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        check_format(self.format, self.quality)
+        if self.layout not in LAYOUTS:
+            raise ValueError(f"layout: got {self.layout!r}; accepted: {', '.join(LAYOUTS)}")
+        for name in ("copies", "shard_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
+        if _ends_in_floats(self.transform, self.seed):
+            raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
+
+    @property
+    def num_items(self) -> int:
+        return len(self.source) * self._items_per_sample
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.source) * self.copies
+
+    @property
+    def copies_per_item(self) -> int:
+        return min(self.copies, _COPIES_PER_ITEM)
+
+    @property
+    def _items_per_sample(self) -> int:
+        return -(-self.copies // self.copies_per_item)
+
+    def sample_of(self, item: int) -> int:
+        """The index of the sample that an item is made of."""
+        return item // self._items_per_sample
+
+    def copies_of(self, item: int) -> range:
+        first = item % self._items_per_sample * self.copies_per_item
+        return range(first, min(self.copies, first + self.copies_per_item))
+
+    def outputs_in(self, start: int, stop: int) -> int:
+        """How many outputs the items ``start..stop-1`` have."""
+        per_sample = self._items_per_sample
+        before = [n // per_sample * self.copies + n % per_sample * self.copies_per_item for n in (start, stop)]
+        return before[1] - before[0]
+
+    @property
+    def items_per_shard(self) -> int:
+        """0 where every output is a file of its own."""
+        return 0 if self.layout == "folder" else max(1, self.shard_size * self._items_per_sample // self.copies)
+
+    @cached_property
+    def names(self) -> OutputNames:
+        return names_for(self.source)
+
+    def sample_name(self, index: int) -> str:
+        """For people, and the manifest: of a listed folder the path within it."""
+        source = self.source
+        return source.samples[index].path if isinstance(source, Listing) else str(source.name(index))
+
+    def class_of(self, label: Any) -> str | None:
+        """The name of a class; None where there is none."""
+        classes = self.source.classes
+        is_class = isinstance(label, int) and 0 <= label < len(classes)
+        return classes[label] if is_class and classes[label] != FLAT_CLASS else None
+
+    def settings(self, executor: str) -> dict[str, Any]:
+        """All that the outputs depend on, as JSON. ``executor``: "cpu", "cuda" or "reference", whose pixels may differ
+        by a level."""
+        shards = {} if self.layout == "folder" else {"shard_size": self.shard_size}
+        return {
+            "source": self.place,
+            "samples": len(self.source),
+            "fingerprint": self.source.fingerprint,
+            "classes": list(self.source.classes),
+            "transform": self.transform.to_dict(),
+            "seed": self.seed,
+            "epoch": self.epoch,
+            "copies": self.copies,
+            "layout": self.layout,
+            "format": self.format,
+            "quality": self.quality,
+            **shards,
+            "executor": executor,
+        }
+
+    def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:
+        """What the manifest says of an item that could not be made."""
+        index = self.sample_of(item)
+        for copy in self.copies_of(item):
+            yield {
+                "file": None,
+                "member": None,
+                "status": "quarantined",
+                "reason": reason,
+                "source": self.sample_name(index),
+                "index": index,
+                "id": sample_id(self.source, index),
+                "copy": copy,
+            }
+
+
+def sample_id(source: Source, index: int) -> int:
+    return int(source.ids(np.array([index], np.int64))[0])
+
+
+def digest_of(settings: dict[str, Any]) -> str:
+    """Short hex for everything that decides what the items are."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _ends_in_floats(transform: Transform, seed: int) -> bool:
+    augmenter = Augmenter(transform, "reference", seed)
+    try:
+        return augmenter.program([(4096, 4096)], ids=[0], given={"label": [0]}).output.is_float
+    except ValueError:  # it takes other images; those that it does not take will be named
+        return False

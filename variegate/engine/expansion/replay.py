@@ -1,0 +1,65 @@
+"""One output of an expansion, made again from its row in the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+from os import PathLike
+from typing import Any, NamedTuple
+
+from variegate.data.sources.base import SourceError
+from variegate.engine.expansion.job import ExpansionJob
+from variegate.engine.expansion.plan import Plan
+from variegate.engine.recipe import open_by_index
+from variegate.sinks.manifest import Manifest, read_manifest
+from variegate.transforms.base import from_dict
+
+
+class Replayed(NamedTuple):
+    """``data``: the bytes of the image file; ``is_same``: they are those of the row's checksum."""
+
+    row: dict[str, Any]
+    data: bytes
+    is_same: bool
+
+
+def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Replayed:
+    """Make the output of a row of a manifest again, on the CPU.
+
+    ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens).
+
+    Raises SourceError for a manifest or source that is not there, for a source that holds other samples, and for rows
+    without an output.
+    """
+    listed = read_manifest(manifest)
+    if not 0 <= row < len(listed):
+        raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {manifest}")
+    wanted = listed.row(row)
+    if wanted["status"] != "written":
+        raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
+    plan = plan_of(listed, source)
+    data = ExpansionJob(plan, None, "cpu", 1).make(wanted["index"], wanted["copy"])
+    return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
+
+
+def plan_of(manifest: Manifest, source: Any = None) -> Plan:
+    """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
+    settings = manifest.settings
+    place = settings["source"] if source is None else source
+    opened = open_by_index(place)
+    if opened.fingerprint != settings["fingerprint"]:
+        raise SourceError(
+            f"{place}: holds other samples than the expansion was made of ({len(opened):,} here, "
+            f"{settings['samples']:,} there); give the source as it was"
+        )
+    return Plan(
+        opened,
+        from_dict(settings["transform"]),
+        copies=settings["copies"],
+        seed=settings["seed"],
+        epoch=settings["epoch"],
+        layout=settings["layout"],
+        format=settings["format"],
+        quality=settings["quality"],
+        shard_size=settings.get("shard_size", 1),
+        place=str(place),
+    )

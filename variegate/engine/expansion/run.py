@@ -1,0 +1,170 @@
+"""Run a plan: claim the destination, do what is left to do, keep what comes, and write the manifest at the end."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder import FolderSource
+from variegate.data.sources.paths import is_url
+from variegate.engine.drive import Bad
+from variegate.engine.engine import Engine
+from variegate.engine.expansion.commit import Commit, FileCommit, ShardCommit, labels_of
+from variegate.engine.expansion.job import ExpansionWork
+from variegate.engine.expansion.plan import Plan, digest_of
+from variegate.engine.expansion.report import Report
+from variegate.engine.snapshot import Snapshot
+from variegate.errors import DecodeError
+from variegate.sinks.destination import Destination
+from variegate.sinks.journal import Journal
+
+# Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
+_OUTPUTS_PER_TASK = 64
+# Of every device, so that the last tasks do not leave the others with nothing to do.
+_TASKS_PER_DEVICE = 8
+# Outputs between the first that is not in its place and the last that is being made, per device.
+_OUTPUTS_AHEAD = 16 * _OUTPUTS_PER_TASK
+
+
+@dataclass
+class Expansion:
+    """Outputs and manifest depend on the plan, and on whether GPUs or CPUs run it; on nothing else.
+
+    Args:
+        plan: what is to be made.
+        destination: a folder, or an address that fsspec writes to.
+        engine: where it is made.
+        on_error: "skip" passes over samples that failed three times; "raise" ends the run at the first.
+        resume: go on where an earlier run of the same plan ended; False makes everything anew.
+        on_progress: called now and then with the report.
+        stop: once it is set, the run ends with what it has begun, all of which is kept.
+    """
+
+    plan: Plan
+    destination: str | PathLike[str]
+    engine: Engine
+    on_error: str = "skip"
+    resume: bool = True
+    on_progress: Callable[[Report], None] | None = None
+    stop: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("skip", "raise"):
+            raise ValueError(f"on_error: got {self.on_error!r}; accepted: 'skip', 'raise'")
+        self.report = Report(len(self.plan.source), self.plan.num_outputs)
+
+    def run(self) -> Report:
+        """Do it. ``self.report`` tells what was done even where this raises.
+
+        Raises SourceError for a destination that holds anything else, DecodeError with on_error="raise", and
+        EngineError where no device is left or outputs cannot be written.
+        """
+        plan, report = self.plan, self.report
+        if isinstance(plan.source, FolderSource):
+            check_apart(plan.source.root, self.destination)
+        labels_of(plan)
+        settings = plan.settings(self.engine.executor)
+        with closing(Destination.open(self.destination, settings, digest_of(settings), self.resume)) as destination:
+            if destination.is_complete:
+                report.resumed = report.total
+                return report
+            journal = destination.journal
+            report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered)
+            self._began = time.perf_counter()
+            self._is_ready = self.engine.workers == "thread"
+            self._make_all(destination, journal)
+            if report.written + report.missing + report.resumed == report.total:
+                destination.finish(self._rows(journal))
+            else:
+                report.is_interrupted = True
+        return report
+
+    def _make_all(self, destination: Destination, journal: Journal) -> None:
+        plan = self.plan
+        is_sharded = plan.items_per_shard > 0
+        is_alone = self.engine.workers != "thread"
+        work = ExpansionWork(plan, None if is_sharded else destination.storage, is_alone)
+        commit: Commit = (
+            ShardCommit(plan, destination.storage, journal, self.report)
+            if is_sharded
+            else FileCommit(plan, journal, self.report)
+        )
+        results = self.engine.run(
+            work,
+            self._tasks(journal),
+            ordered=True if is_sharded else None,
+            max_items=max(1, _OUTPUTS_AHEAD * len(self.engine.devices) // plan.copies_per_item),
+            stop=self.stop,
+            on_turn=self._tell,
+        )
+        try:
+            with closing(results):
+                for result in results:
+                    if isinstance(result, Bad):
+                        self._give_up(result.item, result.reason, commit)
+                    else:
+                        commit.done(result.start, result.outputs)
+                        for note in [note for made in result.outputs for note in made.notes]:
+                            warnings.warn(note, stacklevel=1)
+                    self._count_time()
+        finally:
+            commit.flush()
+            commit.close()
+            if self.on_progress is not None:
+                self.on_progress(self.report)
+
+    def _tasks(self, journal: Journal) -> Iterator[tuple[int, int, None]]:
+        """What is left to do."""
+        plan = self.plan
+        per_device = plan.num_items // (_TASKS_PER_DEVICE * len(self.engine.devices))
+        size = max(1, min(_OUTPUTS_PER_TASK // plan.copies_per_item, per_device))
+        first = 0
+        for start, stop in [*journal.covered, (plan.num_items, plan.num_items)]:
+            for item in range(first, start, size):
+                yield item, min(item + size, start), None
+            first = stop
+
+    def _give_up(self, item: int, reason: str, commit: Commit) -> None:
+        name = self.plan.sample_name(self.plan.sample_of(item))
+        if self.on_error == "raise":
+            raise DecodeError(str(self.plan.source.name(self.plan.sample_of(item))), reason)
+        if (name, reason) not in self.report.skipped[-1:]:
+            self.report.skipped.append((name, reason))
+        commit.missing(item, reason)
+
+    def _tell(self, snapshot: Snapshot) -> None:
+        self.report.snapshot = snapshot
+        if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
+            self._is_ready, self._began = True, time.perf_counter()
+        self._count_time()
+        if self.on_progress is not None:
+            self.on_progress(self.report)
+
+    def _count_time(self) -> None:
+        """How long it takes to start and to end processes says nothing of the speed."""
+        if self._is_ready:
+            self.report.seconds = time.perf_counter() - self._began
+
+    def _rows(self, journal: Journal) -> Iterator[dict[str, Any]]:
+        for row in journal.rows(self.plan.num_items):
+            yield {**row, "seed": self.plan.seed, "epoch": self.plan.epoch}
+
+
+def check_apart(source: str | PathLike[str], destination: str | PathLike[str]) -> None:
+    """Raise SourceError where the destination is the source, lies in it, or is a file."""
+    if is_url(fspath(destination)) or is_url(fspath(source)):
+        return
+    below, above = Path(destination).resolve(), Path(source).resolve()
+    if below == above or above in below.parents:
+        where = "is the source itself" if below == above else f"lies inside the source {above}"
+        raise SourceError(f"{below}: {where}; choose a folder outside of it")
+    if below.exists() and not below.is_dir():
+        raise SourceError(f"{below}: is a file; expected a folder, or a name that is still free")

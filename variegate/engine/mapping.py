@@ -1,0 +1,186 @@
+"""A stream of images through an engine: tasks of a few images each, a bounded number of bytes ahead."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.engine.drive import Bad, Done, Payload
+from variegate.engine.work import EngineError, Result
+from variegate.inputs import check_image
+from variegate.transforms.base import Transform
+
+# A task: enough images that handing it over costs little beside making them, few enough that devices balance.
+_TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
+# Images and results that are under way, per device.
+_AHEAD_IMAGES, _AHEAD_BYTES = 8 * _TASK_IMAGES, 128 << 20
+
+
+class Shot(NamedTuple):
+    """An image as it is sent to a worker."""
+
+    image: Any
+    id: int
+    given: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class MapWork:
+    """What an ``Augmenter`` is made of, and called with. ``names``: of the values in ``Shot.given``."""
+
+    transform: Transform
+    seed: int
+    dtype: str | torch.dtype
+    layout: str
+    geometry: str
+    epoch: int
+    copy: int
+    names: tuple[str, ...]
+
+    def check(self) -> None:
+        """Raises ValueError or TypeError as the Augmenter does, for all but the images."""
+        none = dict.fromkeys(self.names, ())
+        self._augmenter("reference", 1).program([], ids=[], epoch=self.epoch, copy=self.copy, given=none)
+
+    def open(self, device: str, num_threads: int) -> MapJob:
+        return MapJob(self, self._augmenter(device, num_threads))
+
+    def _augmenter(self, device: str, num_threads: int) -> Augmenter:
+        return Augmenter(self.transform, device, self.seed, self.dtype, self.layout, num_threads, self.geometry)
+
+
+class MapJob:
+    """On one device."""
+
+    def __init__(self, work: MapWork, augmenter: Augmenter) -> None:
+        self._work, self._augmenter = work, augmenter
+        self._warm_up()
+
+    def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
+        beat()
+        shots: list[Shot] = payload
+        given = {name: [shot.given[n] for shot in shots] for n, name in enumerate(self._work.names)}
+        ids = [shot.id for shot in shots]
+        made = self._augmenter([shot.image for shot in shots], ids, self._work.epoch, self._work.copy, given)
+        if isinstance(made, torch.Tensor):
+            return Result(list(made.cpu()), {})
+        return Result([tensor.cpu() for tensor in made], {})
+
+    def _warm_up(self) -> None:
+        """Compile kernels, or load them, before there is a task that has to show that it gets on."""
+        image = np.zeros((64, 64, 3), np.uint8)
+        try:
+            self._augmenter([image] * 2, ids=[0, 1], given={name: [0, 0] for name in self._work.names})
+        except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
+            return
+
+
+def map_shots(
+    run: Callable[..., Generator[Done | Bad, None, None]],
+    shots: Iterator[Shot],
+    num_devices: int,
+    ordered: bool,
+    quarantined: list[tuple[int, str]] | None,
+) -> Generator[Any, None, None]:
+    """``run``: an engine's, for a ``MapWork``; ``quarantined``: where bad images are noted; None: they are raised."""
+    ahead = _Ahead(num_devices * _AHEAD_BYTES)
+    results = run(_tasks(shots, ahead), max_items=num_devices * _AHEAD_IMAGES, has_room=ahead.has_room)
+    try:
+        for result in results:
+            if isinstance(result, Bad):
+                id = ahead.settle(result.item)
+                if quarantined is None:
+                    raise EngineError(f"images[{result.item}] (id {id}): {result.reason}")
+                quarantined.append((id, result.reason))
+                continue
+            item, outputs = result.start, deque(result.outputs)
+            del result
+            while outputs:
+                tensor = outputs.popleft()
+                id = ahead.settle(item, tensor.nbytes)
+                item += 1
+                yield tensor if ordered else (id, tensor)
+                del tensor
+    finally:
+        results.close()
+
+
+class _Ahead:
+    """Images that were read and whose results are not handed out."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waiting: dict[int, tuple[int, int]] = {}  # by number: (id, bytes)
+        self._bytes = 0
+        self._largest_result = 0
+
+    def add(self, item: int, id: int, nbytes: int) -> None:
+        self._waiting[item] = id, nbytes
+        self._bytes += nbytes
+
+    def settle(self, item: int, result_bytes: int = 0) -> int:
+        """An image is out -> its id."""
+        id, nbytes = self._waiting.pop(item)
+        self._bytes -= nbytes
+        self._largest_result = max(self._largest_result, result_bytes)
+        return id
+
+    def has_room(self) -> bool:
+        return self._bytes + len(self._waiting) * self._largest_result < self._limit
+
+
+def iter_shots(images: Any, ids: Iterable[int] | None, given: Mapping[str, Iterable[Any]]) -> Iterator[Shot]:
+    """Images with what belongs to them; each is checked when its turn comes.
+
+    Raises TypeError or ValueError: now for what holds no images, later naming the number of the first bad one.
+    """
+    if isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim != 4:
+        raise ValueError(f"images: got shape {tuple(images.shape)}; accepted: one [N, H, W, C], or images one by one")
+    try:
+        one_by_one = iter(images)
+    except TypeError:
+        accepted = "images one by one, or one array [N, H, W, C]"
+        raise TypeError(f"images: got {type(images).__name__}; accepted: {accepted}") from None
+    beside = {f"given[{name!r}]": iter(values) for name, values in given.items()}
+    return _iter_shots(one_by_one, {} if ids is None else {"ids": iter(ids)}, beside)
+
+
+def _iter_shots(
+    images: Iterator[Any], ids: dict[str, Iterator[Any]], given: dict[str, Iterator[Any]]
+) -> Iterator[Shot]:
+    for number, image in enumerate(images):
+        beside = [_next(name, values, number) for name, values in (ids | given).items()]
+        id = _check_id(beside.pop(0), number) if ids else number
+        yield Shot(check_image(image, number), id, tuple(beside))
+
+
+def _next(name: str, values: Iterator[Any], number: int) -> Any:
+    for value in values:
+        return value
+    raise ValueError(f"{name}: ended after {number}; accepted: one for each image")
+
+
+def _check_id(id: Any, number: int) -> int:
+    if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and 0 <= id < 1 << 64:
+        return int(id)
+    raise ValueError(f"ids[{number}]: got {id!r}; accepted: integers from 0 to 2**64 - 1")
+
+
+def _tasks(shots: Iterator[Shot], ahead: _Ahead) -> Iterator[tuple[int, int, Payload]]:
+    task: list[Shot] = []
+    start = task_bytes = 0
+    for number, shot in enumerate(shots):
+        ahead.add(number, shot.id, shot.image.nbytes)
+        task.append(shot)
+        task_bytes += shot.image.nbytes
+        if len(task) == _TASK_IMAGES or task_bytes >= _TASK_BYTES:
+            yield start, number + 1, task
+            task, start, task_bytes = [], number + 1, 0
+    if task:
+        yield start, start + len(task), task

@@ -1,0 +1,126 @@
+"""Images of a table's rows, augmented; rows that hold no good image are noted by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.data.sources.sample import image_of
+from variegate.decoding import EncodedBatch
+from variegate.errors import DecodeError
+
+# One array, or a list where shapes differ.
+Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]
+
+
+class ImageRows:
+    """
+    Args:
+        images: one array [N, H, W, C], or per row whatever ``image_of`` takes; None is a bad image.
+        ids: uint64[N].
+        given: values for ``Cond``, one per row.
+        name_of: what errors call a row.
+
+    ``bad`` holds the rows that can be seen to be bad before anything is drawn. Raises TypeError for what is no image at
+    all, such as a string, and for pixels other than uint8.
+    """
+
+    def __init__(
+        self,
+        images: Any,
+        ids: npt.NDArray[np.uint64],
+        given: Mapping[str, npt.NDArray[Any]],
+        name_of: Callable[[int], str],
+    ) -> None:
+        self.bad: dict[int, DecodeError] = {}
+        self._ids, self._given, self._name_of = ids, given, name_of
+        if _is_batch(images):
+            self._data: Any = images
+            self._shapes = [images.shape[1:]] * len(images)
+            return
+        self._data, self._shapes = [None] * len(images), [(1, 1, 3)] * len(images)
+        for row, image in enumerate(images):
+            self._open(row, image)
+
+    def _open(self, row: int, image: Any) -> None:
+        name = self._name_of(row)
+        try:
+            if image is None:
+                raise DecodeError(name, "no image: null")
+            data = image_of(image, name)
+            # Formats other than JPEG are decoded here; of a JPEG only the header is read.
+            encoded = EncodedBatch([data], lambda _: name)
+        except DecodeError as error:
+            self.bad[row] = error
+            return
+        self._data[row], self._shapes[row] = encoded.decoded.get(0, data), tuple(encoded.shapes[0].tolist())
+
+    def augment(self, augmenter: Augmenter, epoch: int, copy: int) -> tuple[list[int], Pixels, dict[int, DecodeError]]:
+        """-> the rows that were made, their outputs, and the rows that turned out to be bad beyond those in ``bad``.
+
+        Which rows these are depends on each row alone: its image, its id, epoch and copy.
+        """
+        rows = [row for row in range(len(self._ids)) if row not in self.bad]
+        bad: dict[int, DecodeError] = {}
+        try:
+            outputs = self._run(augmenter, rows, epoch, copy, bad)
+        except ValueError as error:
+            # An image that the transform does not take, such as one smaller than a crop: which is it?
+            found = {row: self._refusal(augmenter, row, epoch, copy) for row in rows}
+            refused = {row: refusal for row, refusal in found.items() if refusal is not None}
+            if not refused:
+                raise error  # a matter of the batch
+            bad.update(refused)
+            rows = [row for row in rows if row not in bad]
+            outputs = self._run(augmenter, rows, epoch, copy, bad)
+        if bad:
+            outputs = [output for row, output in zip(rows, outputs, strict=True) if row not in bad]
+            rows = [row for row in rows if row not in bad]
+        return rows, outputs, bad
+
+    def _run(
+        self, augmenter: Augmenter, rows: Sequence[int], epoch: int, copy: int, bad: dict[int, DecodeError]
+    ) -> Pixels:
+        """Pixels by the place in ``rows``; anything for those that are added to ``bad``."""
+        if not rows:
+            return []
+        is_all = len(rows) == len(self._ids)
+        data = self._data if is_all else [self._data[row] for row in rows]
+        arguments: dict[str, Any] = {
+            "ids": self._ids[rows],
+            "epoch": epoch,
+            "copy": copy,
+            "given": {name: values[rows] for name, values in self._given.items()},
+        }
+        if isinstance(data, np.ndarray) or all(isinstance(piece, np.ndarray) for piece in data):
+            return _as_arrays(augmenter(data, **arguments))
+        failures: dict[int, DecodeError] = {}
+        encoded = EncodedBatch(data, lambda place: self._name_of(rows[place]), failures)
+        outputs = _as_arrays(augmenter.decode_and_run(encoded, **arguments))
+        bad.update({rows[place]: error for place, error in failures.items()})
+        return outputs
+
+    def _refusal(self, augmenter: Augmenter, row: int, epoch: int, copy: int) -> DecodeError | None:
+        given = {name: values[row : row + 1] for name, values in self._given.items()}
+        try:
+            augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, given=given)
+        except ValueError as error:
+            refusal = DecodeError(self._name_of(row), f"not taken by the transform: {error}")
+            refusal.__cause__ = error
+            return refusal
+        return None
+
+
+def _is_batch(images: Any) -> bool:
+    """Whether the whole can be handed to an Augmenter without looking at each row."""
+    is_array = isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim == 4
+    return is_array and images.shape[3] in (1, 3) and 0 not in images.shape
+
+
+def _as_arrays(outputs: torch.Tensor | list[torch.Tensor]) -> Pixels:
+    return [output.cpu().numpy() for output in outputs] if isinstance(outputs, list) else outputs.cpu().numpy()

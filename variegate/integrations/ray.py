@@ -1,0 +1,222 @@
+"""Augmentation as a step of a Ray Data pipeline: ``dataset.map_batches(MapBatches(t), batch_format="pyarrow")``.
+
+Importing this does not need Ray; pixels in Arrow tables do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.data.loader.arguments import check_integer
+from variegate.errors import DecodeError
+from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
+from variegate.integrations.image_files import ImageFiles
+from variegate.integrations.image_rows import ImageRows, Pixels
+from variegate.integrations.ray_batches import ArrayBatch, TableBatch, open_batch
+from variegate.transforms.base import Transform
+from variegate.transforms.cond import KNOWN, Cond
+
+__all__ = ["MapBatches", "id_of"]
+
+_ON_ERROR = ("raise", "skip")
+_log = logging.getLogger(__name__)
+
+
+class MapBatches:
+    """What ``ray.data.Dataset.map_batches`` calls for every batch: images in, augmented images out.
+
+    The pixels of a row are a pure function of (seed, epoch, id, copy) and its image. Batch size, blocks, workers and
+    the order of rows do not change them. Columns other than ``image`` pass through as they are.
+
+    Give ``map_batches`` an object of this class for tasks, or the class with ``fn_constructor_args=[transform]`` and
+    ``fn_constructor_kwargs`` for actors, as a GPU wants it (``num_gpus=1``: Ray shows each actor a GPU of its own).
+
+    Args:
+        transform: what may be done (``variegate.transforms``, ``vg.load_policy``). A ``Cond(by="label")`` in it reads
+            the column "label", and so with other names.
+        image: the column of images: arrays [H, W, C] or [H, W] of uint8 (``read_images``), the bytes of image files, or
+            Hugging Face's struct of bytes and path. It is replaced.
+        id: the column that tells samples apart: integers, or strings such as paths (see ``id_of``). Rows of one id get
+            the same random numbers.
+        epoch: a further input of the random numbers, and of schedules.
+        copies: rows made of each row, one after another. If more than one, a new column "copy" numbers them from 0.
+        seed, device, dtype, layout, num_threads, geometry: as for ``vg.Augmenter``. One thread, as Ray runs a worker
+            per core.
+        encode: None for arrays [C, H, W] or [H, W, C], or "jpg", "png" or "webp" for image files in Hugging Face's
+            struct of bytes and path, which ``vg.open_source`` reads.
+        quality: of "jpg" and "webp", 1 to 100.
+        on_error: what an image does that does not decode, or that the transform does not take: "raise" a DecodeError
+            naming its id, or "skip": the row is left out, and a warning logged that names it.
+
+    Raises TypeError or ValueError naming the argument, its value and what is accepted.
+    """
+
+    def __init__(
+        self,
+        transform: Transform,
+        *,
+        image: str = "image",
+        id: str = "id",
+        epoch: int = 0,
+        copies: int = 1,
+        seed: int = 0,
+        device: str = "cpu",
+        dtype: str | torch.dtype = "float32",
+        layout: str = "NCHW",
+        num_threads: int | None = 1,
+        geometry: str = "composed",
+        encode: str | None = None,
+        quality: int = 95,
+        on_error: str = "raise",
+    ) -> None:
+        if on_error not in _ON_ERROR:
+            raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, _ON_ERROR)))
+        if str(dtype).removeprefix("torch.") == "bfloat16":
+            raise ValueError(f"dtype: got {dtype!r}, which NumPy does not have; accepted: 'float32', 'float16'")
+        self._epoch, self._copies = check_integer("epoch", epoch, 0), check_integer("copies", copies, 1)
+        self._image, self._id, self._on_error = image, id, on_error
+        self._files = None if encode is None else ImageFiles(encode, quality, numbered=self._copies > 1)
+        self._arguments: dict[str, Any] = {
+            "transform": transform,
+            "device": str(device),
+            "seed": seed,
+            "dtype": dtype,
+            "layout": layout,
+            "num_threads": num_threads,
+            "geometry": geometry,
+        }
+        # Bad arguments are refused here, where the pipeline is written, and not by a worker. GPUs are the workers'.
+        is_theirs = self._arguments["device"].startswith(("cuda", "auto"))
+        Augmenter(**{**self._arguments, **({"device": "reference"} if is_theirs else {})})
+        if self._files is not None:
+            self._arguments["layout"] = "NHWC"
+        self._augmenter: Augmenter | None = None
+        self._given = sorted(set(_names_given(transform)))
+
+    def __call__(self, batch: Any) -> Any:
+        """Augment a batch.
+
+        Args:
+            batch: a dict from column to array (``batch_format="numpy"``) or an Arrow table ("pyarrow").
+
+        Returns:
+            The same form. Pixels are uint8, or ``dtype`` if the transform normalises; where their shapes differ, an
+            array of arrays, or Ray's tensors of variable shape.
+
+        Raises:
+            TypeError, ValueError: for a column that is missing or holds something else, naming those that there are.
+            DecodeError: naming the id of a bad image, if ``on_error`` is "raise".
+        """
+        columns = open_batch(batch)
+        if not columns.names:  # an empty block of Ray's may have no columns
+            return batch
+        self._check_columns(columns)
+        images, names = columns.images(self._image), columns.values(self._id)
+        given = {name: _one_per_row(columns.values(name), name) for name in self._given}
+        rows = ImageRows(images, ids_of(names, self._id), given, lambda row: self._name(names, images, row))
+        self._report(rows.bad)
+        if self._augmenter is None:
+            self._augmenter = Augmenter(**self._arguments)
+        made = []
+        for copy in range(self._copies):
+            numbers, pixels, bad = rows.augment(self._augmenter, self._epoch, copy)
+            self._report(bad, copy)
+            made.append((numbers, pixels))
+        numbers, copies, pixels = _interleaved(made)
+        if self._files is None:
+            new = {self._image: columns.pixels(pixels)}
+        else:
+            paths = [_path(images, row) or str(names[row]) for row in numbers]
+            files = [self._files.make(*each) for each in zip(pixels, paths, copies, strict=True)]
+            new = {self._image: columns.files(files)}
+        if self._copies > 1:
+            new["copy"] = columns.numbers(np.array(copies, np.int64))
+        return columns.put(None if numbers == list(range(len(columns))) else numbers, new)
+
+    def _check_columns(self, columns: ArrayBatch | TableBatch) -> None:
+        there = ", ".join(map(repr, columns.names))
+        if self._image not in columns.names:
+            raise ValueError(
+                f"image: there is no column {self._image!r}; the batch has {there}; accepted: the name of the column "
+                "that holds images"
+            )
+        if self._id not in columns.names:
+            raise ValueError(
+                f"id: there is no column {self._id!r}; the batch has {there}; accepted: the name of a column of "
+                f"{ACCEPTED_IDS}, that stay with their rows however these are split. Ray adds one that does by "
+                "read_images(..., include_paths=True), for id='path', and by read_parquet(..., include_row_hash=True), "
+                "for id='row_hash'"
+            )
+        for name in self._given:
+            if name not in columns.names:
+                raise ValueError(f"transform: Cond(by={name!r}) needs a column {name!r}; the batch has {there}")
+        if self._copies > 1 and "copy" in columns.names:
+            raise ValueError(
+                f"copies: got {self._copies}, and the batch has a column 'copy'; accepted: 1, or another name"
+            )
+
+    def _name(self, names: npt.NDArray[Any], images: Any, row: int) -> str:
+        """What errors call a row: its id, and the path that the image brings along."""
+        path = _path(images, row)
+        return f"{self._id} {names[row : row + 1].tolist()[0]!r}" + (f" ({path})" if path else "")
+
+    def _report(self, bad: Mapping[int, DecodeError], copy: int | None = None) -> None:
+        if bad and self._on_error == "raise":
+            raise bad[min(bad)]
+        for row in sorted(bad):
+            _log.warning("left out%s: %s", f" (copy {copy})" if copy is not None and self._copies > 1 else "", bad[row])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_augmenter": None}
+
+
+def _names_given(part: Any) -> Iterator[str]:
+    """The values by which a transform, or what it is made of, chooses and which have to be given to it."""
+    if isinstance(part, Transform):
+        if isinstance(part, Cond) and part.by not in KNOWN:
+            yield part.by
+        parts: Sequence[Any] = [getattr(part, field.name) for field in dataclasses.fields(part)]  # type: ignore[arg-type]
+    elif isinstance(part, Mapping):
+        parts = list(part.values())
+    else:
+        parts = part if isinstance(part, (list, tuple)) else []
+    for each in parts:
+        yield from _names_given(each)
+
+
+def _one_per_row(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    if values.ndim != 1:
+        shape = list(values.shape[1:])
+        raise ValueError(f"transform: Cond(by={name!r}) needs one value per row; column {name!r} holds arrays {shape}")
+    return values
+
+
+def _path(images: Any, row: int) -> str | None:
+    """The path in Hugging Face's struct of bytes and path."""
+    image = images[row]
+    return image.get("path") if isinstance(image, Mapping) else None
+
+
+def _interleaved(made: list[tuple[list[int], Pixels]]) -> tuple[list[int], list[int], Pixels]:
+    """Rows and pixels of each copy -> rows in their order, each with its copies one after another."""
+    if len(made) == 1:
+        numbers, pixels = made[0]
+        return numbers, [0] * len(numbers), _stacked(pixels)
+    places = sorted((row, copy, place) for copy, (rows, _) in enumerate(made) for place, row in enumerate(rows))
+    pixels = [made[copy][1][place] for _, copy, place in places]
+    return [row for row, _, _ in places], [copy for _, copy, _ in places], _stacked(pixels)
+
+
+def _stacked(pixels: Pixels) -> Pixels:
+    """One array, if the shapes agree."""
+    if isinstance(pixels, list) and len({each.shape for each in pixels}) == 1:
+        return np.stack(pixels)
+    return pixels

@@ -1,0 +1,125 @@
+"""A batch as Ray Data hands it over, a dict of NumPy arrays or an Arrow table, taken apart and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variegate.integrations.image_rows import Pixels
+
+# Hugging Face's struct for the file of an image.
+_FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+class ArrayBatch:
+    """``batch_format="numpy"``: a dict from column to array; images and structs of several shapes as objects."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = dict(columns)
+        self.names = list(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """One value per row."""
+        return np.asarray(self._columns[name])
+
+    def images(self, name: str) -> Any:
+        """One array [N, H, W, C], or whatever the rows hold one by one."""
+        column = self._columns[name]
+        return column if isinstance(column, np.ndarray) and column.ndim == 4 else list(column)
+
+    def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> dict[str, Any]:
+        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
+        index = None if rows is None else np.array(rows, np.int64)
+        kept = {
+            name: column if index is None else np.asarray(column)[index]
+            for name, column in self._columns.items()
+            if name not in new
+        }
+        return {name: new[name] if name in new else kept[name] for name in dict.fromkeys([*self.names, *new])}
+
+    def pixels(self, images: Pixels) -> npt.NDArray[Any]:
+        return _objects(images) if isinstance(images, list) else images
+
+    def files(self, files: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
+        return _objects(files)
+
+    def numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return numbers
+
+
+class TableBatch:
+    """``batch_format="pyarrow"``: columns keep their types, and integers stay integers where some are null."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.names: list[str] = table.column_names
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """One value per row."""
+        return np.asarray(self._table.column(name).to_numpy())
+
+    def images(self, name: str) -> Any:
+        """One array [N, H, W, C], or whatever the rows hold one by one."""
+        column = self._table.column(name)
+        if not isinstance(column.type, pa.BaseExtensionType):
+            return column.to_pylist()
+        parts = [_tensors(chunk) for chunk in column.chunks if len(chunk)]
+        return parts[0] if len(parts) == 1 else [image for part in parts for image in part]
+
+    def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> pa.Table:
+        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
+        kept = self._table.drop_columns([name for name in new if name in self.names])
+        if rows is not None:
+            kept = kept.take(pa.array(rows, pa.int64()))
+        names = list(dict.fromkeys([*self.names, *new]))
+        return pa.table({name: new[name] if name in new else kept.column(name) for name in names})
+
+    def pixels(self, images: Pixels) -> Any:
+        if len(images) == 0:
+            return pa.nulls(0)
+        from ray.data.extensions import ArrowTensorArray
+
+        return ArrowTensorArray.from_numpy(_objects(images) if isinstance(images, list) else images)
+
+    def files(self, files: Sequence[dict[str, Any]]) -> pa.Array:
+        return pa.array(files, _FILES)
+
+    def numbers(self, numbers: npt.NDArray[np.int64]) -> pa.Array:
+        return pa.array(numbers)
+
+
+def open_batch(batch: Any) -> ArrayBatch | TableBatch:
+    """Raises TypeError for other forms than ``batch_format`` "numpy" and "pyarrow"."""
+    if isinstance(batch, Mapping):
+        return ArrayBatch(batch)
+    if isinstance(batch, pa.Table):
+        return TableBatch(batch)
+    raise TypeError(
+        f"batch: got a {type(batch).__name__}; accepted: a dict of arrays or an Arrow table, as "
+        "map_batches(batch_format='numpy') and 'pyarrow' give"
+    )
+
+
+def _tensors(chunk: Any) -> Any:
+    """A chunk of Ray's or Arrow's own tensors: one array, or an array of arrays where shapes differ."""
+    if hasattr(chunk, "to_numpy_ndarray"):
+        return chunk.to_numpy_ndarray()
+    return chunk.to_numpy(zero_copy_only=False)
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """One object per row, also where NumPy would see one array of more dimensions."""
+    objects = np.empty(len(values), object)
+    for row, value in enumerate(values):
+        objects[row] = value
+    return objects

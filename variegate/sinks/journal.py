@@ -1,0 +1,114 @@
+"""What has been done of a run: an append-only record of finished ranges of items."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+from variegate.data.sources.base import SourceError
+from variegate.sinks.journal_files import open_journal_file, remove_journal
+from variegate.sinks.journal_lines import Line, record, rows_of
+from variegate.sinks.storage import Storage
+
+
+class Journal:
+    """Ranges of items that are finished, and the manifest's rows of their outputs. For one thread.
+
+    Opening finds what an earlier run recorded; of what that run was writing when it was killed, nothing is believed
+    that is not whole. ``plan`` is a digest of all that the rows depend on. Raises SourceError for a journal of another
+    plan, and for one that is damaged where it had been safe.
+
+    Memory is by record, not by row: the rows stay in the file.
+    """
+
+    def __init__(self, storage: Storage, plan: str) -> None:
+        self._storage, self._shown = storage, storage.shown
+        self._file = open_journal_file(storage, plan)
+        self._lines: list[Line] = []
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._covered: list[tuple[int, int]] = []
+        self.num_rows = 0
+        try:
+            for line in self._file.load():
+                if not self._cover(line.start, line.stop):
+                    raise SourceError(
+                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} twice; choose another "
+                        "folder, or begin anew without resuming"
+                    )
+                self._lines.append(line)
+                self.num_rows += line.count
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def covered(self) -> list[tuple[int, int]]:
+        """What is recorded, flushed or not: (start, stop), sorted, with neighbours merged."""
+        return list(self._covered)
+
+    @property
+    def pending(self) -> int:
+        """Records that are not flushed yet."""
+        return len(self._waiting)
+
+    def append(self, start: int, stop: int, rows: Sequence[str]) -> None:
+        """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
+        json.dumps makes it (ASCII, one line). Raises ValueError where the range overlaps one that is recorded."""
+        text = record(start, stop, rows, self._file.durable)
+        if not self._cover(start, stop):
+            raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
+        offset = self._file.durable + self._waiting_bytes
+        self._lines.append(Line(offset, len(text), self._file.durable, start, stop, len(rows)))
+        self._waiting.append(text)
+        self._waiting_bytes += len(text)
+        self.num_rows += len(rows)
+
+    def flush(self) -> None:
+        """What was appended lasts when this returns. Raises WriteError, DiskFullError; calling it again tries again."""
+        if self._waiting:
+            self._file.append(b"".join(self._waiting))
+            self._waiting.clear()
+            self._waiting_bytes = 0
+
+    def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
+        """All rows, in the order of the items, once each. Raises ValueError unless exactly the items 0..num_items-1 are
+        recorded, WriteError where flushing fails, and, while iterating, SourceError where the journal has changed."""
+        wanted = [(0, num_items)] if num_items else []
+        if self._covered != wanted:
+            raise ValueError(f"num_items: got {num_items}; recorded are {self._covered[:5]}; accepted: all of them")
+        self.flush()
+        return self._rows()
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for line in sorted(self._lines, key=attrgetter("start")):
+            rows = rows_of(self._file.read(line.offset, line.length))
+            if rows is None:
+                raise SourceError(f"{self._shown}: the journal's record at byte {line.offset:,} has changed")
+            yield from rows
+
+    def close(self) -> None:
+        """What was not flushed is forgotten."""
+        self._file.close()
+
+    def remove(self) -> None:
+        """Close it and leave nothing of it behind."""
+        self.close()
+        remove_journal(self._storage)
+
+    def _cover(self, start: int, stop: int) -> bool:
+        """False where the range overlaps what is covered, or is none."""
+        at = bisect_left(self._covered, (start, start))
+        before = self._covered[at - 1] if at else (-1, 0)
+        after = self._covered[at] if at < len(self._covered) else None
+        if not before[1] <= start < stop or (after and after[0] < stop):
+            return False
+        first = at
+        if at and before[1] == start:
+            start, first = before[0], at - 1
+        if after and after[0] == stop:
+            stop, at = after[1], at + 1
+        self._covered[first:at] = [(start, stop)]
+        return True

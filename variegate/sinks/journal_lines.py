@@ -1,0 +1,124 @@
+"""The lines of a journal: how they are written, and which of those found in a file may be believed.
+
+    <crc32, 8 hex digits> {"format":1,"plan":"..."}
+    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":128,"rows":[{...},{...}]}
+
+``durable`` is the place in the file up to which everything had been fsynced when the line was written. What a power
+failure may take is what came after; a damaged line before that place means a damaged disk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from variegate.data.sources.base import SourceError
+
+FORMAT = 1
+_HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"rows":\[')
+_CRC_LENGTH = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Of a record of items ``start..stop-1``: where it lies, and how many rows it has."""
+
+    offset: int
+    length: int
+    durable: int
+    start: int
+    stop: int
+    count: int
+
+
+def header(plan: str) -> bytes:
+    return _checked(json.dumps({"format": FORMAT, "plan": plan}, separators=(",", ":")).encode())
+
+
+def record(start: int, stop: int, rows: Sequence[str], durable: int) -> bytes:
+    """Raises ValueError for rows that json.dumps did not make."""
+    text = ",".join(rows)
+    if "\n" in text or not text.isascii():
+        raise ValueError("rows: got a line break or letters beyond ASCII; accepted: what json.dumps makes by default")
+    head = f'{{"durable":{durable},"start":{start},"stop":{stop},"count":{len(rows)},"rows":['
+    return _checked(f"{head}{text}]}}".encode())
+
+
+def rows_of(line: bytes) -> list[dict[str, Any]] | None:
+    """None where the line is not what was written."""
+    content = _content(line)
+    if content is None:
+        return None
+    rows: list[dict[str, Any]] = json.loads(content)["rows"]
+    return rows
+
+
+class Scan:
+    """Iterate once over the records of a file. Afterwards ``end`` is where the believed part of it ends.
+
+    Raises SourceError naming ``shown`` and the line: of another plan or format, or where a damaged line is followed by
+    one that was written when the damaged one had been fsynced.
+    """
+
+    def __init__(self, file: IO[bytes], plan: str, shown: str) -> None:
+        self._file, self._plan, self._shown = file, plan, shown
+        self.end = 0
+
+    def __iter__(self) -> Iterator[Line]:
+        offset, broken = 0, 0
+        for number, text in enumerate(self._file, 1):
+            line = _parse(text, offset) if number > 1 else None
+            if number == 1 and self._check_header(text):
+                self.end = len(text)
+            elif line is None:
+                broken = broken or number
+            elif not broken:
+                self.end = offset + len(text)
+                yield line
+            elif line.durable > self.end:
+                raise SourceError(
+                    f"{self._shown}: line {broken} is damaged, and line {number} after it is not; choose another "
+                    "folder, or begin anew without resuming"
+                )
+            offset += len(text)
+
+    def _check_header(self, text: bytes) -> bool:
+        content = _content(text)
+        if content is None:
+            return False
+        found = json.loads(content)
+        if found.get("format") != FORMAT:
+            raise SourceError(
+                f"{self._shown}: a journal of format {found.get('format')!r}, by another version of Variegate; "
+                f"accepted: {FORMAT}"
+            )
+        if found["plan"] != self._plan:
+            raise SourceError(
+                f"{self._shown}: the run that was begun there had other samples or another plan ({found['plan']}, now "
+                f"{self._plan}); choose another folder, or begin anew without resuming"
+            )
+        return True
+
+
+def _checked(content: bytes) -> bytes:
+    return b"%08x %b\n" % (zlib.crc32(content), content)
+
+
+def _content(line: bytes) -> bytes | None:
+    """What stands behind the checksum, if that is right."""
+    content = line[_CRC_LENGTH:-1]
+    is_whole = line.endswith(b"\n") and line[:_CRC_LENGTH] == b"%08x " % zlib.crc32(content)
+    return content if is_whole else None
+
+
+def _parse(text: bytes, offset: int) -> Line | None:
+    content = _content(text)
+    found = _HEAD.match(content) if content is not None else None
+    if found is None:
+        return None
+    durable, start, stop, count = map(int, found.groups())
+    return Line(offset, len(text), durable, start, stop, count)

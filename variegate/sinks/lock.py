@@ -1,0 +1,65 @@
+"""One run at a time in a folder: a lock that its holder's death releases."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from variegate.data.sources.base import SourceError
+from variegate.sinks.storage import write_error
+
+# What file systems without locks say, some network disks among them.
+_WITHOUT = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+
+
+def acquire(path: str, shown: str) -> int | None:
+    """Lock the file, which is made with its folder -> a descriptor, to be closed; None where there are no locks (on
+    Windows, on some network disks). The file may be removed while it is locked.
+
+    Raises SourceError where another process, or this one, holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    while True:
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # whoever held the lock has removed the folder just now
+            continue
+        except OSError as error:
+            raise write_error(error, shown) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_same(descriptor, path):
+                _sign(descriptor)
+                return descriptor
+        except BlockingIOError:
+            holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
+            who = f"another run (process {holder})" if holder else "another run"
+            os.close(descriptor)
+            raise SourceError(
+                f"{shown}: {who} is writing there; wait until it has ended, or choose another folder"
+            ) from None
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in _WITHOUT:
+                return None
+            raise write_error(error, shown) from error
+        os.close(descriptor)
+
+
+def _is_same(descriptor: int, path: str) -> bool:
+    """False where the holder before us removed the file after we had opened it: its lock keeps nobody out."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int) -> None:
+    with suppress(OSError):  # on a full disk the lock holds without a name
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())

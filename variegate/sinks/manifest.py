@@ -1,0 +1,140 @@
+"""The manifest of a run: a Parquet file with a row for every output, and the settings.
+
+Columns: file (relative to the destination; null if quarantined), member (within a shard), status ("written" or
+"quarantined"), reason, source (the sample's name), index and id (of the sample), copy, label, class, seed, epoch,
+height and width (of the output), operations (JSON), sha256 (hex, of the output's encoded bytes). What does not apply is
+null, and so is a label that is no whole number. Bytes of names that are not UTF-8 are written as ``\\udcff``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any
+
+from variegate.data.sources.base import SourceError, check_index
+from variegate.data.sources.labels import NO_LABEL
+from variegate.data.sources.paths import is_url, plain, shown
+from variegate.sinks.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from variegate.data.sources.parquet_file import ParquetFile
+
+MANIFEST_NAME = "manifest.parquet"
+FORMAT = 1
+_ROWS_A_GROUP = 8192
+_compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
+_ACCEPTED = "the manifest.parquet that a run of variegate augment wrote"
+_TYPES = {
+    **dict.fromkeys(("file", "member", "status", "reason", "source"), "string"),
+    **{"index": "int64", "id": "uint64", "copy": "int32", "label": "int64", "class": "string"},
+    **{"seed": "uint64", "epoch": "int64", "height": "int32", "width": "int32", "operations": "string"},
+    "sha256": "string",
+}
+
+
+def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
+    """Write ``manifest.parquet``, whole or not at all -> the number of rows.
+
+    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null. ``settings``: what JSON
+    can hold. Equal rows and settings give equal bytes. Raises WriteError, and ValueError for a column that is none.
+    """
+    import pyarrow.parquet as pq
+
+    schema = _schema(settings)
+    rows = iter(rows)
+    count = 0
+    with storage.writer(MANIFEST_NAME) as out:
+        with pq.ParquetWriter(out.file, schema, compression="zstd") as parquet:
+            while some := list(islice(rows, _ROWS_A_GROUP)):
+                parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
+                count += len(some)
+        out.commit()
+    return count
+
+
+class Manifest:
+    """Rows of a run, in the order of its samples and copies. Made by ``read_manifest``."""
+
+    def __init__(self, file: ParquetFile, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self._file = file
+        groups = range(file.metadata.num_row_groups)
+        self._starts = [0, *accumulate(file.metadata.row_group(group).num_rows for group in groups)]
+        self._held: tuple[int, Any] = (-1, None)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def row(self, index: int) -> dict[str, Any]:
+        """The columns by name, ``operations`` as a list. Reads the row group around it, unless the last call did.
+
+        Raises IndexError outside 0..len-1 (there is no counting from the end), SourceError where it cannot be read.
+        """
+        from variegate.data.sources.parquet_file import reason_for
+
+        check_index(index, len(self))
+        group = bisect_right(self._starts, index) - 1
+        if self._held[0] != group:
+            try:
+                with self._file.opened() as opened:
+                    self._held = group, opened.read_row_group(group)
+            except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
+                place = f"{shown(self._file.path)}: rows from {self._starts[group]:,} on"
+                raise SourceError(f"{place} cannot be read: {reason_for(error)}") from error
+        row: dict[str, Any] = self._held[1].slice(index - self._starts[group], 1).to_pylist()[0]
+        row["operations"] = None if row["operations"] is None else json.loads(row["operations"])
+        return row
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """``path``: the manifest, or the folder it lies in; an address too.
+
+    Raises SourceError where there is none, or another kind of file.
+    """
+    from variegate.data.sources.parquet_file import open_file
+
+    place = plain(path)
+    if os.path.isdir(place) or (is_url(place) and not place.lower().endswith(".parquet")):
+        place = f"{place.rstrip('/')}/{MANIFEST_NAME}"
+    file = open_file(place, _ACCEPTED)
+    metadata = file.schema.metadata or {}
+    if b"variegate.settings" not in metadata or file.schema.names != list(_TYPES):
+        raise SourceError(f"{shown(place)}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
+    return Manifest(file, json.loads(metadata[b"variegate.settings"]))
+
+
+def _schema(settings: dict[str, Any]) -> pa.Schema:
+    import pyarrow as pa
+
+    # Sorted, so that equal settings are equal bytes whatever order they were put together in.
+    metadata = {"variegate.format": str(FORMAT), "variegate.settings": json.dumps(settings, sort_keys=True)}
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()], metadata)
+
+
+def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    unknown = set().union(*rows) - _TYPES.keys()
+    if unknown:
+        raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(_TYPES)}")
+    arrays = [_column(name, [row.get(name) for row in rows], schema.field(name).type) for name in _TYPES]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if name == "operations":
+        values = [None if value is None else _compact(value) for value in values]
+    elif name == "label":
+        values = [value if type(value) is int and value != NO_LABEL else None for value in values]
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([value and value.encode("utf-8", "backslashreplace").decode() for value in values], kind)

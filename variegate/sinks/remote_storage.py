@@ -1,0 +1,191 @@
+"""Addresses that fsspec writes to: object stores, and file servers."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.paths import protocols, shown
+from variegate.data.sources.remote import filesystem, reason_for
+from variegate.sinks.local_storage import LocalStorage
+from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, WriteError, check_relative, write_error
+
+# Where an object is to be seen once all of it has arrived. Elsewhere a reader could see half a file.
+_OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos", "hf", "memory"})
+_BUFFER_BYTES = 1 << 20
+
+
+def open_remote(url: str) -> Storage:
+    """Raises SourceError where nothing can be written."""
+    first = protocols(url)[0]
+    if "::" in url or first in ("http", "https"):
+        what = "an address within another" if "::" in url else "http servers take no files"
+        raise SourceError(f"{shown(url)}: {what}; accepted: a folder, or an address of one such as s3://bucket/folder")
+    fs, inner = filesystem(url)
+    if "file" in (fs.protocol if isinstance(fs.protocol, (tuple, list)) else (fs.protocol,)):
+        return LocalStorage(inner)
+    return RemoteStorage(url)
+
+
+class RemoteStorage(Storage):
+    """Files below an address. ``sync`` has nothing to do: what is put is kept.
+
+    On file servers a file is put under a temporary name and moved; where moving does not replace a file, the old one
+    is removed first, and for that moment there is none.
+    """
+
+    is_remote = True
+
+    def __init__(self, url: str) -> None:
+        self.root, self.shown = url.rstrip("/"), shown(url.rstrip("/"))
+        self._is_object_store = protocols(url)[0] in _OBJECT_STORES
+
+    def prepare(self) -> None:
+        if not self._is_object_store:
+            with self._named("", "made"):
+                fs, path = self._at(TEMPORARY)
+                fs.makedirs(path, exist_ok=True)
+
+    def write(self, relative: str, data: bytes) -> None:
+        check_relative(relative)
+        with self._named(relative):
+            fs, path = self._at(relative)
+            with self._placed(fs, path) as target:
+                fs.pipe_file(target, data)
+
+    def upload(self, relative: str, local: str) -> None:
+        """Put a file of this machine there."""
+        check_relative(relative)
+        with self._named(relative):
+            fs, path = self._at(relative)
+            with self._placed(fs, path) as target:
+                fs.put_file(local, target)
+
+    def sync(self) -> None:
+        pass
+
+    def writer(self, relative: str) -> FileWriter:
+        """Made in this machine's folder for temporary files (TMPDIR), which needs room for it."""
+        return _RemoteWriter(self, check_relative(relative))
+
+    def read(self, relative: str) -> bytes:
+        check_relative(relative)
+        with self._named(relative, "read"):
+            fs, path = self._at(relative)
+            data: bytes = fs.cat_file(path)
+            return data
+
+    def exists(self, relative: str) -> bool:
+        check_relative(relative)
+        with self._named(relative, "read"):
+            fs, path = self._at(relative)
+            fs.invalidate_cache()
+            return bool(fs.exists(path))
+
+    def list(self, relative: str = "") -> Sequence[str]:
+        try:
+            with self._named(relative, "listed"):
+                fs, path = self._at(relative)
+                fs.invalidate_cache()
+                entries = fs.ls(path, detail=True)
+        except FileNotFoundError:
+            return []
+        own = path.rstrip("/")
+        return sorted(
+            entry["name"].rstrip("/").rpartition("/")[2] + "/" * (entry["type"] == "directory")
+            for entry in entries
+            if entry["name"].rstrip("/") != own
+        )
+
+    def remove(self, relative: str) -> None:
+        check_relative(relative)
+        with suppress(FileNotFoundError), self._named(relative, "removed"):
+            fs, path = self._at(relative)
+            fs.rm_file(path)
+
+    def remove_tree(self, relative: str) -> None:
+        check_relative(relative)
+        with suppress(FileNotFoundError), self._named(relative, "removed"):
+            fs, path = self._at(relative)
+            fs.invalidate_cache()
+            fs.rm(path, recursive=True)
+
+    def _at(self, relative: str) -> tuple[Any, str]:
+        # Joined to the path, not to the address: there, ? and # may mean something else.
+        fs, inner = filesystem(self.root)
+        return fs, f"{inner.rstrip('/')}/{relative}" if relative else inner
+
+    @contextmanager
+    def _placed(self, fs: Any, path: str) -> Iterator[str]:
+        """The name to write to, so that all or nothing is found under ``path`` afterwards."""
+        if self._is_object_store:
+            yield path
+            return
+        _, folder = self._at(TEMPORARY)
+        temporary = f"{folder}/{uuid.uuid4().hex}"
+        try:
+            for needed in (folder, path.rpartition("/")[0]):
+                fs.makedirs(needed, exist_ok=True)
+            yield temporary
+            try:
+                fs.mv(temporary, path)
+            except Exception:
+                if not fs.exists(temporary) or not fs.exists(path):
+                    raise
+                fs.rm_file(path)
+                fs.mv(temporary, path)
+        except BaseException:
+            with suppress(Exception):
+                fs.rm_file(temporary)
+            raise
+
+    @contextmanager
+    def _named(self, relative: str, verb: str = "written") -> Iterator[None]:
+        """Whatever a package of fsspec's raises, as the errors that ``Storage`` promises, without secrets."""
+        place = self.place_of(relative)
+        try:
+            yield
+        except (WriteError, MemoryError, SourceError):
+            raise
+        except FileNotFoundError as error:
+            if verb in ("written", "made"):
+                raise WriteError(errno.ENOENT, f"cannot be {verb} (no such bucket or folder)", place) from error
+            raise FileNotFoundError(errno.ENOENT, "no such file", place) from None
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise write_error(error, place) from None
+            number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+            # Without the cause: its message may hold the address with a password.
+            raise WriteError(number, reason_for(error, self.root, verb), place) from None
+
+
+class _RemoteWriter(FileWriter):
+    def __init__(self, storage: RemoteStorage, relative: str) -> None:
+        self._storage, self._relative = storage, relative
+        try:
+            descriptor, self._local = tempfile.mkstemp(prefix="variegate-")
+        except OSError as error:
+            raise write_error(error, tempfile.gettempdir()) from error
+        self.file = io.BufferedWriter(Descriptor(descriptor, f"{self._local} (for {relative})"), _BUFFER_BYTES)
+
+    def commit(self) -> None:
+        try:
+            self.file.close()
+            self._storage.upload(self._relative, self._local)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        if self._local:
+            with suppress(OSError):
+                self.file.close()
+            with suppress(OSError):
+                os.unlink(self._local)
+            self._local = ""

@@ -1,0 +1,77 @@
+"""The settings of a run as a file, and in what two runs differ."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from variegate.data.sources.base import SourceError
+
+_SHOWN_DIFFERENCES = 3
+_LONGEST_VALUE = 40
+_MISSING = object()
+
+
+def as_json(settings: dict[str, Any]) -> dict[str, Any]:
+    """What reading them back gives: lists for tuples, and keys that are strings. Raises TypeError, ValueError for what
+    JSON cannot hold."""
+    return dict(json.loads(json.dumps(settings)))
+
+
+def to_bytes(settings: dict[str, Any]) -> bytes:
+    return (json.dumps(settings, indent=2) + "\n").encode()
+
+
+def from_bytes(data: bytes, place: str) -> dict[str, Any]:
+    """Raises SourceError naming ``place``."""
+    try:
+        settings = json.loads(data)
+    except ValueError as error:
+        raise SourceError(f"{place}: not JSON ({' '.join(str(error).split())}); choose another folder") from None
+    if not isinstance(settings, dict):
+        raise SourceError(f"{place}: not the settings of a run; choose another folder")
+    return settings
+
+
+def digest(settings: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
+    found = _differences(there, here, "")
+    if not found:
+        return ""
+    some = found[:_SHOWN_DIFFERENCES]
+    more = f" (and {len(found) - len(some)} differences more)" if len(found) > len(some) else ""
+    sides = [" and ".join(_named(name, pair[side]) for name, *pair in some) for side in (0, 1)]
+    return f"with {sides[0]}, this one has {sides[1]}{more}"
+
+
+def _differences(there: Any, here: Any, name: str) -> list[tuple[str, Any, Any]]:
+    """The innermost values that differ: their names (transform.ops[2].angle) and both values."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        return [
+            found
+            for key in [*here, *(key for key in there if key not in here)]
+            for found in _differences(
+                there.get(key, _MISSING), here.get(key, _MISSING), f"{name}.{key}" if name else key
+            )
+        ]
+    if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        return [
+            found
+            for index, pair in enumerate(zip(there, here, strict=True))
+            for found in _differences(*pair, f"{name}[{index}]")
+        ]
+    # As text: NaN equals itself there, and true is not 1.
+    is_same = _MISSING not in (there, here) and json.dumps(there) == json.dumps(here)
+    return [] if is_same else [(name, there, here)]
+
+
+def _named(name: str, value: Any) -> str:
+    if value is _MISSING:
+        return f"no {name}"
+    text = json.dumps(value)
+    return f"{name} {text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + '...'}"

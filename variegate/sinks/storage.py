@@ -1,0 +1,167 @@
+"""Where files are put, whole or not at all: a folder of this machine, or an address that fsspec writes to."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+
+# What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
+PRIVATE = ".variegate"
+TEMPORARY = f"{PRIVATE}/tmp"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class WriteError(OSError):
+    """A file that cannot be written, read or removed; ``filename`` is its place as the user knows it."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
+
+class DiskFullError(WriteError):
+    """There is no room left; every further write would fail as well."""
+
+
+def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError:
+    """What the system said of a descriptor or a temporary name, about the file that was meant."""
+    if isinstance(error, WriteError):
+        return error
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.errno in _FULL:
+        return DiskFullError(error.errno, f"the disk is full ({reason})", shown)
+    return WriteError(error.errno or errno.EIO, f"cannot be {verb} ({reason})", shown)
+
+
+class Descriptor(io.RawIOBase):
+    """An open file whose errors are those of the file that is being made, whoever writes to it."""
+
+    def __init__(self, descriptor: int, shown: str) -> None:
+        super().__init__()
+        self._descriptor, self._shown = descriptor, shown
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        try:
+            return os.write(self._descriptor, data)  # type: ignore[arg-type]
+        except OSError as error:
+            raise write_error(error, self._shown) from error
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.close(self._descriptor)
+
+
+class FileWriter(ABC):
+    """A large file in the making: write to ``file``, then commit. Until then nothing is to be seen under its name.
+
+    Writing raises WriteError. As a context manager it is discarded at the end, unless it was committed.
+    """
+
+    file: io.BufferedWriter
+
+    @abstractmethod
+    def commit(self) -> None:
+        """The file is whole, and replaces what had its name. Raises WriteError; it is then discarded."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Nothing is left of it. Does nothing after ``commit``."""
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+
+class Storage(ABC):
+    """Files below a root, by relative names with forward slashes. Pickled copies write to the same place; any thread
+    may call any method.
+
+    Names that lead out of the root raise ValueError. Everything else that goes wrong is a WriteError (an OSError), or
+    for a file that is not there to be read, a FileNotFoundError.
+    """
+
+    root: str  # an address may hold a password
+    shown: str  # for messages
+    is_remote: bool
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the root and the folder of temporary names; copies pickled afterwards expect them to be there."""
+
+    @abstractmethod
+    def write(self, relative: str, data: bytes) -> None:
+        """Put a file there, whole or not at all. It outlasts a power failure once ``sync`` has returned."""
+
+    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """``write`` for each (name, data), all at once where that is faster. Of an error, any of them may be there."""
+        for relative, data in files:
+            self.write(relative, data)
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Everything written or removed so far through this object lasts when this returns."""
+
+    @abstractmethod
+    def writer(self, relative: str) -> FileWriter:
+        """For a file made piece by piece."""
+
+    @abstractmethod
+    def read(self, relative: str) -> bytes:
+        """Raises FileNotFoundError where it is missing."""
+
+    @abstractmethod
+    def exists(self, relative: str) -> bool: ...
+
+    @abstractmethod
+    def list(self, relative: str = "") -> Sequence[str]:
+        """The names right in that folder, sorted, folders with a slash at the end; none where it is missing."""
+
+    @abstractmethod
+    def remove(self, relative: str) -> None:
+        """Does nothing where it is missing."""
+
+    @abstractmethod
+    def remove_tree(self, relative: str) -> None:
+        """A folder with all that is in it. Does nothing where it is missing."""
+
+    def place_of(self, relative: str) -> str:
+        """For messages."""
+        return f"{self.shown.rstrip('/')}/{relative}" if relative else self.shown
+
+
+def check_relative(relative: str) -> str:
+    """Raises ValueError for a name that is not one below a folder."""
+    parts = relative.replace(os.sep, "/").split("/")
+    if os.path.isabs(relative) or os.path.splitdrive(relative)[0] or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError(f"relative: got {relative!r}; accepted: a name below the root, such as cat/a_0.jpg")
+    if "\0" in relative:
+        raise ValueError(f"relative: got {relative!r}; accepted: a name without NUL")
+    return relative
+
+
+def open_storage(spec: str | os.PathLike[str]) -> Storage:
+    """A folder (by path or ``file://``), or an address such as ``s3://bucket/folder``. Touches nothing yet.
+
+    Raises SourceError for addresses that cannot be written to.
+    """
+    from variegate.data.sources.paths import is_url, plain
+    from variegate.sinks.local_storage import LocalStorage
+    from variegate.sinks.remote_storage import open_remote
+
+    path = plain(spec)
+    return open_remote(path) if is_url(path) else LocalStorage(path)
