@@ -45,7 +45,7 @@ class _Random:
 
     def __call__(self, size: int, avoid: frozenset[int]) -> int:
         devices = _candidates(self._loads, avoid)
-        return devices[self._random.randrange(len(devices))]
+        return devices[int(self._random.random() * len(devices))]
 
 
 def _candidates(loads: Loads, avoid: frozenset[int]) -> list[int]:

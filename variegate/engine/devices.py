@@ -50,9 +50,9 @@ class Device:
     decayed_items: float = 0.0
     decayed_seconds: float = 0.0
 
-    def measure(self, task: Task, sent: float, now: float) -> float:
-        """Note that a task is done -> items per second; 0 as long as no time has passed."""
-        self.decayed_items = _MEMORY * self.decayed_items + task.size
+    def measure(self, size: int, sent: float, now: float) -> float:
+        """Note that so many items are done -> items per second; 0 as long as no time has passed."""
+        self.decayed_items = _MEMORY * self.decayed_items + size
         self.decayed_seconds = _MEMORY * self.decayed_seconds + now - max(sent, self.free_since)
         self.free_since = now
         return self.decayed_items / self.decayed_seconds if self.decayed_seconds > 0 else 0.0
@@ -68,6 +68,7 @@ class Loads:
         self.is_ready = np.zeros(number, bool)  # has a worker
         self.pace = np.ones(number)  # seconds per item
         self.is_known = np.zeros(number, bool)  # the pace is no guess
+        self._seconds = np.empty(number)  # written over by every look, which is faster than a new one
 
     def set_rate(self, device: int, rate: float) -> None:
         """Items per second, as measured; 0 says nothing."""
@@ -99,7 +100,8 @@ class Loads:
     def least(self, size: int, avoid: frozenset[int], among: Collection[int] | None = None) -> int:
         """The device, of these or of all that are live, that would be the first to have done ``size`` items more."""
         if among is None:
-            seconds = (self.items + size) * self.pace
+            seconds = np.add(self.items, size, self._seconds)
+            seconds *= self.pace
             if avoid:
                 seconds[list(avoid)] *= _AVOIDED
             return int(seconds.argmin())

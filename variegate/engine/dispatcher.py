@@ -149,14 +149,14 @@ class Dispatcher:
 
     def _done(self, number: int, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
         task, sent = self._queues.take_back(number, task_number)
-        device = self._devices[number]
-        self._queues.loads.set_rate(number, device.measure(task, sent, now))
+        device, size = self._devices[number], task.size
+        self._queues.loads.set_rate(number, device.measure(size, sent, now))
         device.setbacks = 0
-        device.done += task.size - len(failed)
+        device.done += size - len(failed)
         out = self._merge.add(task.number, _without(task, failed) if failed else [(task.start, task.stop)])
         for item in sorted(failed):
             # A worker that names the item leaves no doubt, so it need not be alone the next time.
-            failures = task.failures if task.size == 1 else 0
+            failures = task.failures if size == 1 else 0
             out += self._item_failed(item, failures + 1, failed[item], task.avoid | {number}, is_suspect=False)
         return out
 

@@ -33,10 +33,11 @@ class Queues:
 
     def add(self, task: Task, number: int | None = None, is_first: bool = False) -> None:
         """Let a task wait, for this device or the one that allocation chooses."""
+        size = task.size
         if number is None:
-            number = self._allocate(task.size, task.avoid)
+            number = self._allocate(size, task.avoid)
         device = self.devices[number]
-        self.loads.items[number] += task.size
+        self.loads.items[number] += size
         if task.is_suspect:
             device.suspects.appendleft(task)
             self._num_suspects += 1
@@ -115,8 +116,10 @@ class Queues:
                 task = device.suspects.popleft()
                 self._num_suspects -= 1
             elif device.queue:
-                task = self._cut_to_fit(number, device.queue.popleft())
+                task = device.queue.popleft()
                 self.loads.queued[number] -= 1
+                if device.largest is not None:
+                    task = self._cut_to_fit(task, number, device.largest)
             else:
                 self._hungry[number] = None
                 return
@@ -127,10 +130,9 @@ class Queues:
             device.in_flight[task.number] = task, now
             out.append(Send(number, device.worker, task))
 
-    def _cut_to_fit(self, number: int, task: Task) -> Task:
+    def _cut_to_fit(self, task: Task, number: int, largest: int) -> Task:
         """As much of a task as the device has room for; what is left waits for the same device."""
-        largest = self.devices[number].largest
-        if largest is None or task.size <= largest:
+        if task.size <= largest:
             return task
         middle = task.start + largest
         self.loads.items[number] -= task.stop - middle
