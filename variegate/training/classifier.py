@@ -52,9 +52,7 @@ class Classifier:
         size = self.recipe.batch_size
         steps = len(images) // size
         if steps == 0:
-            raise ValueError(
-                f"batch_size: got {size}, with {len(images)} images to train; accepted: no more than these"
-            )
+            raise ValueError(f"batch_size: got {size}, with {len(images)} images to train; accepted: no more than that")
         augmenter = Augmenter(transform, self.device, self.seed)
         order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
         losses = torch.zeros(steps, device=self.device)

@@ -45,7 +45,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     """Decode all images of a source (whatever ``vg.open_source`` takes) that can be read, in its order.
 
     ``size``: (height, width) that all are resized to; None where they have one size already. Images that cannot be
-    read are left out, each with a warning of ``vg.Loader``'s. Raises SourceError where sizes differ, and where labels are not classes.
+    read are left out. Raises SourceError where sizes differ, and where labels are not classes.
     """
     transform: Transform = Identity() if size is None else Compose([Resize(size)])
     loader = Loader(source, transform, _BATCH, device, shuffle=False, on_error="skip", layout="NHWC", prefetch=1)
@@ -78,9 +78,8 @@ def split(
     total = len(images)
     rest = total - train if validation is None else validation
     if train < 1 or rest < 1 or train + rest > total:
-        wanted = f"{train:,} to train" + (
-            f" and {validation:,} to validate" if validation is not None else " and some to validate"
-        )
+        others = "some" if validation is None else f"{validation:,}"
+        wanted = f"{train:,} to train and {others} to validate"
         raise SourceError(f"{total:,} images are not enough for {wanted}; accepted: together no more than there are")
     labels = images.labels.cpu().numpy()
     mixed = Permutation(total, seed, 0)(np.arange(total))
@@ -95,8 +94,8 @@ def split(
     if len(short):
         label = int(short[0])
         raise SourceError(
-            f"class {images.classes[label]!r} has {counts[label]:,} of {total:,} images, too few for its share of {train:,} to "
-            f"train and {rest:,} to validate; accepted: one or more in each part"
+            f"class {images.classes[label]!r} has {counts[label]:,} of {total:,} images, too few for its share of "
+            f"{train:,} to train and {rest:,} to validate; accepted: one or more in each part"
         )
     starts = np.cumsum(counts) - counts
     first = [by_class[start : start + n] for start, n in zip(starts, parts[0], strict=True)]

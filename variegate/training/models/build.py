@@ -11,8 +11,8 @@ from torch import nn
 from variegate.training.models.wide_resnet import WideResNet
 
 ACCEPTED = (
-    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; timm:NAME; or package.module:factory, which is called with "
-    "num_classes and gives a torch.nn.Module"
+    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; timm:NAME; or package.module:factory, which is called "
+    "with num_classes and gives a torch.nn.Module"
 )
 
 
