@@ -79,6 +79,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
         *("data/sources", "data/decode", "sinks"),
     },
+    # What a search decides; what trains its members comes on top.
+    "search": {"program", "policies", "transforms"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),
