@@ -18,6 +18,7 @@ class Purpose(IntEnum):
 
     EXPLORE = 0
     EXPLOIT = 1
+    MEMBER = 2
 
 
 def draw(purpose: Purpose, seed: int, step: int, member: int, number: int) -> npt.NDArray[np.uint64]:

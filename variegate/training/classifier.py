@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,9 @@ class Classifier:
         return {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over another's weights and momenta; the recipe and the seed stay."""
+        """Take over another's weights and momenta, copies of them; the recipe and the seed stay."""
         self.model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        # By itself the optimizer would go on with the very tensors of the other.
+        self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         for group in self._optimizer.param_groups:
             group["lr"] = self._lr
