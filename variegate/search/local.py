@@ -152,7 +152,7 @@ class LocalSearch:
         buffer = io.BytesIO()
         members = [member.state_dict() for member in self._members]
         torch.save({"population": population.to_dict(), "best": best, "members": members}, buffer)
-        write_atomically(self.folder / CHECKPOINT_NAME, buffer.getbuffer())
+        write_atomically(self.folder / CHECKPOINT_NAME, buffer.getvalue())
 
 
 class _Data:
