@@ -4,12 +4,15 @@ What is here decides, and trains nothing: functions of the settings, a seed and 
 """
 
 from variegate.search.ancestry import from_policy_log, lineage, schedule_of, to_policy_log
+from variegate.search.canvas import PlotError
 from variegate.search.exploit import LostPopulationError, exploit, is_flat
 from variegate.search.explore import explore
 from variegate.search.history import History, Row
 from variegate.search.log import LogError, PopulationLog, read_log
 from variegate.search.policy import Numbers, SearchSpace
 from variegate.search.population import Copy, Population, Step
+from variegate.search.population_plot import plot_population
+from variegate.search.schedule_plot import plot_schedule
 from variegate.search.settings import Settings
 
 __all__ = [
@@ -18,6 +21,7 @@ __all__ = [
     "LogError",
     "LostPopulationError",
     "Numbers",
+    "PlotError",
     "Population",
     "PopulationLog",
     "Row",
@@ -29,6 +33,8 @@ __all__ = [
     "from_policy_log",
     "is_flat",
     "lineage",
+    "plot_population",
+    "plot_schedule",
     "read_log",
     "schedule_of",
     "to_policy_log",

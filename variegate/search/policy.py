@@ -38,7 +38,7 @@ class SearchSpace:
             raise PolicyError("operations", self.operations, "a list of names")
         names = tuple(self.operations) or known.default
         for i, name in enumerate(names):
-            if name not in known.rules:
+            if not isinstance(name, str) or name not in known.rules:
                 accepted = f"an operation of the space {known.name}: {', '.join(known.rules)}"
                 raise PolicyError(f"operations[{i}]", name, accepted)
             if name in names[:i]:
