@@ -36,6 +36,9 @@ class LabelledImages:
     def num_classes(self) -> int:
         return len(self.classes)
 
+    def to(self, device: str) -> LabelledImages:
+        return LabelledImages(self.pixels.to(device), self.labels.to(device), self.ids, self.classes)
+
     def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
         chosen = torch.from_numpy(rows).to(self.pixels.device)
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes)
