@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,8 +28,7 @@ from variegate.transforms.base import Transform
 NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """One training. ``accuracy``: NaN where it diverged."""
 
     policy: str
@@ -38,8 +37,7 @@ class Trial:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Of a policy. ``spread``: the standard deviation of the accuracies; NaN of a single one."""
 
     policy: str
@@ -119,7 +117,7 @@ def scaled_policy(name: str, epochs: int) -> Transform:
             policy.schedule if isinstance(policy.schedule, Schedule) else published_schedule(str(policy.schedule))
         )
         return replace(policy, schedule=schedule.scaled(epochs))
-    return policy  # type: ignore[no-any-return]
+    return policy
 
 
 def summarize(trials: Sequence[Trial]) -> list[Summary]:

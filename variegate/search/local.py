@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.engine.choice import choose_devices
 from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search.draws import Purpose, draw
@@ -50,8 +51,6 @@ class LocalSearch:
     def __init__(self, run: SearchRun, folder: Path, devices: Sequence[str] = ("auto",)) -> None:
         self.run_settings, self.folder = run, folder
         self.devices = [resolve(name) for name in devices]
-        if not self.devices:
-            raise ValueError("devices: got none; accepted: one or more")
         channels = run.train.pixels.shape[3]
         self._data = {device: _Data(run, device) for device in self.devices}
         self._members = [
@@ -153,6 +152,14 @@ class LocalSearch:
         members = [member.state_dict() for member in self._members]
         torch.save({"population": population.to_dict(), "best": best, "members": members}, buffer)
         write_atomically(self.folder / CHECKPOINT_NAME, buffer.getvalue())
+
+
+def search_devices(devices: str | Sequence[str] = "auto") -> list[str]:
+    """Full names: of "auto" all GPUs, without one the CPU. Raises ValueError for a list that is not accepted."""
+    if devices != "auto":
+        return [resolve(name) for name in choose_devices(devices)]
+    number = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [resolve(f"cuda:{n}") for n in range(number)] or ["cpu"]
 
 
 class _Data:
