@@ -52,6 +52,7 @@ print(json.dumps(sorted(after - before)))
 # handles files stands on top.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "plotting": set(),
     "program": set(),
     "transforms": {"program", "policies"},
     "policies": {"program", "transforms"},
@@ -77,14 +78,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
-        *("data/sources", "data/decode", "sinks"),
+        *("data/sources", "data/decode", "sinks", "plotting"),
     },
     # What a search decides; what trains its members comes on top.
     "search": {"program", "policies", "transforms"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),
-        *("data", "data/decode", "data/sources", "data/loader", "engine"),
+        *("data", "data/decode", "data/sources", "data/loader", "engine", "plotting"),
     },
 }
 

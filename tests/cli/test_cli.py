@@ -19,8 +19,8 @@ import variegate
 from variegate.cli import app, main
 from variegate.data.decode import read_image
 
-COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor")
-SEEDED = ("demo", "augment", "preview")
+COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate")
+SEEDED = ("demo", "augment", "preview", "simulate")
 
 
 @pytest.fixture

@@ -77,6 +77,7 @@ def test_policies_travel_to_other_processes(policy, draw) -> None:
         ("trivialaugment", TrivialAugmentWide()),
         ("augmix", AugMix()),
         ("3-augment", ThreeAugment()),
+        ("autoaugment", AutoAugment("imagenet")),
         ("rand-m9-mstd0.5-inc1", TimmRandAugment(9, magnitude_std=0.5, increasing=True)),
     ],
 )

@@ -46,7 +46,7 @@ def bench(
     """
     with one_line_errors(as_json):
         from variegate.diagnose import PlotError, advise, draw_plot
-        from variegate.diagnose.plot import check_path
+        from variegate.plotting import check_path
 
         check_path(out)
         measured = run_measurements(

@@ -54,7 +54,7 @@ def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.
 
 @contextmanager
 def one_line_errors(as_json: bool) -> Iterator[None]:
-    """Bad input ends with exit code 2, what fails on the way with 1; one line each, no traceback."""
+    """Bad input ends with exit code 2, what fails on the way with 1, Ctrl-C with 130; one line each, no traceback."""
     try:
         yield
     except (ValueError, ImportError) as error:  # all of bad input are ValueErrors; or a package is not installed
@@ -63,6 +63,8 @@ def one_line_errors(as_json: bool) -> Iterator[None]:
         raise fail(error, BAD_INPUT, as_json) from error
     except OSError as error:
         raise fail(error, FAILED, as_json) from error
+    except KeyboardInterrupt:  # Typer would end without a word
+        raise fail("interrupted", INTERRUPTED, as_json) from None
 
 
 @contextmanager

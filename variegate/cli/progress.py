@@ -9,10 +9,13 @@ from variegate.cli.console import emit_json
 
 
 class StageProgress:
-    """Call it with what is being done, and how much of how much is done (0: not known yet); use as a context."""
+    """Call it with what is being done, and how much of how much is done (0: not known yet); use as a context.
 
-    def __init__(self, as_json: bool, console: Console) -> None:
-        self._as_json = as_json
+    ``event``: what lines of JSON call it.
+    """
+
+    def __init__(self, as_json: bool, console: Console, event: str = "measuring") -> None:
+        self._as_json, self._event = as_json, event
         self._progress = Progress(
             BarColumn(),
             TimeRemainingColumn(),
@@ -32,5 +35,5 @@ class StageProgress:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if self._as_json:
-            emit_json("measuring", what=what, done=done, total=total)
+            emit_json(self._event, what=what, done=done, total=total)
         self._progress.update(self._task, description=what, completed=done, total=total or None)

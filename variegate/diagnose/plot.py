@@ -8,32 +8,22 @@ from typing import Any
 from variegate.diagnose import measurements as m
 from variegate.diagnose.report import data_lines
 from variegate.diagnose.words import number, rate
+from variegate.plotting import BLUE, FAINT, FRAME, GREEN, GRID, INK, PALE_BLUE, RED, new_figure
 
 _GROUPS = (
     ("alone", (m.READ_FIRST, m.READ, m.DECODE, m.AUGMENT, m.TRANSFER)),
     ("threads", (m.DECODE_ONE, m.DECODE, m.AUGMENT_ONE, m.AUGMENT)),
     ("together", (m.READ_DECODE, m.DECODE_AUGMENT, m.LOADER_FIRST, m.LOADER)),
 )
-_COLOURS = {"alone": "#5b8db8", "threads": "#a9bccb", "together": "#3f6b5c"}
-_WALL, _INK, _FAINT = "#d1495b", "#22303c", "#7a8791"
+_COLOURS = {"alone": BLUE, "threads": PALE_BLUE, "together": GREEN}
 # Reading from memory is many times as fast as anything else: bars so many times as long as the loader's are cut off.
 _CUT = 8
 
 
-class PlotError(RuntimeError):
-    """No plot can be drawn here; the line says why, and what would help."""
-
-
 def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
     """Write a PNG. Raises PlotError without matplotlib, OSError where the file cannot be written."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotError("no plot was drawn, since matplotlib is missing: pip install 'variegate[plot]'") from None
     rows = _rows(data)
-    figure = Figure(figsize=(9.6, 1.9 + 0.36 * len(rows)), dpi=130, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.6, 1.9 + 0.36 * len(rows))
     axes = figure.add_axes((0.205, 0.62 / figure.get_figheight(), 0.76, 1 - 1.75 / figure.get_figheight()))
     end = _end(
         [data.rates[stage].images_per_second for _, stage, _, _ in rows if stage],
@@ -44,21 +34,15 @@ def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
             _heading(axes, y, group)
             continue
         is_wall = stage == bottleneck and group != "threads"
-        _bar(axes, y, data.rates[stage], _WALL if is_wall else colour, end, is_wall)
-        axes.text(-0.012 * end, y, label, ha="right", va="center", fontsize=9.5, color=_INK)
+        _bar(axes, y, data.rates[stage], RED if is_wall else colour, end, is_wall)
+        axes.text(-0.012 * end, y, label, ha="right", va="center", fontsize=9.5, color=INK)
     _finish(axes, len(rows), end)
     lines = data_lines(data)
     top = figure.get_figheight()
-    figure.text(0.02, 1 - 0.32 / top, _title(data), fontsize=14, fontweight="bold", color=_INK, va="center")
+    figure.text(0.02, 1 - 0.32 / top, _title(data), fontsize=14, fontweight="bold", color=INK, va="center")
     for place, line in enumerate(lines):
-        figure.text(0.02, 1 - (0.62 + 0.2 * place) / top, _shortened(line), fontsize=8.5, color=_FAINT, va="center")
+        figure.text(0.02, 1 - (0.62 + 0.2 * place) / top, _shortened(line), fontsize=8.5, color=FAINT, va="center")
     figure.savefig(path, format="png")
-
-
-def check_path(path: Path) -> None:
-    """Known before half a minute is spent. Raises ValueError where there is no folder for the file."""
-    if not path.parent.is_dir() or path.is_dir():
-        raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
 
 
 def _rows(data: m.Measurements) -> list[tuple[str, str, str, str]]:
@@ -92,7 +76,7 @@ def _bar(axes: Any, y: int, found: m.Rate, colour: str, end: float, is_wall: boo
         for place in (0.74, 0.755):
             axes.plot([place * end, (place + 0.012) * end], [y + 0.4, y - 0.4], color="white", lw=2, zorder=3)
     elif len(found.spans) > 1:
-        axes.plot([slowest, fastest], [y, y], color=_INK, lw=1.1, alpha=0.55, zorder=3)
+        axes.plot([slowest, fastest], [y, y], color=INK, lw=1.1, alpha=0.55, zorder=3)
     at = drawn if is_cut else max(drawn, fastest)
     axes.text(
         at + 0.01 * end,
@@ -100,27 +84,27 @@ def _bar(axes: Any, y: int, found: m.Rate, colour: str, end: float, is_wall: boo
         number(length) + ("  the wall" if is_wall else ""),
         va="center",
         fontsize=9.5,
-        color=colour if is_wall else _INK,
+        color=colour if is_wall else INK,
         fontweight="bold" if is_wall else "normal",
         zorder=4,
     )
 
 
 def _heading(axes: Any, y: int, group: str) -> None:
-    axes.text(0, y + 0.16, group, fontsize=9, color=_FAINT, va="center", fontstyle="italic")
+    axes.text(0, y + 0.16, group, fontsize=9, color=FAINT, va="center", fontstyle="italic")
 
 
 def _finish(axes: Any, rows: int, end: float) -> None:
     axes.set_xlim(0, end)
     axes.set_ylim(rows - 0.4, -0.5)
     axes.set_yticks([])
-    axes.set_xlabel("images per second; thin lines: slowest to fastest span", fontsize=9, color=_FAINT)
-    axes.tick_params(axis="x", colors=_FAINT, labelsize=8.5, length=0)
+    axes.set_xlabel("images per second; thin lines: slowest to fastest span", fontsize=9, color=FAINT)
+    axes.tick_params(axis="x", colors=FAINT, labelsize=8.5, length=0)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(axis="x", color="#e4e8eb", lw=0.8, zorder=0)
+    axes.grid(axis="x", color=GRID, lw=0.8, zorder=0)
     for place in ("top", "right", "bottom"):
         axes.spines[place].set_visible(False)
-    axes.spines["left"].set_color("#c5ccd1")
+    axes.spines["left"].set_color(FRAME)
 
 
 def _title(data: m.Measurements) -> str:

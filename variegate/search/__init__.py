@@ -3,8 +3,8 @@
 What is here decides, and trains nothing: functions of the settings, a seed and the members' scores.
 """
 
+from variegate.plotting import PlotError
 from variegate.search.ancestry import from_policy_log, lineage, schedule_of, to_policy_log
-from variegate.search.canvas import PlotError
 from variegate.search.exploit import LostPopulationError, exploit, is_flat
 from variegate.search.explore import explore
 from variegate.search.history import History, Row

@@ -5,22 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-INK, FAINT, GRID = "#22303c", "#7a8791", "#e4e8eb"
-
-
-class PlotError(RuntimeError):
-    """No plot can be drawn here; the line says why, and what would help."""
+from variegate.plotting import FAINT, INK
+from variegate.plotting import new_figure as white_figure
 
 
 def new_figure(width: float, height: float, title: str, remark: str) -> Any:
     """A white figure (inches) with a title and a line under it. Raises PlotError without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotError("no plot was drawn, since matplotlib is missing: pip install 'variegate[plot]'") from None
-    figure = Figure(figsize=(width, height), dpi=130, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = white_figure(width, height)
     figure.text(0.02, 1 - 0.3 / height, title, fontsize=14, fontweight="bold", color=INK, va="center")
     figure.text(0.02, 1 - 0.58 / height, remark, fontsize=9, color=FAINT, va="center")
     return figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from variegate.search.canvas import FAINT, GRID, INK, add_axes, new_figure, save
+from variegate.plotting import FAINT, GRID, INK
+from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.evaluate import Summary
 
 _EACH, _MEAN, _BEST = "#a9bccb", "#3f6b5c", "#d1495b"

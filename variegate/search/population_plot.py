@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from variegate.plotting import FAINT, GRID, INK
 from variegate.search.ancestry import Edge, family_tree, members_of
-from variegate.search.canvas import FAINT, GRID, INK, add_axes, new_figure, save
+from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.history import History
 
 _DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", "#d1495b"

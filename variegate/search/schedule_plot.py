@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.plotting import FAINT, INK
 from variegate.policies import Schedule
 from variegate.policies.spaces import space
-from variegate.search.canvas import FAINT, INK, add_axes, new_figure, save
+from variegate.search.canvas import add_axes, new_figure, save
 
 _OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#efb26f", "#d0692c", "#6e1f1a")
 _LEFT, _WIDTH, _ROW, _BETWEEN, _TOP = 1.2, 7.6, 0.215, 0.5, 0.98

@@ -1,0 +1,23 @@
+"""The dispatcher under a virtual clock: devices that nobody has, failures that nobody waits for.
+
+``simulate`` plays a ``Scenario`` by a ``Strategy``; ``ideal_seconds`` is how long it would take if work could be
+divided without end and none were ever lost. All their numbers are simulated: nothing here measures a machine.
+"""
+
+from variegate.engine.simulation.chance import Chance
+from variegate.engine.simulation.ideal import ideal_seconds
+from variegate.engine.simulation.outcome import Outcome
+from variegate.engine.simulation.run import simulate
+from variegate.engine.simulation.scenario import Scenario
+from variegate.engine.simulation.strategies import STRATEGIES, Strategy, parse_strategies
+
+__all__ = [
+    "STRATEGIES",
+    "Chance",
+    "Outcome",
+    "Scenario",
+    "Strategy",
+    "ideal_seconds",
+    "parse_strategies",
+    "simulate",
+]

@@ -1,0 +1,69 @@
+"""What is left to chance: speeds, tasks, failures. Pure functions of the seed, the same for every strategy.
+
+Random words come from Philox, with a counter of (number, life of a worker, what is drawn). Times are whole ticks: they
+add up without rounding, and what logarithms differ by in the last bit from one platform to another is rounded away.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.engine.simulation.scenario import Scenario
+from variegate.program.rng import philox4x32, to_normal, to_unit
+
+TICKS = 1 << 20  # of a second
+
+_DOMAIN = 0x53494D00
+_SPEED, _WORK, _UPTIME = range(3)
+_AT_ONCE = 1 << 16  # tasks, so that a million of them take little memory
+_LIVES_AT_ONCE = 1 << 12  # of all devices together
+
+
+class Chance:
+    """``speeds`` of the devices; ``work`` of the tasks, in ticks on a device of speed 1."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        given = np.resize(np.asarray(scenario.speeds, np.float64), scenario.devices)
+        factors = np.exp(scenario.spread * self._normal(_SPEED, scenario.devices))
+        self.speeds: list[float] = _on_grid(given * factors).tolist()
+        # Lognormal with mean 1.
+        exponents = scenario.variation * self._normal(_WORK, scenario.tasks) - scenario.variation**2 / 2
+        self.work = array("q", _ticks(scenario.task_seconds * np.exp(exponents)).tobytes())
+        self._uptimes: list[list[int]] = []  # by life, device
+
+    def uptime(self, device: int, life: int) -> int:
+        """Ticks from a worker's start to its loss; only where there are failures."""
+        while life >= len(self._uptimes):
+            devices, known = self._scenario.devices, len(self._uptimes)
+            lives = np.arange(known, known + max(1, _LIVES_AT_ONCE // devices))[:, None]
+            unit = to_unit(self._words(_UPTIME, np.arange(devices), lives)[..., 0])
+            self._uptimes += _ticks(-np.log1p(-unit) * 3600 / self._scenario.failure_rate).tolist()
+        return self._uptimes[life][device]
+
+    def _normal(self, what: int, count: int) -> npt.NDArray[np.float64]:
+        numbers = np.arange(count)
+        parts = (numbers[start : start + _AT_ONCE] for start in range(0, count, _AT_ONCE))
+        return np.concatenate([to_normal(self._words(what, part))[:, 0] for part in parts])
+
+    def _words(
+        self, what: int, number: npt.NDArray[np.int64], life: npt.NDArray[np.int64] | int = 0
+    ) -> npt.NDArray[np.uint32]:
+        """uint32[..., 4], with the axes of ``number`` and ``life`` together."""
+        parts = np.broadcast_arrays(number, life, 0, _DOMAIN + what)
+        counter = np.stack(parts, axis=-1)
+        seed = self._scenario.seed
+        return philox4x32(counter, np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32))
+
+
+def _on_grid(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Rounded to multiples of 2**-20, and above 0."""
+    return np.maximum(np.rint(values * TICKS), 1) / TICKS
+
+
+def _ticks(seconds: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Whole, and above 0."""
+    return np.maximum(np.rint(seconds * TICKS), 1).astype(np.int64)

@@ -1,0 +1,164 @@
+"""The dispatcher, driven by a virtual clock instead of workers."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable
+
+from variegate.engine.dispatcher import Dispatcher
+from variegate.engine.messages import (
+    Instruction,
+    Release,
+    Retire,
+    Send,
+    StartWorker,
+    Task,
+    TaskDone,
+    WorkerLost,
+    WorkerReady,
+)
+from variegate.engine.simulation.chance import TICKS, Chance
+from variegate.engine.simulation.outcome import Outcome, Spans
+from variegate.engine.simulation.scenario import Scenario
+from variegate.engine.simulation.strategies import Strategy
+
+_READY, _DONE, _LOST = range(3)
+_TELL_EVERY = 5000  # events
+
+
+def simulate(
+    scenario: Scenario,
+    strategy: Strategy,
+    chance: Chance | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Outcome:
+    """Play a scenario to its end; ``on_progress`` hears how many items of how many are made.
+
+    ``chance`` may be shared by strategies. Raises EngineError where workers are lost so often that all devices are
+    given up.
+    """
+    return _Run(scenario, strategy, chance or Chance(scenario), on_progress).play()
+
+
+class _Worker:
+    """Works through what it is sent, a task at a time."""
+
+    __slots__ = ("device", "lives", "number", "since", "tasks")
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.number = -1  # of the life that it is in
+        self.lives = 0
+        self.tasks: deque[Task] = deque()  # the first is being worked on ...
+        self.since = 0  # ... since then
+
+
+class _Run:
+    def __init__(
+        self, scenario: Scenario, strategy: Strategy, chance: Chance, on_progress: Callable[[int, int], None]
+    ) -> None:
+        self._scenario, self._strategy, self._chance, self._on_progress = scenario, strategy, chance, on_progress
+        names = [f"device {number}" for number in range(scenario.devices)]
+        self._dispatcher = Dispatcher(names, scenario.rules(strategy))
+        self._workers = [_Worker(number) for number in range(scenario.devices)]
+        self._spans = Spans(scenario.devices)
+        self._now = 0
+        # (when, count, what, device, worker): what happens next is first, and of two at a time what was known first.
+        self._agenda: list[tuple[int, int, int, int, int]] = []
+        self._count = 0
+        self._submitted = 0
+        self._items = 0
+        self._losses = 0
+        self._retired = 0
+        self._lost = 0.0
+
+    def play(self) -> Outcome:
+        dispatcher, agenda = self._dispatcher, self._agenda
+        total = self._scenario.tasks * self._scenario.task_items
+        self._obey(dispatcher.start(0.0))
+        self._submit()
+        while not dispatcher.is_finished:
+            self._now, count, what, device, number = heapq.heappop(agenda)
+            worker = self._workers[device]
+            if number != worker.number:
+                continue  # of an earlier life
+            if what == _DONE:
+                self._finish(worker)
+            elif what == _READY:
+                if self._scenario.failure_rate:
+                    self._plan(self._chance.uptime(device, worker.lives - 1), _LOST, worker)
+                self._obey(dispatcher.handle(WorkerReady(device, number), self._now / TICKS))
+            else:
+                self._lose(worker)
+            self._submit()
+            if count % _TELL_EVERY == 0:
+                self._on_progress(self._items, total)
+        return Outcome(
+            self._strategy,
+            self._now / TICKS,
+            self._spans.utilisation(self._now),
+            self._spans.at_work(self._now),
+            sum(device.steals for device in dispatcher.snapshot().devices),
+            self._losses,
+            self._lost / TICKS,
+            self._retired,
+            self._items,
+        )
+
+    def _submit(self) -> None:
+        """As much as the dispatcher takes."""
+        tasks, size = self._scenario.tasks, self._scenario.task_items
+        while self._submitted < tasks and self._dispatcher.room > 0:
+            start = self._submitted * size
+            self._submitted += 1
+            self._obey(self._dispatcher.submit(start, start + size, self._now / TICKS))
+            if self._submitted == tasks:
+                self._dispatcher.close()
+
+    def _obey(self, instructions: list[Instruction]) -> None:
+        for instruction in instructions:
+            if isinstance(instruction, Send):
+                worker = self._workers[instruction.device]
+                worker.tasks.append(instruction.task)
+                if len(worker.tasks) == 1:
+                    self._begin(worker)
+            elif isinstance(instruction, Release):
+                self._items += instruction.stop - instruction.start
+            elif isinstance(instruction, StartWorker):
+                worker = self._workers[instruction.device]
+                worker.number = instruction.worker
+                # The first are there at once.
+                self._plan(round(self._scenario.restart * TICKS) if worker.lives else 0, _READY, worker)
+                worker.lives += 1
+            elif isinstance(instruction, Retire):
+                self._retired += 1
+
+    def _begin(self, worker: _Worker) -> None:
+        task, size = worker.tasks[0], self._scenario.task_items
+        work = self._chance.work[task.start // size] * task.size / size
+        worker.since = self._now
+        # Never less than the work would take, so that nobody is faster than the ideal.
+        self._plan(math.ceil(work / self._chance.speeds[worker.device]), _DONE, worker)
+
+    def _finish(self, worker: _Worker) -> None:
+        task = worker.tasks.popleft()
+        self._spans.add(worker.device, worker.since, self._now)
+        if worker.tasks:
+            self._begin(worker)
+        self._obey(self._dispatcher.handle(TaskDone(worker.device, worker.number, task.number), self._now / TICKS))
+
+    def _lose(self, worker: _Worker) -> None:
+        self._losses += 1
+        if worker.tasks:
+            self._spans.add(worker.device, worker.since, self._now)
+            self._lost += (self._now - worker.since) * self._chance.speeds[worker.device]
+            worker.tasks.clear()
+        lost = WorkerLost(worker.device, worker.number, "lost by chance")
+        worker.number = -1
+        self._obey(self._dispatcher.handle(lost, self._now / TICKS))
+
+    def _plan(self, ticks: int, what: int, worker: _Worker) -> None:
+        self._count += 1
+        heapq.heappush(self._agenda, (self._now + ticks, self._count, what, worker.device, worker.number))

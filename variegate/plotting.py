@@ -1,0 +1,33 @@
+"""What the plots of all commands share: matplotlib where it is there, colours, and a file to write to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+# Text and lines; what matters less; what the eye should go to first.
+INK, FAINT, RED = "#22303c", "#7a8791", "#d1495b"
+BLUE, PALE_BLUE, GREEN = "#5b8db8", "#a9bccb", "#3f6b5c"
+GRID, FRAME = "#e4e8eb", "#c5ccd1"
+
+
+class PlotError(RuntimeError):
+    """No plot can be drawn here; the line says why, and what would help."""
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A white matplotlib ``Figure`` of so many inches. Raises PlotError without matplotlib."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotError("no plot was drawn, since matplotlib is missing: pip install 'variegate[plot]'") from None
+    figure = Figure(figsize=(width, height), dpi=130, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def check_path(path: Path) -> None:
+    """Known before the work is done. Raises ValueError where there is no folder for the file."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
