@@ -79,7 +79,6 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", colours)
-    shades.set_bad("#ffffff")
     for row, table in enumerate(tables):
         # A little air between operations, none between the copies of one.
         marks = np.linspace(row + 0.07, row + 0.93, len(table) + 1)
