@@ -13,7 +13,7 @@ from tests.search.searches import SMALL, drawn, run
 from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
 from variegate.search import History, PlotError, SearchSpace, Settings, plot_population, plot_schedule, schedule_of
-from variegate.search.schedule_plot import _tables
+from variegate.search.schedule_plot import tables_of
 
 
 def pixels(path: Path) -> np.ndarray:
@@ -39,7 +39,7 @@ def test_a_schedule_shows_what_is_on(tmp_path: Path) -> None:
 
 def test_a_schedule_as_tables() -> None:
     policies = ((("Rotate", 0.2, 3), ("Invert", 0.5, 1), ("Rotate", 0.0, 7)), (("Invert", 0.1, 0),))
-    names, probability, magnitude = _tables(Schedule(tuple(Segment(2, policy) for policy in policies)))
+    names, probability, magnitude = tables_of(Schedule(tuple(Segment(2, policy) for policy in policies)))
     assert names == ["Rotate", "Invert"]
     assert probability[0].tolist() == [[0.2, 0], [0, 0]]
     assert probability[1].tolist() == [[0.5, 0.1]]

@@ -23,7 +23,7 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
 
     A magnitude is left blank while its probability is 0. Raises PlotError without matplotlib, OSError.
     """
-    names, probability, magnitude = _tables(schedule)
+    names, probability, magnitude = tables_of(schedule)
     order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
     names = [names[i] for i in order]
     high = _ROW * len(names)
@@ -57,7 +57,7 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
     save(figure, path)
 
 
-def _tables(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
+def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
     """Names, and for each: probability and magnitude [copy, segment]; NaN where there is no such tuple or it is off."""
     rows: dict[str, int] = {}
     for segment in schedule.segments:
