@@ -112,7 +112,7 @@ class Population:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Population:
-        """Raises PolicyError for what is no state of a population."""
+        """Raises PolicyError for another format and for values out of range, KeyError where one is missing."""
         if described.get("format") != FORMAT:
             raise PolicyError("format", described.get("format"), repr(FORMAT))
         population = cls(Settings.from_dict(described["settings"]))

@@ -24,7 +24,7 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
 
     A magnitude is left blank while its probability is 0. Raises PlotError without matplotlib, OSError.
     """
-    names, probability, magnitude = _tables(schedule)
+    names, probability, magnitude = tables_of(schedule)
     order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
     names = [names[i] for i in order]
     high = _ROW * len(names)
@@ -58,7 +58,7 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
     save(figure, path)
 
 
-def _tables(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
+def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
     """Names, and for each: probability and magnitude [copy, segment]; NaN where there is no such tuple or it is off."""
     rows: dict[str, int] = {}
     for segment in schedule.segments:
@@ -80,7 +80,6 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", colours)
-    shades.set_bad("#ffffff")
     for row, table in enumerate(tables):
         # A little air between operations, none between the copies of one.
         marks = np.linspace(row + 0.07, row + 0.93, len(table) + 1)
