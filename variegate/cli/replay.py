@@ -42,7 +42,7 @@ def replay(
         if not made.is_same:
             raise fail(
                 f"row {row:,}: {made.row['file']} was another file: its source or this version of variegate differs, "
-                "or it was made on a GPU, whose pixels may be a level off",
+                "or it was made on a GPU, and here there is none, or another: pixels may be a level off",
                 FAILED,
                 as_json,
             )

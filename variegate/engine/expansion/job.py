@@ -26,6 +26,7 @@ from variegate.errors import DecodeError
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
+from variegate.sinks.labels import Labels
 from variegate.sinks.naming import output_path
 from variegate.sinks.storage import Storage
 
@@ -50,14 +51,16 @@ class Made(NamedTuple):
 @dataclass(frozen=True)
 class ExpansionWork:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
-    itself, where nobody else would see warnings."""
+    itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
+    """
 
     plan: Plan
     storage: Storage | None
     is_alone: bool = False
+    labels: Labels | None = None
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = ExpansionJob(self.plan, self.storage, device, num_threads)
+        job = ExpansionJob(self.plan, self.storage, device, num_threads, self.labels)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
@@ -79,8 +82,10 @@ class _Picture:
 class ExpansionJob:
     """On one device, with no more threads than it was given."""
 
-    def __init__(self, plan: Plan, storage: Storage | None, device: str, num_threads: int) -> None:
-        self._plan, self._storage = plan, storage
+    def __init__(
+        self, plan: Plan, storage: Storage | None, device: str, num_threads: int, labels: Labels | None = None
+    ) -> None:
+        self._plan, self._storage, self._labels = plan, storage, labels
         self._threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(plan.transform, device, plan.seed, num_threads=num_threads, layout="NHWC")
@@ -97,7 +102,7 @@ class ExpansionJob:
         for copy in range(2):
             try:
                 self._augmenter([image] * 8, ids=list(range(8)), copy=copy)
-            except ValueError:  # the transform takes other images than this one
+            except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
                 return
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
@@ -154,13 +159,18 @@ class ExpansionJob:
             data, label = source.read(index)
             image = data if isinstance(data, np.ndarray) else read_image(data, str(source.name(index)))
             check_side(str(source.name(index)), *image.shape[:2])
-            return image, label
         except DecodeError as error:
             return error
         except MemoryError:
             raise
         except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
             return DecodeError(str(source.name(index)), f"cannot be read ({type(error).__name__}: {error})")
+        if self._labels is not None:
+            try:
+                self._labels.check(label, "label")
+            except ValueError as error:
+                return DecodeError(str(source.name(index)), str(error))
+        return image, label
 
     def _finish(
         self, group: list[_Picture], made: dict[int, Made], failed: dict[int, str], beat: Callable[[], None]
@@ -233,7 +243,7 @@ class ExpansionJob:
             "index": picture.index,
             "id": picture.id,
             "copy": copy,
-            "label": label if isinstance(label, int) and label >= 0 else None,
+            "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
             "class": plan.class_of(label),
             "height": image.shape[0],
             "width": image.shape[1],
