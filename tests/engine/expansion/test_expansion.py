@@ -116,6 +116,25 @@ def test_processes_do_not_write_to_a_memory_of_their_own(photos: Path) -> None:
         expansion(photos, "memory://lost/out", Engine(["cpu:0"], "process")).run()
 
 
+@pytest.mark.parametrize("layout", ["folder", "parquet"])
+def test_what_an_earlier_run_gave_up_is_not_counted_as_written(tmp_path: Path, layout: str) -> None:
+    def begun(stop_at: int) -> Report:
+        plan = Plan(open_source(_Pairs([0, "none", 2, "none", 4])), Invert(), layout=layout, shard_size=2)
+        run = Expansion(plan, tmp_path / "out", threads(1, ordered=True))
+
+        def after_some(report: Report) -> None:
+            if report.written + report.resumed + report.missing >= stop_at:
+                run.stop.set()
+
+        run.on_progress = after_some
+        return run.run()
+
+    first, second, third = begun(2), begun(5), begun(5)
+    assert first.resumed == 0
+    assert second.resumed == first.written
+    assert (second.missing, third.missing, third.resumed) == (2, 2, 3)
+
+
 @pytest.mark.parametrize("layout", ["webdataset", "parquet"])
 def test_a_label_of_another_kind_costs_its_sample_alone(tmp_path: Path, layout: str) -> None:
     source = open_source(_Pairs([0, 0.5, 2]))

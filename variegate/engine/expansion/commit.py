@@ -52,7 +52,7 @@ class FileCommit:
 
     def missing(self, item: int, reason: str) -> None:
         rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
-        self._journal.append(item, item + 1, rows)
+        self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
         self._flush_now_and_then()
 
@@ -123,7 +123,7 @@ class ShardCommit:
         self._shard.commit()
         self._storage.sync()
         self._shard = None
-        self._journal.append(self._first, stop, self._rows)
+        self._journal.append(self._first, stop, self._rows, self._missing)
         self._journal.flush()
         self._report.written += len(self._rows) - self._missing
         self._report.missing += self._missing

@@ -26,6 +26,7 @@ from variegate.errors import DecodeError
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
+from variegate.sinks.manifest import read_manifest
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64
@@ -77,10 +78,12 @@ class Expansion:
         settings = plan.settings(self.engine.executor)
         with closing(Destination.open(self.destination, settings, digest_of(settings), self.resume)) as destination:
             if destination.is_complete:
-                report.resumed = report.total
+                report.missing = read_manifest(destination.storage.root).count_missing()
+                report.resumed = report.total - report.missing
                 return report
             journal = destination.journal
-            report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered)
+            report.missing = journal.num_missing
+            report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
             self._began = time.perf_counter()
             self._is_ready = self.engine.workers == "thread"
             self._make_all(destination, journal, labels)
