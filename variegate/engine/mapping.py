@@ -12,7 +12,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.engine.drive import Bad, Done, Payload
-from variegate.engine.work import EngineError, Result
+from variegate.engine.work import EngineError, Result, is_devices_fault
 from variegate.engine.workers.base import end_of
 from variegate.inputs import check_image
 from variegate.transforms.base import Transform
@@ -68,7 +68,9 @@ class MapJob:
         shots: list[Shot] = payload
         try:
             return Result(self._augment(shots), {})
-        except ValueError:
+        except Exception as error:
+            if is_devices_fault(error):
+                raise
             # An image that the transform does not take: which is it? A task that fails without a name counts against
             # the device, which a stretch of such images would cost its place.
             return self._one_by_one(items, shots, beat)
@@ -80,7 +82,9 @@ class MapJob:
             beat()
             try:
                 outputs += self._augment([shot])
-            except ValueError as error:
+            except Exception as error:
+                if is_devices_fault(error):
+                    raise
                 outputs.append(None)
                 failed[item] = end_of(error)
         return Result(outputs, failed)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
 from variegate.engine.expansion.plan import Plan, sample_id
-from variegate.engine.work import FatalError, Result
+from variegate.engine.work import FatalError, Result, is_devices_fault
 from variegate.errors import DecodeError
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
@@ -148,10 +148,16 @@ class ExpansionJob:
             return
         waiting: deque[Future[tuple[Image_HWC, Any] | DecodeError]] = deque()
         ahead = iter(samples)
+        largest = 0
         for index, wanted in samples:
-            while len(waiting) < 2 * self._threads and (following := next(ahead, None)) is not None:
+            # As far ahead as the largest picture so far allows; two are always under way.
+            most = 2 * self._threads if not largest else min(2 * self._threads, max(2, _GROUP_BYTES // largest))
+            while len(waiting) < most and (following := next(ahead, None)) is not None:
                 waiting.append(self._pool.submit(self._decode, following[0]))
-            yield index, wanted, waiting.popleft().result()
+            found = waiting.popleft().result()
+            if not isinstance(found, DecodeError):
+                largest = max(largest, found[0].nbytes)
+            yield index, wanted, found
 
     def _decode(self, index: int) -> tuple[Image_HWC, Any] | DecodeError:
         source = self._plan.source
@@ -197,10 +203,13 @@ class ExpansionJob:
             return
         try:
             program, images = self._augment([picture for picture, _ in here], copy)
-        except ValueError as error:
+        except Exception as error:
+            if is_devices_fault(error):
+                raise
             # An image that the transform does not take, such as one smaller than a crop: which is it?
             if len(here) == 1:
-                failed[here[0][1]] = f"not taken by the transform: {error}"
+                kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+                failed[here[0][1]] = f"not taken by the transform: {kind}{error}"
                 return
             for one in here:
                 self._make_copy([one], copy, failed)

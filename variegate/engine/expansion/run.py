@@ -34,6 +34,7 @@ _OUTPUTS_PER_TASK = 64
 _TASKS_PER_DEVICE = 8
 # Outputs between the first that is not in its place and the last that is being made, per device.
 _OUTPUTS_AHEAD = 16 * _OUTPUTS_PER_TASK
+_WAITING_BYTES = 512 << 20
 
 
 @dataclass
@@ -86,6 +87,7 @@ class Expansion:
             report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
             self._began = time.perf_counter()
             self._is_ready = self.engine.workers == "thread"
+            self._items = self._bytes = 0
             self._make_all(destination, journal, labels)
             if report.written + report.missing + report.resumed == report.total:
                 destination.finish(self._rows(journal))
@@ -112,6 +114,7 @@ class Expansion:
             self._tasks(journal),
             ordered=True if is_sharded else None,
             max_items=max(1, _OUTPUTS_AHEAD * len(self.engine.devices) // plan.copies_per_item),
+            has_room=self._has_room if is_sharded else None,
             stop=self.stop,
             on_turn=self._tell,
         )
@@ -122,14 +125,23 @@ class Expansion:
                         self._give_up(result.item, result.reason, commit)
                     else:
                         commit.done(result.start, result.outputs)
+                        self._items += len(result.outputs)
+                        self._bytes += sum(len(data) for made in result.outputs for data in made.data)
                         for note in [note for made in result.outputs for note in made.notes]:
                             warnings.warn(note, stacklevel=1)
                     self._count_time()
         finally:
-            commit.flush()
-            commit.close()
-            if self.on_progress is not None:
-                self.on_progress(self.report)
+            try:
+                commit.flush()
+            finally:
+                commit.close()
+                if self.on_progress is not None:
+                    self.on_progress(self.report)
+
+    def _has_room(self) -> bool:
+        """Image files that are given back wait here for their turn: as many as there were bytes of them, on average."""
+        snapshot = self.report.snapshot
+        return snapshot is None or snapshot.outstanding * self._bytes <= _WAITING_BYTES * self._items
 
     def _tasks(self, journal: Journal) -> Iterator[tuple[int, int, None]]:
         """What is left to do."""
