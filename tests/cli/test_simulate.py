@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 from PIL import Image
 
 from variegate.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: object) -> int:
@@ -135,3 +138,23 @@ def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
     assert started.returncode == 130
     assert stderr == "variegate: error: interrupted\n"
     assert not list(tmp_path.iterdir())
+
+
+SHOWN = re.compile(r"^\$ variegate simulate (.*)\n((?:.*\n)+?)```", re.M)
+PAGES = [ROOT / "docs" / "simulate.md", ROOT / "docs" / "cli.md"]
+
+
+@pytest.mark.parametrize(
+    ("options", "output"),
+    [found for page in PAGES for found in SHOWN.findall(page.read_text(encoding="utf-8"))],
+    ids=lambda text: text[:60],
+)
+def test_pages_show_what_is_printed(
+    options: str, output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it is simulated, so it is the same on every machine."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(*options.split()) == 0
+    assert capsys.readouterr().out == output

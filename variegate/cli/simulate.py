@@ -90,6 +90,10 @@ def _report(
     from variegate.plotting import PlotError
 
     lines = describe(scenario, speeds, ideal)
+    if not as_json:
+        for line in lines:
+            say(line)
+        _print_table(ideal, outcomes)
     plot: str | None = str(out)
     try:
         draw_plot(outcomes, ideal, lines, out)
@@ -98,11 +102,7 @@ def _report(
         say(f"note: {error}", stderr())
     if as_json:
         emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
-        return
-    for line in lines:
-        say(line)
-    _print_table(ideal, outcomes)
-    if plot is not None:
+    elif plot is not None:
         say(f"plot: {plot}")
 
 

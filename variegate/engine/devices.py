@@ -13,6 +13,10 @@ from variegate.engine.messages import Task
 
 # The share of older tasks in a device's measured speed, a task later.
 _MEMORY = 0.8
+# Seconds per item of a device that is gone. A number, since 0 times infinity is none.
+_NEVER = 1e200
+# A device that is to be avoided comes last of all, but still before those that are gone.
+_AVOIDED = 1e6
 
 
 class State(str, Enum):
@@ -24,7 +28,7 @@ class State(str, Enum):
     RETIRED = "retired"
 
 
-@dataclass
+@dataclass(slots=True)
 class Device:
     """One device. ``queue`` waits here; ``in_flight`` was sent, the oldest first."""
 
@@ -62,7 +66,7 @@ class Loads:
         self.queued = np.zeros(number, np.int64)  # tasks waiting, suspects not among them
         self.items = np.zeros(number)  # waiting and in flight
         self.is_ready = np.zeros(number, bool)  # has a worker
-        self.pace = np.ones(number)  # seconds per item; without end for those that are retired
+        self.pace = np.ones(number)  # seconds per item
         self.is_known = np.zeros(number, bool)  # the pace is no guess
 
     def set_rate(self, device: int, rate: float) -> None:
@@ -73,8 +77,9 @@ class Loads:
         if not self.is_known[device]:
             self.is_known[device] = True
             # Devices that have not done anything yet are taken for as fast as the others.
-            rates = 1 / self.pace[self.is_known]
-            self.pace[~self.is_known] = 1 / rates[rates > 0].mean()
+            live = np.array(self.live)
+            is_known = self.is_known[live]
+            self.pace[live[~is_known]] = 1 / np.mean(1 / self.pace[live[is_known]])
 
     def rate(self, device: int) -> float:
         """Items per second; 0: not known yet."""
@@ -85,7 +90,7 @@ class Loads:
         self.live.remove(device)
         self.queued[device] = self.items[device] = 0
         self.is_ready[device] = False
-        self.pace[device], self.is_known[device] = np.inf, True
+        self.pace[device], self.is_known[device] = _NEVER, False
 
     def seconds(self, device: int, more: int = 0) -> float:
         """Until the device has done all that it has, and ``more`` items."""
@@ -93,23 +98,26 @@ class Loads:
 
     def least(self, size: int, avoid: frozenset[int], among: Collection[int] | None = None) -> int:
         """The device, of these or of all that are live, that would be the first to have done ``size`` items more."""
-        seconds = (self.items + size) * self.pace
-        if avoid:
-            seconds[list(avoid)] *= 1e6  # last of all, but still before those that are gone
         if among is None:
+            seconds = (self.items + size) * self.pace
+            if avoid:
+                seconds[list(avoid)] *= _AVOIDED
             return int(seconds.argmin())
         numbers = np.fromiter(among, np.intp, len(among))
-        return int(numbers[seconds[numbers].argmin()])
+        seconds = (self.items[numbers] + size) * self.pace[numbers]
+        if avoid:
+            seconds[np.isin(numbers, list(avoid))] *= _AVOIDED
+        return int(numbers[seconds.argmin()])
 
     def longest_queue(self, passed_over: list[int]) -> tuple[int, float]:
         """The device with tasks waiting that will be the last to have done all, and in how many seconds.
 
         Forever, where no worker is ready. (-1, 0) if nothing waits anywhere else than at those passed over.
         """
-        has_queue = self.queued > 0
-        has_queue[passed_over] = False
-        seconds = np.zeros(len(has_queue))
-        np.multiply(self.items, self.pace, out=seconds, where=has_queue)
-        seconds[has_queue & ~self.is_ready] = np.inf
+        seconds = self.items * self.pace
+        seconds[~self.is_ready] = np.inf
+        seconds[self.queued == 0] = 0
+        if passed_over:
+            seconds[passed_over] = 0
         device = int(seconds.argmax())
-        return (device, float(seconds[device])) if has_queue[device] else (-1, 0.0)
+        return (device, float(seconds[device])) if seconds[device] > 0 else (-1, 0.0)

@@ -98,8 +98,8 @@ class Dispatcher:
         if isinstance(event, Tick):
             return self._check_times(now)
         device = self._devices[event.device]
-        if event.worker != device.worker or device.state in (State.LOST, State.RETIRED):
-            # Of a worker that was given up: its tasks are elsewhere by now.
+        if event.worker != device.worker:
+            # It was given up: its tasks are elsewhere by now.
             return [Forget(event.task)] if isinstance(event, TaskDone) else []
         device.last_seen = now
         if isinstance(event, TaskDone):
@@ -186,7 +186,7 @@ class Dispatcher:
             for task in reversed(in_flight):
                 self._queues.add_again(task, is_suspect=True)
         if self._queues.is_draining:
-            device.state = State.LOST
+            device.state, device.worker = State.LOST, -1
             return out
         if retired := self._retire_if_hopeless(number, reason):
             return out + retired
@@ -231,13 +231,12 @@ class Dispatcher:
         if device.failed_starts < rules.max_failed_starts and device.setbacks < rules.max_setbacks:
             return []
         what = "did not start" if device.failed_starts else f"{device.setbacks} failures in a row"
-        has_worker = bool(self._queues.loads.is_ready[number])
+        stop = [StopWorker(number, device.worker, reason)] if self._queues.loads.is_ready[number] else []
         orphans = self._queues.retire(number)
         if not self._queues.loads.live:
             raise EngineError(f"no device is left; the last was {device.name}, {what}: {reason}")
         for task in reversed(orphans):
             self._queues.add_again(task, task.is_suspect)
-        stop: list[Instruction] = [StopWorker(number, device.worker, reason)] if has_worker else []
         return [*stop, Retire(number, f"{what}: {reason}")]
 
 

@@ -83,7 +83,7 @@ class Queues:
         self.waiting -= len(device.suspects) + len(device.queue)
         device.suspects.clear()
         device.queue.clear()
-        device.state = State.RETIRED
+        device.state, device.worker = State.RETIRED, -1
         self.loads.retire(number)
         return orphans
 

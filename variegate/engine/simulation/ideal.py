@@ -18,7 +18,7 @@ def ideal_seconds(scenario: Scenario, chance: Chance) -> float:
     if not scenario.failure_rate:
         return work / speed / TICKS
     restart = round(scenario.restart * TICKS)
-    # (when, device, life): the loss of a worker; lives below zero: a start.
+    # (when, device, life of the worker, whether it is lost then or starts)
     changes = [(chance.uptime(device, 0), device, 0, True) for device in range(scenario.devices)]
     heapq.heapify(changes)
     up = [True] * scenario.devices
