@@ -4,7 +4,7 @@
 
 Lays scikit-learn's digits (8x8 pixels) down as class folders, searches with four small members, and trains the same
 model with other policies and with the one that was learnt. A few minutes on one core; ``--quick`` takes seconds, and
-learns nothing worth knowing.
+learns nothing worth knowing. Needs scikit-learn and matplotlib.
 """
 
 from __future__ import annotations

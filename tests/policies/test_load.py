@@ -98,8 +98,8 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(PolicyError) as caught:
         load_policy("imagnet")
     assert str(caught.value) == (
-        "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, randaugment, "
-        "trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml file"
+        "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, autoaugment, "
+        "randaugment, trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml file"
     )
 
 

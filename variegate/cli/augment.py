@@ -56,7 +56,7 @@ class Allocation(str, Enum):
 
 
 POLICY_HELP = (
-    "randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, timm's "
+    "autoaugment, randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, timm's "
     "strings (rand-m9-mstd0.5-inc1), a .json or .yaml file, or none."
 )
 

@@ -130,8 +130,6 @@ def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
         bar.advance(task)
         if as_json:
             emit_json("trial", **trial._asdict())
-        elif not console.is_terminal:
-            say(f"{trial.policy}, repeat {trial.repeat}: {trial.accuracy:.2%} in {trial.seconds:.0f} s", console)
 
     with bar, interrupt_sets(stop):
         trials = evaluation.run(tell, stop)
