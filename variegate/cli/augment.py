@@ -56,8 +56,8 @@ class Allocation(str, Enum):
 
 
 POLICY_HELP = (
-    "autoaugment, randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, timm's "
-    "strings (rand-m9-mstd0.5-inc1), a .json or .yaml file, or none."
+    "autoaugment, randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, "
+    "timm's strings (rand-m9-mstd0.5-inc1), a .json or .yaml file, or none."
 )
 
 
