@@ -15,13 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_script_runs(script: Path, tmp_path: Path) -> None:
-    for name, package in (("keras", "tensorflow"), ("ray", "ray")):
+    for name, package in (("keras", "tensorflow"), ("ray", "ray"), ("search", "sklearn")):
         if script.stem.startswith(name) and importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}")
+    quick = ["--quick"] if script.stem == "search_digits" else []
     # From the repository's root the package is found whether it is installed or not.
     code = f"import runpy, sys; sys.path.insert(0, {str(ROOT)!r}); runpy.run_path({str(script)!r}, run_name='__main__')"
     run = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", code],
+        [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", code, *quick],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -80,6 +80,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
         *("data/sources", "data/decode", "sinks", "plotting"),
     },
+    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/loader"},
+    # What a search decides, which trains nothing; what trains its members comes on top.
+    "search": {"program", "policies", "transforms", "plotting"},
+    "search/run": {"policies", "search", "training", "data/sources", "sinks"},
+    "search/local": {"policies", "search", "search/run", "training", "augmenter", "executors", "engine", "sinks"},
+    "search/evaluate": {
+        *("policies", "transforms", "search", "search/local", "training", "augmenter", "executors"),
+    },
+    "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),

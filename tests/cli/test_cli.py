@@ -153,7 +153,7 @@ def test_an_interrupted_run_goes_on_and_other_settings_are_refused(
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (done["written"], done["resumed"], done["skipped"]) == (0, 3, 1)
     assert augment(photos, out) == 0
-    assert "before" in capsys.readouterr().out
+    assert "3 (by an earlier run)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("layout", ["webdataset", "parquet"])
@@ -189,6 +189,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "src/a.jpg").touch()
     assert augment(tmp_path / "src", tmp_path / "out", "--on-error", "skip") == 1
     assert "none of its 1 images could be read" in capsys.readouterr().err
+    assert augment(tmp_path / "src", tmp_path / "out") == 1  # nor has the run before, which was complete
 
 
 @pytest.mark.parametrize(

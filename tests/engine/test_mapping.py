@@ -75,6 +75,14 @@ def test_out_of_order_every_image_comes_with_its_id() -> None:
     check_equal([made[id] for id in ids], expected)
 
 
+def test_many_images_in_a_row_that_the_transform_does_not_take_cost_no_device() -> None:
+    images = [photo(40, 40), *(photo(8, 8) for _ in range(70)), photo(40, 40)]
+    engine = threads(1, transform=T.RandomCrop(32))
+    assert len(list(engine.map(images, on_error="skip"))) == 2
+    assert [id for id, _ in engine.quarantined] == list(range(1, 71))
+    assert "larger than an image of (8, 8)" in engine.quarantined[0][1]
+
+
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
 def test_images_may_be_one_array(kind: Any) -> None:
     stacked = np.stack([photo(40, 50)] * 35)

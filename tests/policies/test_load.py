@@ -77,6 +77,7 @@ def test_policies_travel_to_other_processes(policy, draw) -> None:
         ("trivialaugment", TrivialAugmentWide()),
         ("augmix", AugMix()),
         ("3-augment", ThreeAugment()),
+        ("autoaugment", AutoAugment("imagenet")),
         ("rand-m9-mstd0.5-inc1", TimmRandAugment(9, magnitude_std=0.5, increasing=True)),
     ],
 )
@@ -97,8 +98,9 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(PolicyError) as caught:
         load_policy("imagnet")
     assert str(caught.value) == (
-        "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, randaugment, "
-        "trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml file"
+        "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, autoaugment, "
+        "randaugment, trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml "
+        "file"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, preview, replay, simulate
+from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 
 app = typer.Typer(
@@ -42,6 +42,8 @@ app.command()(demo.demo)
 app.command()(augment.augment)
 app.command()(replay.replay)
 app.command()(preview.preview)
+app.command()(search.search)
+app.command()(evaluate.evaluate)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
 app.command()(simulate.simulate)

@@ -56,8 +56,8 @@ class Allocation(str, Enum):
 
 
 POLICY_HELP = (
-    "randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, timm's "
-    "strings (rand-m9-mstd0.5-inc1), a .json or .yaml file, or none."
+    "autoaugment, randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, "
+    "timm's strings (rand-m9-mstd0.5-inc1), a .json or .yaml file, or none."
 )
 
 
@@ -188,6 +188,8 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
 
 
 def _print_summary(expansion: Expansion, as_json: bool) -> None:
+    from variegate.data.sources.paths import shown
+
     report = expansion.report
     if as_json:
         emit_json(
@@ -198,7 +200,7 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
             skipped=len(report.skipped),
             seconds=round(report.seconds, 3),
             images_per_second=round(report.rate, 1),
-            destination=str(expansion.destination),
+            destination=shown(str(expansion.destination)),
         )
         return
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -206,7 +208,7 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
     table.add_column(overflow="fold")
     for name, value in _facts(report):
         table.add_row(name, value)
-    table.add_row("where", str(expansion.destination))
+    table.add_row("where", shown(str(expansion.destination)))
     stdout().print(table)
 
 

@@ -32,6 +32,8 @@ def replay(
         made = make_again(manifest, row, source)
         name = Path(str(made.row["file"])).name if made.row["member"] is None else Path(made.row["member"]).name
         path = out if out is not None else Path(name)
+        if out is None and path.exists():
+            raise ValueError(f"{path}: is there already; accepted: another folder, or --out FILE")
         write_atomically(path, made.data)
         described = {"file": str(path), "source": made.row["source"], "copy": made.row["copy"]}
         if as_json:
@@ -42,7 +44,7 @@ def replay(
         if not made.is_same:
             raise fail(
                 f"row {row:,}: {made.row['file']} was another file: its source or this version of variegate differs, "
-                "or it was made on a GPU, whose pixels may be a level off",
+                "or it was made on a GPU, and here there is none, or another: pixels may be a level off",
                 FAILED,
                 as_json,
             )

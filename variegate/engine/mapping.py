@@ -12,7 +12,8 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.engine.drive import Bad, Done, Payload
-from variegate.engine.work import EngineError, Result
+from variegate.engine.work import EngineError, Result, is_devices_fault
+from variegate.engine.workers.base import end_of
 from variegate.inputs import check_image
 from variegate.transforms.base import Transform
 
@@ -65,12 +66,34 @@ class MapJob:
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         beat()
         shots: list[Shot] = payload
+        try:
+            return Result(self._augment(shots), {})
+        except Exception as error:
+            if is_devices_fault(error):
+                raise
+            # An image that the transform does not take: which is it? A task that fails without a name counts against
+            # the device, which a stretch of such images would cost its place.
+            return self._one_by_one(items, shots, beat)
+
+    def _one_by_one(self, items: range, shots: list[Shot], beat: Callable[[], None]) -> Result:
+        outputs: list[Any] = []
+        failed: dict[int, str] = {}
+        for item, shot in zip(items, shots, strict=True):
+            beat()
+            try:
+                outputs += self._augment([shot])
+            except Exception as error:
+                if is_devices_fault(error):
+                    raise
+                outputs.append(None)
+                failed[item] = end_of(error)
+        return Result(outputs, failed)
+
+    def _augment(self, shots: list[Shot]) -> list[torch.Tensor]:
         given = {name: [shot.given[n] for shot in shots] for n, name in enumerate(self._work.names)}
         ids = [shot.id for shot in shots]
         made = self._augmenter([shot.image for shot in shots], ids, self._work.epoch, self._work.copy, given)
-        if isinstance(made, torch.Tensor):
-            return Result(list(made.cpu()), {})
-        return Result([tensor.cpu() for tensor in made], {})
+        return list(made.cpu()) if isinstance(made, torch.Tensor) else [tensor.cpu() for tensor in made]
 
     def _warm_up(self) -> None:
         """Compile kernels, or load them, before there is a task that has to show that it gets on."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
-from variegate.data.sources.paths import is_url, plain
+from variegate.data.sources.paths import is_url, plain, shown
 from variegate.policies import load_policy
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
@@ -48,6 +48,7 @@ def open_by_index(place: Any, on_error: str = "raise") -> Source:
 
 
 def absolute_place(spec: str) -> str:
-    """A source as it was given, so that it means the same from any folder."""
+    """A source as it was given, so that it means the same from any folder; without passwords and signatures, which are
+    not for the files that it is written to, and may be others when a run goes on."""
     path = plain(spec)
-    return path if is_url(path) else os.path.abspath(path)
+    return shown(path) if is_url(path) else os.path.abspath(path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
+
+from variegate.errors import DeviceMemoryError
 
 
 class EngineError(RuntimeError):
@@ -12,6 +15,27 @@ class EngineError(RuntimeError):
 
 class FatalError(EngineError):
     """Raised by a job where trying again, here or elsewhere, is of no use: a full disk. It ends the run."""
+
+
+def is_memory(error: BaseException) -> bool:
+    """The device has no room: a smaller task may do."""
+    if isinstance(error, (MemoryError, DeviceMemoryError)):
+        return True
+    # A job that never imported torch cannot have raised its error.
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
+
+
+def is_lost_context(error: BaseException) -> bool:
+    """After an illegal access and its like every call of this process to the GPU fails; only a new one can go on."""
+    torch = sys.modules.get("torch")
+    kind = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have one
+    return torch is not None and isinstance(error, kind) and "CUDA error" in str(error)
+
+
+def is_devices_fault(error: BaseException) -> bool:
+    """No image is to blame."""
+    return is_memory(error) or is_lost_context(error)
 
 
 class Result(NamedTuple):

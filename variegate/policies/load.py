@@ -24,6 +24,7 @@ from variegate.transforms.base import ArgumentError, Transform, from_dict
 POLICY_FORMAT = "variegate-policy/1"
 _SUFFIXES = (".json", ".yaml", ".yml")
 _NAMED: dict[str, Callable[[], Transform]] = {
+    "autoaugment": AutoAugment,
     "randaugment": RandAugment,
     "trivialaugment": TrivialAugmentWide,
     "augmix": AugMix,
@@ -35,8 +36,8 @@ POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
     """A transform from a name, a file or a dict.
 
-    - a name: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn", "randaugment",
-      "trivialaugment", "augmix", "3-augment";
+    - a name: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn", "autoaugment" (the same as
+      "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
     - timm's strings, such as "rand-m9-mstd0.5-inc1";
     - a .json, .yaml or .yml file, or a dict: what ``to_dict`` gives, or a schedule ("format": "variegate-schedule/1"),
       or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).

@@ -128,23 +128,27 @@ def published_schedule(name: str) -> Schedule:
     return schedule_from_dict(json.loads((DATA / f"{name}.json").read_text(encoding="utf-8")), name)
 
 
-def policy_from_numbers(numbers: Sequence[int]) -> tuple[Tuple3, ...]:
-    """The reference's 60 integers (15 operations twice, each a probability 0..10 and a magnitude) -> a policy."""
-    operations = list(space("pba").default) * COPIES
+def policy_from_numbers(numbers: Sequence[int], operations: Sequence[str] | None = None) -> tuple[Tuple3, ...]:
+    """Two integers per tuple, a probability 0..10 and a magnitude -> a policy.
+
+    ``operations``: that of each tuple; None: the reference's 15, twice, and so 60 integers.
+    """
+    operations = list(space("pba").default) * COPIES if operations is None else operations
     if len(numbers) != 2 * len(operations):
         raise ValueError(f"policy_from_numbers: {len(numbers)} numbers; accepted: {2 * len(operations)}")
     pairs = zip(operations, numbers[0::2], numbers[1::2], strict=True)
     return tuple((op, probability / 10, magnitude) for op, probability, magnitude in pairs)
 
 
-def parse_pba_log(text: str, epochs: int, source: str = "") -> Schedule:
+def parse_pba_log(text: str, epochs: int, source: str = "", operations: Sequence[str] | None = None) -> Schedule:
     """The log that Ray's PBT writes for a trial (``pbt_policy_<trial>.txt``; arcelien/pba ``schedules/``) -> Schedule.
 
-    Every line is [target trial, clone trial, target epoch, clone epoch, old policy, new policy], a policy being 60
-    integers or an object with them under "hp_policy". Where the chain of trials is broken, all lines up to the last
-    break are dropped. ``epochs`` is the length of the training. Raises PolicyError with the line's number.
+    Every line is [target trial, clone trial, target epoch, clone epoch, old policy, new policy], a policy being
+    integers (``operations`` as for ``policy_from_numbers``) or an object with them under "hp_policy". Where the chain
+    of trials is broken, all lines up to the last break are dropped. ``epochs`` is the length of the training. Raises
+    PolicyError with the line's number.
     """
-    lines = [_log_line(line, i + 1) for i, line in enumerate(text.splitlines()) if line.strip()]
+    lines = [_log_line(line, i + 1, operations) for i, line in enumerate(text.splitlines()) if line.strip()]
     for i in range(len(lines) - 1, 0, -1):
         if lines[i - 1][0] != lines[i][1]:
             lines = lines[i:]
@@ -156,18 +160,21 @@ def parse_pba_log(text: str, epochs: int, source: str = "") -> Schedule:
     spans = [end - start for start, end in itertools.pairwise(starts)]
     if min(spans) < 0:
         raise PolicyError("epochs", epochs, f"at least {max(starts[:-1])}, with epochs of the log in rising order")
-    segments = [Segment(n, policy_from_numbers(p)) for n, p in zip(spans, policies, strict=True) if n > 0]
+    segments = [Segment(n, policy_from_numbers(p, operations)) for n, p in zip(spans, policies, strict=True) if n > 0]
     return Schedule(tuple(segments), source=source)
 
 
-def _log_line(line: str, number: int) -> list[Any]:
+def _log_line(line: str, number: int, operations: Sequence[str] | None) -> list[Any]:
     try:
         fields = ast.literal_eval(line.strip())
         target, clone, target_epoch, clone_epoch, old, new = fields
         policies = [p["hp_policy"] if isinstance(p, Mapping) else p for p in (old, new)]
         for policy in policies:
-            policy_from_numbers(policy)
+            policy_from_numbers(policy, operations)
         return [str(target), str(clone), int(target_epoch), int(clone_epoch), *policies]
     except (ValueError, SyntaxError, TypeError, KeyError) as error:
-        accepted = "[target, clone, target epoch, clone epoch, old policy, new policy] with 60 integers per policy"
+        count = 60 if operations is None else 2 * len(operations)
+        accepted = (
+            f"[target, clone, target epoch, clone epoch, old policy, new policy] with {count} integers per policy"
+        )
         raise PolicyError(f"line {number}", line[:80], accepted) from error

@@ -30,7 +30,7 @@ class Journal:
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._covered: list[tuple[int, int]] = []
-        self.num_rows = 0
+        self.num_rows = self.num_missing = 0
         try:
             for line in self._file.load():
                 if not self._cover(line.start, line.stop):
@@ -40,6 +40,7 @@ class Journal:
                     )
                 self._lines.append(line)
                 self.num_rows += line.count
+                self.num_missing += line.missing
         except BaseException:
             self._file.close()
             raise
@@ -54,17 +55,19 @@ class Journal:
         """Records that are not flushed yet."""
         return len(self._waiting)
 
-    def append(self, start: int, stop: int, rows: Sequence[str]) -> None:
+    def append(self, start: int, stop: int, rows: Sequence[str], missing: int = 0) -> None:
         """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
-        json.dumps makes it (ASCII, one line). Raises ValueError where the range overlaps one that is recorded."""
-        text = record(start, stop, rows, self._file.durable)
+        json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
+        Raises ValueError where the range overlaps one that is recorded."""
+        text = record(start, stop, rows, self._file.durable, missing)
         if not self._cover(start, stop):
             raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
         offset = self._file.durable + self._waiting_bytes
-        self._lines.append(Line(offset, len(text), self._file.durable, start, stop, len(rows)))
+        self._lines.append(Line(offset, len(text), self._file.durable, start, stop, len(rows), missing))
         self._waiting.append(text)
         self._waiting_bytes += len(text)
         self.num_rows += len(rows)
+        self.num_missing += missing
 
     def flush(self) -> None:
         """What was appended lasts when this returns. Raises WriteError, DiskFullError; calling it again tries again."""

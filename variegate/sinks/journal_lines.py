@@ -1,7 +1,7 @@
 """The lines of a journal: how they are written, and which of those found in a file may be believed.
 
     <crc32, 8 hex digits> {"format":1,"plan":"..."}
-    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":128,"rows":[{...},{...}]}
+    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":128,"missing":0,"rows":[{...},{...}]}
 
 ``durable`` is the place in the file up to which everything had been fsynced when the line was written. What a power
 failure may take is what came after; a damaged line before that place means a damaged disk.
@@ -19,13 +19,14 @@ from typing import IO, Any
 from variegate.data.sources.base import SourceError
 
 FORMAT = 1
-_HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"rows":\[')
+_HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"missing":(\d+),"rows":\[')
 _CRC_LENGTH = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Of a record of items ``start..stop-1``: where it lies, and how many rows it has."""
+    """Of a record of items ``start..stop-1``: where it lies, how many rows it has, and how many of these are of outputs
+    that could not be made."""
 
     offset: int
     length: int
@@ -33,18 +34,20 @@ class Line:
     start: int
     stop: int
     count: int
+    missing: int
 
 
 def header(plan: str) -> bytes:
     return _checked(json.dumps({"format": FORMAT, "plan": plan}, separators=(",", ":")).encode())
 
 
-def record(start: int, stop: int, rows: Sequence[str], durable: int) -> bytes:
+def record(start: int, stop: int, rows: Sequence[str], durable: int, missing: int = 0) -> bytes:
     """Raises ValueError for rows that json.dumps did not make."""
     text = ",".join(rows)
     if "\n" in text or not text.isascii():
         raise ValueError("rows: got a line break or letters beyond ASCII; accepted: what json.dumps makes by default")
-    head = f'{{"durable":{durable},"start":{start},"stop":{stop},"count":{len(rows)},"rows":['
+    counts = f'"count":{len(rows)},"missing":{missing}'
+    head = f'{{"durable":{durable},"start":{start},"stop":{stop},{counts},"rows":['
     return _checked(f"{head}{text}]}}".encode())
 
 
@@ -120,5 +123,5 @@ def _parse(text: bytes, offset: int) -> Line | None:
     found = _HEAD.match(content) if content is not None else None
     if found is None:
         return None
-    durable, start, stop, count = map(int, found.groups())
-    return Line(offset, len(text), durable, start, stop, count)
+    durable, start, stop, count, missing = map(int, found.groups())
+    return Line(offset, len(text), durable, start, stop, count, missing)

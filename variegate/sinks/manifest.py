@@ -71,25 +71,36 @@ class Manifest:
     def __len__(self) -> int:
         return self._starts[-1]
 
+    def count_missing(self) -> int:
+        """How many rows are of outputs that could not be made. Raises SourceError where they cannot be read."""
+        return sum(
+            status == "quarantined"
+            for group in range(len(self._starts) - 1)
+            for status in self._read(group, ["status"])["status"].to_pylist()
+        )
+
     def row(self, index: int) -> dict[str, Any]:
         """The columns by name, ``operations`` as a list. Reads the row group around it, unless the last call did.
 
         Raises IndexError outside 0..len-1 (there is no counting from the end), SourceError where it cannot be read.
         """
-        from variegate.data.sources.parquet_file import reason_for
-
         check_index(index, len(self))
         group = bisect_right(self._starts, index) - 1
         if self._held[0] != group:
-            try:
-                with self._file.opened() as opened:
-                    self._held = group, opened.read_row_group(group)
-            except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
-                place = f"{shown(self._file.path)}: rows from {self._starts[group]:,} on"
-                raise SourceError(f"{place} cannot be read: {reason_for(error)}") from error
+            self._held = group, self._read(group)
         row: dict[str, Any] = self._held[1].slice(index - self._starts[group], 1).to_pylist()[0]
         row["operations"] = None if row["operations"] is None else json.loads(row["operations"])
         return row
+
+    def _read(self, group: int, columns: list[str] | None = None) -> Any:
+        from variegate.data.sources.parquet_file import reason_for
+
+        try:
+            with self._file.opened() as opened:
+                return opened.read_row_group(group, columns)
+        except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
+            place = f"{shown(self._file.path)}: rows from {self._starts[group]:,} on"
+            raise SourceError(f"{place} cannot be read: {reason_for(error)}") from error
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:

@@ -23,6 +23,7 @@ from variegate.engine.work import EngineError
 from variegate.errors import DecodeError, PolicyError
 from variegate.sinks.local_storage import LocalStorage
 from variegate.transforms.base import from_dict
+from variegate.transforms.color import Invert
 
 
 @pytest.fixture
@@ -108,6 +109,75 @@ def test_an_address_is_a_destination(photos: Path) -> None:
     with fsspec.open(f"{address}/a/1.png_0.jpg") as file:
         assert file.read(2) == b"\xff\xd8"
     assert expansion(photos, address).run().resumed == 21
+
+
+def test_processes_do_not_write_to_a_memory_of_their_own(photos: Path) -> None:
+    with pytest.raises(SourceError, match="workers='thread'"):
+        expansion(photos, "memory://lost/out", Engine(["cpu:0"], "process")).run()
+
+
+@pytest.mark.parametrize("layout", ["folder", "parquet"])
+def test_what_an_earlier_run_gave_up_is_not_counted_as_written(tmp_path: Path, layout: str) -> None:
+    def begun(stop_at: int) -> Report:
+        plan = Plan(open_source(_Pairs([0, "none", 2, "none", 4])), Invert(), layout=layout, shard_size=2)
+        run = Expansion(plan, tmp_path / "out", threads(1, ordered=True))
+
+        def after_some(report: Report) -> None:
+            if report.written + report.resumed + report.missing >= stop_at:
+                run.stop.set()
+
+        run.on_progress = after_some
+        return run.run()
+
+    first, second, third = begun(2), begun(5), begun(5)
+    assert first.resumed == 0
+    assert second.resumed == first.written
+    assert (second.missing, third.missing, third.resumed) == (2, 2, 3)
+
+
+@pytest.mark.parametrize("layout", ["webdataset", "parquet"])
+def test_a_label_of_another_kind_costs_its_sample_alone(tmp_path: Path, layout: str) -> None:
+    source = open_source(_Pairs([0, 0.5, 2]))
+    report = Expansion(Plan(source, Invert(), layout=layout), tmp_path / "out", threads()).run()
+    assert (report.written, report.missing) == (2, 1)
+    assert [reason for _, reason in report.skipped] == [
+        "label: got the label 0.5; accepted: a whole number, as the first sample has"
+    ]
+    assert [row["status"] for row in rows(tmp_path / "out")] == ["written", "quarantined", "written"]
+
+
+def test_a_label_beyond_64_bits_is_null_in_the_manifest(tmp_path: Path) -> None:
+    Expansion(Plan(open_source(_Pairs([0, 1 << 63])), Invert()), tmp_path / "out", threads()).run()
+    assert [row["label"] for row in rows(tmp_path / "out")] == [0, None]
+
+
+def test_a_bad_sample_of_many_copies_is_skipped_once(tmp_path: Path) -> None:
+    source = open_source(_Pairs([0, "none", "none"]))
+    run = Expansion(Plan(source, Invert(), copies=40), tmp_path / "out", threads())
+    run._give_up(3, "bad", _Ignored())
+    run._give_up(6, "bad", _Ignored())
+    run._give_up(4, "bad", _Ignored())
+    assert [name for name, _ in run.report.skipped] == ["_Pairs: item 1", "_Pairs: item 2"]
+
+
+class _Pairs:
+    """A data set of equal images with these labels."""
+
+    def __init__(self, labels: list[Any]) -> None:
+        self._labels = labels
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        return np.full((8, 8, 3), index, np.uint8), self._labels[index]
+
+
+class _Ignored:
+    """A commit that keeps nothing."""
+
+    def missing(self, item: int, reason: str) -> None:
+        pass
 
 
 def test_seed_epoch_and_copy_change_the_pixels(photos: Path, tmp_path: Path) -> None:
@@ -252,6 +322,8 @@ def test_destination_must_lie_outside_the_source(photos: Path, tmp_path: Path) -
     for bad, reason in [(photos, "is the source itself"), (photos / "a" / "new", "lies inside the source")]:
         with pytest.raises(SourceError, match=reason):
             expansion(photos, bad).run()
+    with pytest.raises(SourceError, match="lies inside the source"):
+        expansion(photos, (photos / "a" / "new").as_uri()).run()
     (tmp_path / "link").symlink_to(photos)
     with pytest.raises(SourceError, match="is the source itself"):
         expansion(photos, tmp_path / "link").run()

@@ -130,3 +130,28 @@ def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, mon
     assert [made is None for made in outputs] == [False, True, False]
     files = list(tmp_path.rglob("*.png"))
     assert len(files) == 6
+
+
+def test_a_mistake_in_a_transform_costs_the_images_it_shows_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transform, "registry", dict(Transform.registry))
+
+    class Odd(T.RandomHorizontalFlip):
+        def sample(self, sampling: Any, rows: Any, slot: int) -> None:
+            if (sampling.size[rows, 0] == 26).any():
+                raise ZeroDivisionError("26")
+            super().sample(sampling, rows, slot)
+
+    outputs, failed = run(ExpansionJob(plan(transform=Odd()), None, "cpu", 1), 0, 7)
+    assert failed == {2: "not taken by the transform: ZeroDivisionError: 26"}
+    assert [made is None for made in outputs] == [item == 2 for item in range(7)]
+
+
+def test_no_room_on_the_device_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = ExpansionJob(plan(), None, "cpu", 1)
+
+    def full(*_: object) -> None:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(job, "_augment", full)
+    with pytest.raises(MemoryError):
+        job.run(range(2), None, lambda: None)

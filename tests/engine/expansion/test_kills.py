@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.bounded import fail_after
 from tests.engine.expansion.samples import expansion, lay_photos
 from tests.soak.kills import Kills
 
@@ -17,8 +18,9 @@ def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     expansion(photos, tmp_path / "reference", copies=60, seed=0).run()
     arguments = ["--copies", "60", "--size", "32", "--devices", "cpu:0,cpu:1", "--threads", "1"]
     kills = Kills(photos, tmp_path, arguments, seed=3, reference=tmp_path / "reference")
-    kills.kill("parent")
-    kills.kill("worker")
-    if kills.compared == 0:
-        kills.complete()
+    with fail_after(240):  # three runs, each of which starts three processes
+        kills.kill("parent")
+        kills.kill("worker")
+        if kills.compared == 0:
+            kills.complete()
     assert kills.killed == {"parent": 1, "worker": 1}

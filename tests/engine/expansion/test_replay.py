@@ -8,6 +8,7 @@ import pytest
 
 from tests.engine.expansion.samples import expansion, lay_photos, rows
 from variegate.data.sources.base import SourceError
+from variegate.engine.engine import Engine
 from variegate.engine.expansion.replay import replay
 
 
@@ -26,6 +27,12 @@ def test_every_row_gives_the_same_file(photos: Path, tmp_path: Path, layout: str
         assert made.row["source"] == row["source"]
         if layout == "folder":
             assert made.data == (out / row["file"]).read_bytes()
+
+
+def test_a_row_is_made_again_by_what_made_it(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out, Engine(["reference"], "thread"), policy="augmix").run()
+    assert all(replay(out, number).is_same for number in range(len(rows(out))))
 
 
 def test_a_source_that_moved_is_told(photos: Path, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class FileCommit:
 
     def missing(self, item: int, reason: str) -> None:
         rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
-        self._journal.append(item, item + 1, rows)
+        self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
         self._flush_now_and_then()
 
@@ -74,9 +74,9 @@ class FileCommit:
 class ShardCommit:
     """Outputs are gathered here into shards, each of which is in the journal once it is in its place."""
 
-    def __init__(self, plan: Plan, storage: Storage, journal: Journal, report: Report) -> None:
-        self._plan, self._storage, self._journal, self._report = plan, storage, journal, report
-        self._labels: Labels | None = None
+    def __init__(self, plan: Plan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
+        self._plan, self._storage, self._labels = plan, storage, labels
+        self._journal, self._report = journal, report
         self._shard: Shard | None = None
         self._first = self._next = 0  # items of the shard
         self._rows: list[str] = []
@@ -110,7 +110,7 @@ class ShardCommit:
         if self._shard is None:
             number, rest = divmod(item, self._plan.items_per_shard)
             assert rest == 0, "items come in order, from the beginning of a shard"
-            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels_of_run())
+            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels)
             self._first, self._rows, self._missing = item, [], 0
         return self._shard
 
@@ -123,15 +123,10 @@ class ShardCommit:
         self._shard.commit()
         self._storage.sync()
         self._shard = None
-        self._journal.append(self._first, stop, self._rows)
+        self._journal.append(self._first, stop, self._rows, self._missing)
         self._journal.flush()
         self._report.written += len(self._rows) - self._missing
         self._report.missing += self._missing
-
-    def _labels_of_run(self) -> Labels:
-        if self._labels is None:
-            self._labels = labels_of(self._plan)
-        return self._labels
 
     def _record(self, row: dict[str, Any], data: bytes, label: Any) -> Record:
         return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])

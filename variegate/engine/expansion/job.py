@@ -21,11 +21,12 @@ import numpy.typing as npt
 from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
 from variegate.engine.expansion.plan import Plan, sample_id
-from variegate.engine.work import FatalError, Result
+from variegate.engine.work import FatalError, Result, is_devices_fault
 from variegate.errors import DecodeError
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
+from variegate.sinks.labels import Labels
 from variegate.sinks.naming import output_path
 from variegate.sinks.storage import Storage
 
@@ -50,14 +51,16 @@ class Made(NamedTuple):
 @dataclass(frozen=True)
 class ExpansionWork:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
-    itself, where nobody else would see warnings."""
+    itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
+    """
 
     plan: Plan
     storage: Storage | None
     is_alone: bool = False
+    labels: Labels | None = None
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = ExpansionJob(self.plan, self.storage, device, num_threads)
+        job = ExpansionJob(self.plan, self.storage, device, num_threads, self.labels)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
@@ -79,8 +82,10 @@ class _Picture:
 class ExpansionJob:
     """On one device, with no more threads than it was given."""
 
-    def __init__(self, plan: Plan, storage: Storage | None, device: str, num_threads: int) -> None:
-        self._plan, self._storage = plan, storage
+    def __init__(
+        self, plan: Plan, storage: Storage | None, device: str, num_threads: int, labels: Labels | None = None
+    ) -> None:
+        self._plan, self._storage, self._labels = plan, storage, labels
         self._threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(plan.transform, device, plan.seed, num_threads=num_threads, layout="NHWC")
@@ -97,7 +102,7 @@ class ExpansionJob:
         for copy in range(2):
             try:
                 self._augmenter([image] * 8, ids=list(range(8)), copy=copy)
-            except ValueError:  # the transform takes other images than this one
+            except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
                 return
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
@@ -143,10 +148,16 @@ class ExpansionJob:
             return
         waiting: deque[Future[tuple[Image_HWC, Any] | DecodeError]] = deque()
         ahead = iter(samples)
+        largest = 0
         for index, wanted in samples:
-            while len(waiting) < 2 * self._threads and (following := next(ahead, None)) is not None:
+            # As far ahead as the largest picture so far allows; two are always under way.
+            most = 2 * self._threads if not largest else min(2 * self._threads, max(2, _GROUP_BYTES // largest))
+            while len(waiting) < most and (following := next(ahead, None)) is not None:
                 waiting.append(self._pool.submit(self._decode, following[0]))
-            yield index, wanted, waiting.popleft().result()
+            found = waiting.popleft().result()
+            if not isinstance(found, DecodeError):
+                largest = max(largest, found[0].nbytes)
+            yield index, wanted, found
 
     def _decode(self, index: int) -> tuple[Image_HWC, Any] | DecodeError:
         source = self._plan.source
@@ -154,13 +165,18 @@ class ExpansionJob:
             data, label = source.read(index)
             image = data if isinstance(data, np.ndarray) else read_image(data, str(source.name(index)))
             check_side(str(source.name(index)), *image.shape[:2])
-            return image, label
         except DecodeError as error:
             return error
         except MemoryError:
             raise
         except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
             return DecodeError(str(source.name(index)), f"cannot be read ({type(error).__name__}: {error})")
+        if self._labels is not None:
+            try:
+                self._labels.check(label, "label")
+            except ValueError as error:
+                return DecodeError(str(source.name(index)), str(error))
+        return image, label
 
     def _finish(
         self, group: list[_Picture], made: dict[int, Made], failed: dict[int, str], beat: Callable[[], None]
@@ -187,10 +203,13 @@ class ExpansionJob:
             return
         try:
             program, images = self._augment([picture for picture, _ in here], copy)
-        except ValueError as error:
+        except Exception as error:
+            if is_devices_fault(error):
+                raise
             # An image that the transform does not take, such as one smaller than a crop: which is it?
             if len(here) == 1:
-                failed[here[0][1]] = f"not taken by the transform: {error}"
+                kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+                failed[here[0][1]] = f"not taken by the transform: {kind}{error}"
                 return
             for one in here:
                 self._make_copy([one], copy, failed)
@@ -233,7 +252,7 @@ class ExpansionJob:
             "index": picture.index,
             "id": picture.id,
             "copy": copy,
-            "label": label if isinstance(label, int) and label >= 0 else None,
+            "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
             "class": plan.class_of(label),
             "height": image.shape[0],
             "width": image.shape[1],

@@ -18,6 +18,8 @@ from variegate.sinks.encode import check_format
 from variegate.sinks.naming import OutputNames, names_for
 from variegate.transforms.base import Transform
 
+# Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
+PIXELS = 1
 LAYOUTS = ("folder", "webdataset", "parquet")
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
@@ -130,6 +132,7 @@ class Plan:
             "quality": self.quality,
             **shards,
             "executor": executor,
+            "pixels": PIXELS,
         }
 
     def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ class Replayed(NamedTuple):
 
 
 def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Replayed:
-    """Make the output of a row of a manifest again, on the CPU.
+    """Make the output of a row of a manifest again, on what made it: a GPU, where there is one.
 
     ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens).
 
@@ -37,8 +37,17 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     if wanted["status"] != "written":
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
     plan = plan_of(listed, source)
-    data = ExpansionJob(plan, None, "cpu", 1).make(wanted["index"], wanted["copy"])
+    device = _device_like(listed.settings["executor"])
+    data = ExpansionJob(plan, None, device, 1).make(wanted["index"], wanted["copy"])
     return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
+
+
+def _device_like(executor: str) -> str:
+    if executor != "cuda":
+        return executor
+    import torch
+
+    return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
 def plan_of(manifest: Manifest, source: Any = None) -> Plan:

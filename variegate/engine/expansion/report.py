@@ -14,8 +14,8 @@ class Report:
     files: int  # samples of the source
     total: int  # of a complete run
     written: int = 0  # by this run
-    resumed: int = 0  # that an earlier run had done, or given up
-    missing: int = 0  # that cannot be made
+    resumed: int = 0  # that an earlier run had written
+    missing: int = 0  # that cannot be made, as this run or an earlier one found
     skipped: list[tuple[str, str]] = field(default_factory=list)  # samples that were given up by this run, and why
     seconds: float = 0.0  # since the first worker was ready
     is_interrupted: bool = False

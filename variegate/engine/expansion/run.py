@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import FolderSource
-from variegate.data.sources.paths import is_url
+from variegate.data.sources.paths import is_url, plain, protocols
 from variegate.engine.drive import Bad
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.commit import Commit, FileCommit, ShardCommit, labels_of
@@ -25,6 +25,8 @@ from variegate.engine.snapshot import Snapshot
 from variegate.errors import DecodeError
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
+from variegate.sinks.labels import Labels
+from variegate.sinks.manifest import read_manifest
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64
@@ -32,6 +34,7 @@ _OUTPUTS_PER_TASK = 64
 _TASKS_PER_DEVICE = 8
 # Outputs between the first that is not in its place and the last that is being made, per device.
 _OUTPUTS_AHEAD = 16 * _OUTPUTS_PER_TASK
+_WAITING_BYTES = 512 << 20
 
 
 @dataclass
@@ -60,6 +63,7 @@ class Expansion:
         if self.on_error not in ("skip", "raise"):
             raise ValueError(f"on_error: got {self.on_error!r}; accepted: 'skip', 'raise'")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
+        self._skipped: set[int] = set()  # samples in report.skipped, by index
 
     def run(self) -> Report:
         """Do it. ``self.report`` tells what was done even where this raises.
@@ -70,30 +74,38 @@ class Expansion:
         plan, report = self.plan, self.report
         if isinstance(plan.source, FolderSource):
             check_apart(plan.source.root, self.destination)
-        labels_of(plan)
+        _check_shared(self.destination, self.engine.workers, plan.layout)
+        labels = labels_of(plan)
         settings = plan.settings(self.engine.executor)
         with closing(Destination.open(self.destination, settings, digest_of(settings), self.resume)) as destination:
             if destination.is_complete:
-                report.resumed = report.total
+                report.missing = read_manifest(destination.storage.root).count_missing()
+                report.resumed = report.total - report.missing
                 return report
             journal = destination.journal
-            report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered)
+            report.missing = journal.num_missing
+            report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
             self._began = time.perf_counter()
             self._is_ready = self.engine.workers == "thread"
-            self._make_all(destination, journal)
+            self._items = self._bytes = 0
+            self._make_all(destination, journal, labels)
             if report.written + report.missing + report.resumed == report.total:
                 destination.finish(self._rows(journal))
             else:
                 report.is_interrupted = True
         return report
 
-    def _make_all(self, destination: Destination, journal: Journal) -> None:
+    def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:
         plan = self.plan
         is_sharded = plan.items_per_shard > 0
         is_alone = self.engine.workers != "thread"
-        work = ExpansionWork(plan, None if is_sharded else destination.storage, is_alone)
+        work = (
+            ExpansionWork(plan, None, is_alone, labels)
+            if is_sharded
+            else ExpansionWork(plan, destination.storage, is_alone)
+        )
         commit: Commit = (
-            ShardCommit(plan, destination.storage, journal, self.report)
+            ShardCommit(plan, destination.storage, labels, journal, self.report)
             if is_sharded
             else FileCommit(plan, journal, self.report)
         )
@@ -102,6 +114,7 @@ class Expansion:
             self._tasks(journal),
             ordered=True if is_sharded else None,
             max_items=max(1, _OUTPUTS_AHEAD * len(self.engine.devices) // plan.copies_per_item),
+            has_room=self._has_room if is_sharded else None,
             stop=self.stop,
             on_turn=self._tell,
         )
@@ -112,14 +125,23 @@ class Expansion:
                         self._give_up(result.item, result.reason, commit)
                     else:
                         commit.done(result.start, result.outputs)
+                        self._items += len(result.outputs)
+                        self._bytes += sum(len(data) for made in result.outputs for data in made.data)
                         for note in [note for made in result.outputs for note in made.notes]:
                             warnings.warn(note, stacklevel=1)
                     self._count_time()
         finally:
-            commit.flush()
-            commit.close()
-            if self.on_progress is not None:
-                self.on_progress(self.report)
+            try:
+                commit.flush()
+            finally:
+                commit.close()
+                if self.on_progress is not None:
+                    self.on_progress(self.report)
+
+    def _has_room(self) -> bool:
+        """Image files that are given back wait here for their turn: as many as there were bytes of them, on average."""
+        snapshot = self.report.snapshot
+        return snapshot is None or snapshot.outstanding * self._bytes <= _WAITING_BYTES * self._items
 
     def _tasks(self, journal: Journal) -> Iterator[tuple[int, int, None]]:
         """What is left to do."""
@@ -133,11 +155,12 @@ class Expansion:
             first = stop
 
     def _give_up(self, item: int, reason: str, commit: Commit) -> None:
-        name = self.plan.sample_name(self.plan.sample_of(item))
+        index = self.plan.sample_of(item)
         if self.on_error == "raise":
-            raise DecodeError(str(self.plan.source.name(self.plan.sample_of(item))), reason)
-        if (name, reason) not in self.report.skipped[-1:]:
-            self.report.skipped.append((name, reason))
+            raise DecodeError(str(self.plan.source.name(index)), reason)
+        if index not in self._skipped:  # of many copies, a sample is several items, and others come between them
+            self._skipped.add(index)
+            self.report.skipped.append((self.plan.sample_name(index), reason))
         commit.missing(item, reason)
 
     def _tell(self, snapshot: Snapshot) -> None:
@@ -158,11 +181,21 @@ class Expansion:
             yield {**row, "seed": self.plan.seed, "epoch": self.plan.epoch}
 
 
+def _check_shared(destination: str | PathLike[str], workers: str, layout: str) -> None:
+    """Raise SourceError where workers would write files to a memory that is theirs alone, and ends with them."""
+    place = plain(destination)
+    if is_url(place) and protocols(place)[0] == "memory" and workers != "thread" and layout == "folder":
+        raise SourceError(
+            f"{place}: is in the memory of a single process, and workers={workers!r} have their own; accepted with it: "
+            "workers='thread'"
+        )
+
+
 def check_apart(source: str | PathLike[str], destination: str | PathLike[str]) -> None:
     """Raise SourceError where the destination is the source, lies in it, or is a file."""
-    if is_url(fspath(destination)) or is_url(fspath(source)):
+    if is_url(plain(destination)) or is_url(plain(source)):
         return
-    below, above = Path(destination).resolve(), Path(source).resolve()
+    below, above = Path(plain(destination)).resolve(), Path(plain(source)).resolve()
     if below == above or above in below.parents:
         where = "is the source itself" if below == above else f"lies inside the source {above}"
         raise SourceError(f"{below}: {where}; choose a folder outside of it")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from variegate.engine.messages import Beat, TaskDone, TaskFailed, WorkerLost, WorkerReady
-from variegate.engine.work import FatalError, Job, Work
+from variegate.engine.work import FatalError, Job, Work, is_lost_context, is_memory
 from variegate.engine.workers.base import Fatal, Report, end_of
-from variegate.errors import DeviceMemoryError
 
 # Beats of a task that follow each other faster are not worth a message.
 _BEAT_SECONDS = 0.25
@@ -76,25 +74,10 @@ def _run(job: Job, place: Place, given: Assignment, beat: Callable[[], None]) ->
     except FatalError as error:
         return Report(Fatal(device, worker, str(error)))
     except Exception as error:
-        if _is_lost_context(error):
+        if is_lost_context(error):
             return Report(WorkerLost(device, worker, end_of(error)))
-        return Report(TaskFailed(device, worker, given.task, end_of(error), is_memory=_is_memory(error)))
+        return Report(TaskFailed(device, worker, given.task, end_of(error), is_memory=is_memory(error)))
     return Report(TaskDone(device, worker, given.task, failed), outputs)
-
-
-def _is_memory(error: Exception) -> bool:
-    if isinstance(error, (MemoryError, DeviceMemoryError)):
-        return True
-    # A job that never imported torch cannot have raised its error.
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-
-
-def _is_lost_context(error: Exception) -> bool:
-    """After an illegal access and its like every call of this process to the GPU fails; only a new one can go on."""
-    torch = sys.modules.get("torch")
-    kind = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have one
-    return torch is not None and isinstance(error, kind) and "CUDA error" in str(error)
 
 
 class _Beats:

@@ -1,0 +1,105 @@
+"""``variegate search`` and ``variegate evaluate`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import variegate as vg
+from variegate.cli import main
+
+SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--padding", 1, "--cutout", 0)
+
+
+@pytest.fixture
+def stripes(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        pixels = rng.integers(60, 120, (8, 8, 3)).astype(np.uint8)
+        pixels[:: 1 + number % 2] += 60
+        path = tmp_path / "stripes" / ("all", "half")[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
+    return tmp_path / "stripes"
+
+
+def run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def search(stripes: Path, out: Path, *more: object) -> int:
+    population = ("--train", 32, "--population", 4, "--epochs", 4, "--interval", 2)
+    return run("search", stripes, "--out", out, *population, *SMALL, "--devices", "cpu", *more)
+
+
+def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "search"
+    assert search(stripes, out) == 0
+    shown = capsys.readouterr().out
+    assert f"{out}/schedule.json: 4 epochs, of member " in shown
+    for name in ("schedule.png", "population.png"):
+        assert Image.open(out / name).format == "PNG"
+    assert vg.load_policy(out / "schedule.json") is not None
+    policies = f"none,flip-crop,autoaugment,{out}/schedule.json"
+    plot = tmp_path / "evaluate.png"
+    training = (*SMALL, "--epochs", 2, "--repeats", 2, "--device", "cpu", "--out", plot)
+    assert run("evaluate", stripes, "--policies", policies, *training) == 0
+    table = capsys.readouterr().out
+    assert [line.split()[0] for line in table.splitlines()[1:5]] == [
+        "none",
+        "flip-crop",
+        "autoaugment",
+        "schedule.json",
+    ]
+    assert Image.open(plot).format == "PNG"
+
+
+def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(stripes, tmp_path / "search", "--json") == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["event"] for event in events] == ["start", "step", "step", "done"]
+    assert events[0] == {"event": "start", "train": 32, "validation": 28, "members": 4, "devices": ["cpu"]}
+    assert (events[1]["epoch"], events[2]["copies"]) == (2, [])
+    assert len(events[1]["copies"]) == (0 if events[1]["is_flat"] else 1)
+    assert run("evaluate", stripes, "--policies", "none", *SMALL, "--epochs", 1, "--repeats", 1, "--json",
+               "--device", "cpu", "--out", tmp_path / "e.png") == 0  # fmt: skip
+    trial, done = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert trial["event"] == "trial"
+    assert done["policies"][0]["accuracies"] == [trial["accuracy"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search", "{src}", "--train", "100"], "60 images are not enough for 100 to train and some to validate"),
+        (["search", "{src}", "--train", "32", "--model", "resnet"], "model: got 'resnet'; accepted: wrn-"),
+        (["search", "{src}", "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
+        (["search", "{src}", "--train", "32", "--space", "mine"], "mine"),
+        (["search", "{src}", "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
+        (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
+        (["search", "{src}/gone"], "no such file or folder"),
+        (["search", "{src}", "--population", "1"], "--population"),
+        (["evaluate", "{src}", "--policies", "none,none"], "policies: got 'none' twice"),
+        (["evaluate", "{src}", "--policies", "nonsense"], "nonsense"),
+        (["evaluate", "{src}", "--out", "{src}/gone/x.png"], "accepted: a file in a folder that is there"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    stripes: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*(argument.format(src=stripes) for argument in arguments)) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert not (tmp_path / "search").exists()

@@ -1,0 +1,145 @@
+"""Training: it learns, it is repeatable, and a copy goes on as the original would."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from variegate import transforms as T
+from variegate.augmenter import Augmenter
+from variegate.data.sources.base import SourceError
+from variegate.training.classifier import Classifier
+from variegate.training.images import LabelledImages, load_images, split
+from variegate.training.recipe import Recipe
+
+NORMALIZE = T.Normalize(0.5, 0.25)
+
+
+def stripes(number: int = 240) -> LabelledImages:
+    """Three classes: stripes across, stripes down, none; in noise."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(number) % 3
+    pixels = rng.integers(60, 120, (number, 8, 8, 3)).astype(np.uint8)
+    pixels[labels == 0, ::2] += 90
+    pixels[labels == 1, :, ::2] += 90
+    return load_images((pixels, labels.tolist()), device="cpu")
+
+
+def trained(data: LabelledImages, epochs: int, seed: int = 1) -> Classifier:
+    made = Classifier("wrn-10-1", 3, Recipe(epochs=4, batch_size=32), "cpu", seed)
+    transform = T.Compose([T.RandomCrop(8, padding=1), NORMALIZE])
+    for epoch in range(epochs):
+        assert not math.isnan(made.train(data, transform, epoch))
+    return made
+
+
+def accuracy(made: Classifier, data: LabelledImages) -> float:
+    images = Augmenter(NORMALIZE)(data.pixels.numpy())
+    assert isinstance(images, torch.Tensor)
+    return made.accuracy(images, data.labels)
+
+
+def weights(made: Classifier) -> dict[str, torch.Tensor]:
+    return made.model.state_dict()
+
+
+def same(one: Classifier, other: Classifier) -> bool:
+    return all(torch.equal(weights(one)[name], weights(other)[name]) for name in weights(one))
+
+
+def test_it_learns_what_can_be_learnt() -> None:
+    train, validation = split(stripes(), 180, 60, seed=0)
+    assert accuracy(trained(train, 4), validation) > 0.9
+
+
+def test_the_seed_decides_everything() -> None:
+    data = stripes(96)
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    one = trained(data, 2)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(1234)
+    assert same(one, trained(data, 2))
+    assert not same(one, trained(data, 2, seed=2))
+
+
+def test_a_copy_goes_on_as_the_original() -> None:
+    data = stripes(96)
+    one = trained(data, 2)
+    other = Classifier("wrn-10-1", 3, one.recipe, "cpu", one.seed)
+    other.load_state_dict(one.state_dict())
+    for made in (one, other):
+        made.train(data, NORMALIZE, 2)
+    assert same(one, other)
+
+
+def test_a_batch_needs_enough_images() -> None:
+    made = Classifier("wrn-10-1", 3, Recipe(epochs=1, batch_size=64), "cpu", 0)
+    with pytest.raises(ValueError, match="batch_size: got 64, with 30 images"):
+        made.train(stripes(30), NORMALIZE, 0)
+
+
+def test_learning_rates() -> None:
+    cosine, step = Recipe(10, lr=0.2), Recipe(10, lr=0.2, lr_schedule="step")
+    assert [round(cosine.lr_at(p), 6) for p in (0, 0.5, 1)] == [0.2, 0.1, 0.0]
+    assert [round(step.lr_at(p), 6) for p in (0, 0.49, 0.5, 0.74, 0.75, 1)] == [0.2, 0.2, 0.02, 0.02, 0.002, 0.002]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"epochs": 0}, "epochs: got 0; accepted: 1 or more"),
+        ({"epochs": 1, "lr": 0.0}, "lr: got 0.0; accepted: more than 0"),
+        ({"epochs": 1, "lr": math.nan}, "lr: got nan"),
+        ({"epochs": 1, "lr_schedule": "linear"}, "lr_schedule: got 'linear'; accepted: 'cosine', 'step'"),
+    ],
+)
+def test_bad_recipes(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Recipe(**given)  # type: ignore[arg-type]
+
+
+# -- data --------------------------------------------------------------------------------------------------------
+
+
+def test_parts_have_the_classes_in_their_shares() -> None:
+    data = stripes(240)
+    train, validation = split(data, 90, 60, seed=3)
+    assert (len(train), len(validation)) == (90, 60)
+    assert np.bincount(train.labels.numpy()).tolist() == [30, 30, 30]
+    assert np.bincount(validation.labels.numpy()).tolist() == [20, 20, 20]
+    assert set(train.ids.tolist()).isdisjoint(validation.ids.tolist())
+    again, _ = split(data, 90, 60, seed=3)
+    other, _ = split(data, 90, 60, seed=4)
+    assert again.ids.tolist() == train.ids.tolist() != other.ids.tolist()
+    row = int(np.flatnonzero(data.ids == train.ids[7])[0])
+    assert torch.equal(train.pixels[7], data.pixels[row])
+    assert len(split(data, 100, None, seed=0)[1]) == 140
+
+
+def test_uneven_classes_are_shared_exactly() -> None:
+    pixels = np.zeros((61, 4, 4, 3), np.uint8)
+    data = load_images((pixels, [0] * 40 + [1] * 14 + [2] * 7), device="cpu")
+    for train in (9, 20, 33, 50):
+        one, other = split(data, train, None, seed=1)
+        assert (len(one), len(other)) == (train, 61 - train)
+        assert np.bincount(one.labels.numpy(), minlength=3)[2] == pytest.approx(7 * train / 61, abs=1)
+
+
+def test_data_that_cannot_be_split_or_loaded() -> None:
+    pixels = np.zeros((10, 4, 4, 3), np.uint8)
+    with pytest.raises(SourceError, match="class '1' has 1 of 10 images, too few"):
+        split(load_images((pixels, [0] * 9 + [1]), device="cpu"), 5, 5, seed=0)
+    with pytest.raises(SourceError, match="class '1' has no image"):
+        split(load_images((pixels, [0] * 9 + [2]), device="cpu"), 5, 5, seed=0)
+    with pytest.raises(SourceError, match="10 images are not enough for 8 to train and 3 to validate"):
+        split(load_images((pixels, [0, 1] * 5), device="cpu"), 8, 3, seed=0)
+    with pytest.raises(SourceError, match="every image needs the number of its class"):
+        load_images((pixels, [0.5] * 10), device="cpu")
+    ragged = [np.zeros((4, 4 + n, 3), np.uint8) for n in range(4)]
+    with pytest.raises(SourceError, match="several sizes"):
+        load_images((ragged, [0, 1, 0, 1]), device="cpu")
+    assert load_images((ragged, [0, 1, 0, 1]), (6, 5), device="cpu").pixels.shape == (4, 6, 5, 3)

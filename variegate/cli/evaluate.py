@@ -1,0 +1,162 @@
+"""``variegate evaluate SRC``."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from variegate.cli.console import (
+    INTERRUPTED,
+    emit_json,
+    fail,
+    interrupt_sets,
+    one_line_errors,
+    say,
+    stderr,
+    stdout,
+)
+from variegate.cli.training import (
+    AsJson,
+    BatchSize,
+    Cutout,
+    Flip,
+    Lr,
+    LrSchedule,
+    Model,
+    Padding,
+    Seed,
+    Size,
+    Src,
+    WeightDecay,
+    border,
+    hole,
+    load,
+)
+
+if TYPE_CHECKING:
+    from variegate.search.evaluate import Evaluation, Summary, Trial
+
+
+def evaluate(
+    src: Src,
+    policies: Annotated[
+        str,
+        typer.Option(help="With commas: none (no augmentation), flip-crop (no policy), names of policies, files."),
+    ] = "none,flip-crop,randaugment,trivialaugment",
+    test: Annotated[
+        str | None, typer.Option(metavar="SRC2", help="Other images to test on. Default: a part of SRC.")
+    ] = None,
+    train: Annotated[int | None, typer.Option(min=1, help="Images to train on. Default: all, or four fifths.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="Of a training; schedules are scaled to it.")] = 200,
+    model: Model = "wrn-28-2",
+    size: Size = "none",
+    padding: Padding = None,
+    flip: Flip = True,
+    cutout: Cutout = None,
+    batch_size: BatchSize = 128,
+    lr: Lr = 0.1,
+    lr_schedule: LrSchedule = "cosine",
+    weight_decay: WeightDecay = 5e-4,
+    seed: Seed = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto: a GPU if there is one.")] = "auto",
+    out: Annotated[Path, typer.Option(help="The PNG file with the plot.")] = Path("evaluate.png"),
+    as_json: AsJson = False,
+) -> None:
+    """Train the same model with one policy after another, and compare: is a search worth it on your images?
+
+    Trainings of one repeat start from the same weights and see the images in the same order.
+    """
+    with one_line_errors(as_json):
+        from variegate.data.sources.base import SourceError
+        from variegate.plotting import check_path
+        from variegate.search.evaluate import Evaluation, summarize
+        from variegate.training.around import Around
+        from variegate.training.images import split
+        from variegate.training.recipe import Recipe
+
+        check_path(out)
+        images, _, _ = load(src, size, device)
+        if test is None:
+            trained, tested = split(images, train or len(images) * 4 // 5, None, seed)
+        else:
+            trained = images if train is None else split(images, train, None, seed)[0]
+            tested, _, _ = load(test, size, device)
+            if tested.classes != trained.classes or tested.pixels.shape[1:] != trained.pixels.shape[1:]:
+                raise SourceError(f"{test}: other classes, or images of another size, than {src}")
+        evaluation = Evaluation(
+            trained,
+            tested,
+            model,
+            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay),
+            Around.of(trained, border(padding, images), flip, hole(cutout, images)),
+            [name.strip() for name in policies.split(",") if name.strip()],
+            repeats,
+            seed,
+            device,
+        )
+        trials, is_stopped = _run(evaluation, as_json)
+        if not trials:
+            raise fail("interrupted before the first training was over", INTERRUPTED, as_json)
+        summaries = summarize(trials)
+        _show(summaries, evaluation, out, as_json)
+    if is_stopped:
+        done = f"{len(trials)} of {len(evaluation.policies) * repeats} trainings"
+        raise fail(f"interrupted after {done}; the table is of these", INTERRUPTED, as_json)
+
+
+def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
+    console = stderr()
+    stop = threading.Event()
+    total = len(evaluation.policies) * evaluation.repeats
+    bar = Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=as_json or not console.is_terminal,
+        transient=True,
+    )
+    task = bar.add_task("training", total=total)
+
+    def tell(trial: Trial) -> None:
+        bar.advance(task)
+        if as_json:
+            emit_json("trial", **trial._asdict())
+
+    with bar, interrupt_sets(stop):
+        trials = evaluation.run(tell, stop)
+    return trials, len(trials) < total
+
+
+def _show(summaries: list[Summary], evaluation: Evaluation, out: Path, as_json: bool) -> None:
+    from variegate.plotting import PlotError
+    from variegate.search.evaluate_plot import plot_evaluation
+
+    plot: str | None = str(out)
+    try:
+        remark = f"{evaluation.model}, {len(evaluation.train):,} images, {evaluation.recipe.epochs} epochs"
+        plot_evaluation(summaries, out, remark)
+    except PlotError as error:
+        plot = None
+        say(f"note: {error}", stderr())
+    if as_json:
+        emit_json("done", policies=[summary._asdict() for summary in summaries], plot=plot)
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("policy", "accuracy", "spread", "each", "s a training"):
+        table.add_column(name, justify="left" if name in ("policy", "each") else "right")
+    for one in summaries:
+        spread = "" if one.spread != one.spread else f"{100 * one.spread:.2f}"
+        each = ", ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies)
+        table.add_row(one.policy, f"{one.mean:.2%}", spread, each, f"{one.seconds:.1f}")
+    stdout().print(table)
+    if plot is not None:
+        say(f"plot: {plot}")

@@ -1,0 +1,212 @@
+"""``variegate search SRC``."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrupt_sets, one_line_errors, say, stderr
+from variegate.cli.training import (
+    AsJson,
+    BatchSize,
+    Cutout,
+    Flip,
+    Lr,
+    LrSchedule,
+    Model,
+    Padding,
+    Seed,
+    Size,
+    Src,
+    WeightDecay,
+    border,
+    hole,
+    load,
+)
+
+if TYPE_CHECKING:
+    from variegate.search.local import LocalSearch
+    from variegate.search.local import Progress as SearchProgress
+
+
+def search(
+    src: Src,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the schedule, the log, the pictures and the checkpoint.")
+    ] = Path("search"),
+    train: Annotated[int, typer.Option(min=1, help="Images that the members train on.")] = 4000,
+    validation: Annotated[int | None, typer.Option(min=1, help="Images that score them. Default: all others.")] = None,
+    model: Model = "wrn-28-2",
+    population: Annotated[int, typer.Option(min=2, help="Members.")] = 16,
+    epochs: Annotated[int, typer.Option(min=1, help="Of every member.")] = 200,
+    interval: Annotated[int, typer.Option(min=1, help="Epochs between two steps, where the worst copy the best.")] = 3,
+    operations: Annotated[
+        str | None, typer.Option(help="Names with commas, such as Rotate,Invert. Default: the paper's 15.")
+    ] = None,
+    space: Annotated[
+        str | None, typer.Option(help="What magnitudes mean. Default: pba for 32x32 images, else pba-relative.")
+    ] = None,
+    size: Size = "none",
+    padding: Padding = None,
+    flip: Flip = True,
+    cutout: Cutout = None,
+    batch_size: BatchSize = 128,
+    lr: Lr = 0.1,
+    lr_schedule: LrSchedule = "cosine",
+    weight_decay: WeightDecay = 5e-4,
+    seed: Seed = 0,
+    devices: Annotated[
+        str, typer.Option(help="auto (all GPUs, else the CPU), or a list such as cuda:0,cuda:1.")
+    ] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Learn a schedule of augmentation policies on your own images (Population Based Augmentation).
+
+    Writes OUT/schedule.json, which --policy of the other commands and vg.load_policy take. Whatever ends a search, the
+    same command goes on from its last step.
+    """
+    with one_line_errors(as_json):
+        from variegate.search import SearchSpace, Settings
+        from variegate.search.local import LocalSearch, search_devices
+        from variegate.search.run import SearchRun
+        from variegate.training.around import Around
+        from variegate.training.images import split
+        from variegate.training.recipe import Recipe
+
+        chosen = search_devices(devices if devices == "auto" else [name.strip() for name in devices.split(",")])
+        images, place, fingerprint = load(src, size, chosen[0])
+        side = tuple(images.pixels.shape[1:3])
+        names = () if operations is None else tuple(name.strip() for name in operations.split(","))
+        searched = SearchSpace(names, space=space or ("pba" if side == (32, 32) else "pba-relative"))
+        parts = split(images, train, validation, seed)
+        run = SearchRun(
+            Settings(population, searched, seed, interval, epochs),
+            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay),
+            model,
+            Around.of(parts[0], border(padding, images), flip, hole(cutout, images)),
+            *parts,
+            place,
+            fingerprint,
+        )
+        local = LocalSearch(run, out, chosen)
+        if as_json:
+            emit_json("start", train=len(parts[0]), validation=len(parts[1]), members=population, devices=chosen)
+        _run(local, as_json)
+
+
+def _run(search: LocalSearch, as_json: bool) -> None:
+    from variegate.search import LostPopulationError, read_log
+    from variegate.search.run import LOG_NAME
+
+    started = time.perf_counter()
+    stop = threading.Event()
+    with _View(search, as_json) as view, interrupt_sets(stop):
+        try:
+            schedule = search.run(view, stop)
+        except LostPopulationError as error:
+            raise fail(f"{error}; a lower --lr may help", FAILED, as_json) from error
+    if schedule is None:
+        raise fail("interrupted: the steps that are over are kept; the same command goes on", INTERRUPTED, as_json)
+    history = read_log(search.folder / LOG_NAME)
+    best = history.steps[-1][history.best]
+    pictures = draw(search.folder)
+    done: dict[str, Any] = {
+        "schedule": str(search.folder / "schedule.json"),
+        "accuracy": round(best.score, 4),
+        "member": best.member,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    if as_json:
+        emit_json("done", **done, pictures=[str(path) for path in pictures])
+        return
+    say(f"{done['schedule']}: {schedule.epochs} epochs, of member {best.member}, accuracy {best.score:.2%}")
+    for path in pictures:
+        say(f"{path}")
+    say(f"try it: variegate evaluate SRC --policies none,flip-crop,randaugment,{done['schedule']}")
+
+
+def draw(folder: Path) -> list[Path]:
+    """The pictures of a search; none without matplotlib."""
+    from variegate.plotting import PlotError
+    from variegate.search import read_log, schedule_of
+    from variegate.search.population_plot import plot_population
+    from variegate.search.run import LOG_NAME
+    from variegate.search.schedule_plot import plot_schedule
+
+    history = read_log(folder / LOG_NAME)
+    paths = [folder / "schedule.png", folder / "population.png"]
+    try:
+        plot_schedule(schedule_of(history), paths[0])
+        plot_population(history, paths[1])
+    except PlotError as error:
+        say(f"note: {error}", stderr())
+        return []
+    return paths
+
+
+class _View:
+    """Call it with the search's progress; use as a context."""
+
+    def __init__(self, search: LocalSearch, as_json: bool) -> None:
+        self._as_json = as_json
+        self._size = search.run_settings.settings.size
+        console = stderr()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[best]}"),
+            console=console,
+            disable=as_json or not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
+
+    def __enter__(self) -> _View:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: SearchProgress) -> None:
+        best = "" if math.isnan(progress.best) else f"best {progress.best:.2%}"
+        done = progress.step * self._size + (0 if progress.rows else progress.members_done)
+        self._bar.update(
+            self._task, completed=done, description=f"step {progress.step + 1}/{progress.steps}", best=best
+        )
+        if not progress.rows:
+            return
+        lost = [row.member for row in progress.rows if math.isnan(row.score)]
+        copies = [(row.member, row.copied_from) for row in progress.rows if row.copied_from is not None]
+        if self._as_json:
+            emit_json(
+                "step",
+                step=progress.step,
+                steps=progress.steps,
+                epoch=progress.rows[0].epoch,
+                best=round(progress.best, 4),
+                copies=copies,
+                lost=lost,
+                is_flat=progress.is_flat,
+            )
+            return
+        for member, donor in copies:
+            if member in lost:
+                say(
+                    f"note: member {member} diverged (its loss is not finite); it goes on as member {donor}",
+                    self._bar.console,
+                )
+        if progress.is_flat:
+            say(
+                f"note: after epoch {progress.rows[0].epoch} all members score the same; nobody was ranked",
+                self._bar.console,
+            )

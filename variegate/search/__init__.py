@@ -1,0 +1,41 @@
+"""A learnt schedule of policies: Population Based Augmentation (Ho et al. 2019, arXiv 1905.05393).
+
+What is here decides, and trains nothing: functions of the settings, a seed and the members' scores.
+"""
+
+from variegate.plotting import PlotError
+from variegate.search.ancestry import from_policy_log, lineage, schedule_of, to_policy_log
+from variegate.search.exploit import LostPopulationError, exploit, is_flat
+from variegate.search.explore import explore
+from variegate.search.history import History, Row
+from variegate.search.log import LogError, PopulationLog, read_log
+from variegate.search.policy import Numbers, SearchSpace
+from variegate.search.population import Copy, Population, Step
+from variegate.search.population_plot import plot_population
+from variegate.search.schedule_plot import plot_schedule
+from variegate.search.settings import Settings
+
+__all__ = [
+    "Copy",
+    "History",
+    "LogError",
+    "LostPopulationError",
+    "Numbers",
+    "PlotError",
+    "Population",
+    "PopulationLog",
+    "Row",
+    "SearchSpace",
+    "Settings",
+    "Step",
+    "exploit",
+    "explore",
+    "from_policy_log",
+    "is_flat",
+    "lineage",
+    "plot_population",
+    "plot_schedule",
+    "read_log",
+    "schedule_of",
+    "to_policy_log",
+]

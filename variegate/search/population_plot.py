@@ -1,0 +1,155 @@
+"""A population as a family tree over the epochs, and beneath it how well its members did."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from variegate.plotting import FAINT, GRID, INK
+from variegate.search.ancestry import Edge, family_tree, members_of
+from variegate.search.canvas import add_axes, new_figure, save
+from variegate.search.history import History
+
+_DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", "#d1495b"
+_LEFT, _WIDTH, _SCORES, _TOP, _BETWEEN = 0.72, 8.0, 2.5, 1.02, 0.5
+_TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
+
+Line = list[tuple[float, float]]
+
+
+def plot_population(history: History, path: str | Path, title: str = "The population") -> None:
+    """Write a PNG: a line per member, a curve where one copied another, the way to the best member highlighted.
+
+    Raises PlotError without matplotlib, ValueError for a history without scores, OSError.
+    """
+    size, best = history.settings.size, history.best
+    way = members_of(history, best)
+    score = history.steps[-1][best].score
+    is_share = all(0 <= row.score <= 1 for row in history.rows if math.isfinite(row.score))
+    copies = sum(edge.source != edge.target for edge in family_tree(history))
+    shown = f"{score:.1%}" if is_share else f"{score:.4g}"
+    remark = f"{size} members, {history.epochs} epochs, {copies} copies; the best in the end is member {best}: {shown}"
+    high = max(1.6, 0.2 * size)
+    figure = new_figure(_LEFT + _WIDTH + 0.3, _TOP + high + _BETWEEN + _SCORES + 0.5, title, remark)
+    tree = add_axes(figure, _LEFT, _TOP, _WIDTH, high)
+    scores = add_axes(figure, _LEFT, _TOP + high + _BETWEEN, _WIDTH, _SCORES)
+    _draw_tree(tree, history, way)
+    _draw_scores(scores, history, way, is_share)
+    for axes in (tree, scores):
+        axes.set_xlim(0, history.epochs)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(axis="x", color=GRID, lw=0.7, zorder=0)
+        axes.set_axisbelow(True)
+    tree.set_title("who copied whom", loc="left", fontsize=10, color=INK, pad=5)
+    scores.set_title("validation accuracy" if is_share else "score", loc="left", fontsize=10, color=INK, pad=5)
+    scores.set_xlabel("epoch", fontsize=9, color=FAINT)
+    _legend(figure)
+    save(figure, path)
+
+
+def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
+    edges, living = family_tree(history), _living(history)
+    lines: dict[str, list[Line]] = {_DEAD: [], _ALIVE: [], _BEST: []}
+    for rows in history.steps:
+        for row in rows:
+            start = float(history.settings.end_of(row.step - 1))
+            if row.step > 1 and history.steps[row.step - 2][row.member].copied_from is not None:
+                start += _TURN * (row.epoch - start)  # where the curve from the donor ends
+            colour = _colour(row.step, row.member, way, living)
+            lines[colour].append([(start, row.member), (row.epoch, row.member)])
+    for edge in edges:
+        if edge.source != edge.target:
+            lines[_colour(edge.step + 1, edge.target, way, living)].append(_curve(edge, history))
+    _draw(axes, lines, {_DEAD: 0.7, _ALIVE: 1.3, _BEST: 2.4})
+    marks = [edge for edge in edges if edge.source != edge.target and way[edge.step] == edge.target]
+    axes.plot(
+        [history.settings.end_of(edge.step) for edge in marks],
+        [edge.source for edge in marks],
+        "o",
+        ms=4.2,
+        color=_BEST,
+        mec="white",
+        mew=0.8,
+        zorder=5,
+    )
+    axes.set_ylim(history.settings.size - 0.4, -0.6)
+    axes.set_yticks(range(history.settings.size))
+    axes.tick_params(axis="y", labelsize=7.5)
+    axes.set_ylabel("member", fontsize=9, color=FAINT)
+    axes.set_xticklabels([])
+
+
+def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) -> None:
+    living = _living(history)
+    lines: dict[str, list[Line]] = {_DEAD: [], _ALIVE: [], _BEST: []}
+    for edge in family_tree(history):
+        before, after = history.steps[edge.step - 1][edge.source], history.steps[edge.step][edge.target]
+        line: Line = [(before.epoch, before.score), (after.epoch, after.score)]
+        if math.isfinite(before.score) and math.isfinite(after.score):
+            lines[_colour(after.step, after.member, way, living)].append(line)
+    _draw(axes, lines, {_DEAD: 0.7, _ALIVE: 1.1, _BEST: 2.2})
+    found = [row.score for row in history.rows if math.isfinite(row.score)]
+    room = 0.04 * (max(found) - min(found)) or 0.5
+    axes.set_ylim(min(found) - room, max(found) + room)
+    axes.grid(axis="y", color=GRID, lw=0.7, zorder=0)
+    if is_share:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    for row in history.steps[-1]:
+        colour, size = (_BEST, 5.5) if row.member == way[-1] else (_ALIVE, 3.5)
+        axes.plot(
+            [row.epoch], [row.score], "o", ms=size, color=colour, mec="white", mew=0.7, zorder=size, clip_on=False
+        )
+
+
+def _draw(axes: Any, lines: dict[str, list[Line]], widths: dict[str, float]) -> None:
+    from matplotlib.collections import LineCollection
+
+    for place, (colour, drawn) in enumerate(lines.items()):
+        axes.add_collection(
+            LineCollection(drawn, colors=colour, linewidths=widths[colour], zorder=2 + place, capstyle="round")
+        )
+
+
+def _living(history: History) -> list[set[int]]:
+    """For every step, the members whose weights at its end somebody still has in the last."""
+    living = [set(range(history.settings.size))]
+    for rows in reversed(history.steps[:-1]):
+        later = living[-1]
+        living.append({m if (donor := rows[m].copied_from) is None else donor for m in later})
+    return living[::-1]
+
+
+def _colour(step: int, member: int, way: list[int], living: list[set[int]]) -> str:
+    if way[step - 1] == member:
+        return _BEST
+    return _ALIVE if member in living[step - 1] else _DEAD
+
+
+def _curve(edge: Edge, history: History) -> Line:
+    """From the donor to the target, within the first part of the next step."""
+    start, end = history.settings.end_of(edge.step), history.settings.end_of(edge.step + 1)
+    along = np.linspace(0, 1, 13)
+    rise = edge.source + (edge.target - edge.source) * (3 * along**2 - 2 * along**3)
+    return list(zip(start + _TURN * (end - start) * along, rise, strict=True))
+
+
+def _legend(figure: Any) -> None:
+    from matplotlib.lines import Line2D
+
+    entries = [(_BEST, "the best member's way", 2.4), (_ALIVE, "led to a member of the last step", 1.4)]
+    entries.append((_DEAD, "given up", 1.2))
+    handles = [Line2D([], [], color=colour, lw=width, label=label) for colour, label, width in entries]
+    figure.legend(
+        handles=handles,
+        loc="upper right",
+        bbox_to_anchor=(0.985, 1 - 0.70 / figure.get_figheight()),
+        ncols=3,
+        frameon=False,
+        fontsize=8.5,
+        labelcolor=INK,
+        handlelength=1.4,
+        columnspacing=1.4,
+    )

@@ -1,0 +1,59 @@
+"""What a search is: everything that decides, together with the scores, which policies it tries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from variegate.search.exploit import FRACTION
+from variegate.search.policy import SearchSpace
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``size`` members train for ``epochs`` epochs; after every ``interval`` of them the worst copy the best.
+
+    The defaults are the paper's for CIFAR-10. Raises ValueError.
+    """
+
+    size: int = 16
+    space: SearchSpace = field(default_factory=SearchSpace)
+    seed: int = 0
+    interval: int = 3
+    epochs: int = 200
+    fraction: float = FRACTION
+
+    def __post_init__(self) -> None:
+        for name, least in (("size", 2), ("interval", 1), ("epochs", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name}: got {value!r}; accepted: an integer from {least} on")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed: got {self.seed!r}; accepted: an integer from 0 to 2**64 - 1")
+        is_number = isinstance(self.fraction, (int, float)) and not isinstance(self.fraction, bool)
+        if not is_number or not 0 < self.fraction <= 0.5:
+            raise ValueError(f"fraction: got {self.fraction!r}; accepted: a number over 0, up to 0.5")
+
+    @property
+    def steps(self) -> int:
+        return -(-self.epochs // self.interval)
+
+    def end_of(self, step: int) -> int:
+        """How many epochs are over when ``step`` (from 1; 0: the beginning) is. The last may be a shorter one."""
+        return min(step * self.interval, self.epochs)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "size": self.size,
+            "space": self.space.to_dict(),
+            "seed": self.seed,
+            "interval": self.interval,
+            "epochs": self.epochs,
+            "fraction": self.fraction,
+        }
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Settings:
+        numbers = {name: described[name] for name in ("size", "seed", "interval", "epochs", "fraction")}
+        return cls(space=SearchSpace.from_dict(described["space"]), **numbers)

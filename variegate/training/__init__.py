@@ -1,0 +1,1 @@
+"""Training classifiers: models, recipes, and the loop over epochs."""

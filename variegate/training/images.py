@@ -1,0 +1,121 @@
+"""A whole data set in a device's memory, decoded once, for trainings that go over it very often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.data.loader import Loader
+from variegate.data.shuffle import Permutation
+from variegate.data.sources.base import SourceError
+from variegate.transforms.base import Transform
+from variegate.transforms.compose import Compose
+from variegate.transforms.output import Identity
+from variegate.transforms.resize import Resize
+
+_BATCH = 256
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]."""
+
+    pixels: torch.Tensor
+    labels: torch.Tensor
+    ids: npt.NDArray[np.uint64]
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    def to(self, device: str) -> LabelledImages:
+        return LabelledImages(self.pixels.to(device), self.labels.to(device), self.ids, self.classes)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
+        chosen = torch.from_numpy(rows).to(self.pixels.device)
+        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes)
+
+
+def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
+    """Decode all images of a source (whatever ``vg.open_source`` takes) that can be read, in its order.
+
+    ``size``: (height, width) that all are resized to; None where they have one size already. Images that cannot be
+    read are left out. Raises SourceError where sizes differ, and where labels are not classes.
+    """
+    transform: Transform = Identity() if size is None else Compose([Resize(size)])
+    loader = Loader(source, transform, _BATCH, device, shuffle=False, on_error="skip", layout="NHWC", prefetch=1)
+    pixels: list[torch.Tensor] = []
+    labels: list[torch.Tensor] = []
+    ids: list[npt.NDArray[np.uint64]] = []
+    for batch in loader:
+        images, marks = batch
+        if not isinstance(images, torch.Tensor) or (pixels and images.shape[1:] != pixels[0].shape[1:]):
+            raise SourceError("the images have several sizes; give one that all of them are resized to (--size)")
+        good = ~batch.padding
+        keep = torch.from_numpy(good).to(images.device)
+        pixels.append(images[keep])
+        labels.append(marks.to(images.device)[keep])
+        ids.append(batch.ids[good])
+    every = torch.cat(labels)
+    if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
+        raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
+    names = loader.source.classes or tuple(str(n) for n in range(int(every.max()) + 1))
+    return LabelledImages(torch.cat(pixels), every, np.concatenate(ids), names)
+
+
+def split(
+    images: LabelledImages, train: int, validation: int | None, seed: int
+) -> tuple[LabelledImages, LabelledImages]:
+    """Two parts without an image in common, each with the classes in their shares; drawn by ``seed`` alone.
+
+    ``validation``: None takes all the rest. Raises SourceError for too few images, in all or of a class.
+    """
+    total = len(images)
+    rest = total - train if validation is None else validation
+    if train < 1 or rest < 1 or train + rest > total:
+        others = "some" if validation is None else f"{validation:,}"
+        wanted = f"{train:,} to train and {others} to validate"
+        raise SourceError(f"{total:,} images are not enough for {wanted}; accepted: together no more than there are")
+    labels = images.labels.cpu().numpy()
+    mixed = Permutation(total, seed, 0)(np.arange(total))
+    # Stable by class after mixing, so that what is drawn of a class is a random part of it.
+    by_class = mixed[np.argsort(labels[mixed], kind="stable")]
+    counts = np.bincount(labels, minlength=images.num_classes)
+    empty = [images.classes[label] for label in np.flatnonzero(counts == 0)]
+    if empty:
+        raise SourceError(f"class {empty[0]!r} has no image; accepted: two or more of every class")
+    parts = _shares(counts, (train, rest))
+    short = np.flatnonzero((parts == 0).any(axis=0))
+    if len(short):
+        label = int(short[0])
+        raise SourceError(
+            f"class {images.classes[label]!r} has {counts[label]:,} of {total:,} images, too few for its share of "
+            f"{train:,} to train and {rest:,} to validate; accepted: one or more in each part"
+        )
+    starts = np.cumsum(counts) - counts
+    first = [by_class[start : start + n] for start, n in zip(starts, parts[0], strict=True)]
+    second = [by_class[start + n : start + n + m] for start, n, m in zip(starts, *parts, strict=True)]
+    return images.take(np.sort(np.concatenate(first))), images.take(np.sort(np.concatenate(second)))
+
+
+def _shares(counts: npt.NDArray[np.int64], sizes: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """int64[2, classes]: how many of each class go into each part; the largest remainders fill up."""
+    parts = np.zeros((2, len(counts)), np.int64)
+    left = counts.copy()
+    for part, size in enumerate(sizes):
+        exact = counts * (size / counts.sum())
+        parts[part] = np.minimum(np.floor(exact).astype(np.int64), left)
+        for label in np.argsort(parts[part] - exact, kind="stable").tolist() * 2:
+            if parts[part].sum() == size:
+                break
+            parts[part, label] += parts[part, label] < left[label]
+        left -= parts[part]
+    return parts

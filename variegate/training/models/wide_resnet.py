@@ -1,0 +1,66 @@
+"""Wide Residual Networks for small images (Zagoruyko and Komodakis 2016, arXiv 1605.07146)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+
+class WideResNet(nn.Module):
+    """WRN-``depth``-``width``, from images [N, ``in_channels``, H, W] to scores [N, ``num_classes``].
+
+    Pre-activation blocks in three stages of 16, 32 and 64 times ``width`` channels; the second and third halve the
+    sides. Any sides of 4 pixels or more. Batch norm with decay 0.9 and epsilon 1e-5, as in the search of Population
+    Based Augmentation. Raises ValueError for a depth that is not 6n + 4, and for numbers below 1.
+    """
+
+    def __init__(self, depth: int, width: int, num_classes: int, in_channels: int = 3) -> None:
+        super().__init__()
+        if depth < 10 or (depth - 4) % 6:
+            raise ValueError(f"depth: got {depth}; accepted: 6n + 4, such as 10, 16, 28, 40")
+        for name, value in (("width", width), ("num_classes", num_classes), ("in_channels", in_channels)):
+            if value < 1:
+                raise ValueError(f"{name}: got {value}; accepted: 1 or more")
+        blocks = (depth - 4) // 6
+        self.stem = nn.Conv2d(in_channels, 16, 3, padding=1, bias=False)
+        stages: list[nn.Module] = []
+        channels = 16
+        for stage in range(3):
+            wide = 16 * width << stage
+            for block in range(blocks):
+                stages.append(_Block(channels, wide, stride=2 if stage > 0 and block == 0 else 1))
+                channels = wide
+        self.blocks = nn.Sequential(*stages)
+        self.norm = nn.BatchNorm2d(channels)
+        self.head = nn.Linear(channels, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                # He's normal initialisation by the fan-out, as the authors have it.
+                fan_out = module.out_channels * module.kernel_size[0] * module.kernel_size[1]
+                nn.init.normal_(module.weight, 0.0, math.sqrt(2.0 / fan_out))
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        features = torch.relu(self.norm(self.blocks(self.stem(images))))
+        scores: torch.Tensor = self.head(features.mean((2, 3)))
+        return scores
+
+
+class _Block(nn.Module):
+    def __init__(self, narrow: int, wide: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(narrow)
+        self.conv1 = nn.Conv2d(narrow, wide, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(wide)
+        self.conv2 = nn.Conv2d(wide, wide, 3, padding=1, bias=False)
+        is_same = stride == 1 and narrow == wide
+        self.shortcut = None if is_same else nn.Conv2d(narrow, wide, 1, stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        active = torch.relu(self.norm1(x))
+        # Where channels change, the shortcut begins after the activation, as the authors have it.
+        kept = x if self.shortcut is None else self.shortcut(active)
+        out: torch.Tensor = self.conv2(torch.relu(self.norm2(self.conv1(active))))
+        return out + kept
