@@ -82,9 +82,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/loader"},
     # What a search decides, which trains nothing; what trains its members comes on top.
-    "search": {"program", "policies", "transforms", "plotting"},
+    "search": {"program", "policies", "transforms", "plotting", "sinks"},
     "search/run": {"policies", "search", "training", "data/sources", "sinks"},
-    "search/local": {"policies", "search", "search/run", "training", "augmenter", "executors", "engine", "sinks"},
+    "search/checkpoint": {"search", "search/run", "training", "sinks"},
+    "search/local": {
+        *("policies", "search", "search/run", "search/checkpoint", "training", "augmenter", "executors", "engine"),
+    },
     "search/evaluate": {
         *("policies", "transforms", "search", "search/local", "training", "augmenter", "executors"),
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ from PIL import Image
 
 from variegate.sinks.atomic import write_atomically
 from variegate.sinks.encode import FORMATS, encode_image
+from variegate.sinks.storage import DiskFullError
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
 
@@ -54,10 +56,10 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
     path.write_bytes(b"old")
 
     def refuse(*_: object) -> None:
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "No space left")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(DiskFullError, match=r"a\.jpg: the disk is full \(No space left\)"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.jpg"]

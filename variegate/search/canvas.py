@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 from variegate.plotting import FAINT, INK
 from variegate.plotting import new_figure as white_figure
+from variegate.sinks.atomic import write_atomically
 
 
 def new_figure(width: float, height: float, title: str, remark: str) -> Any:
@@ -28,5 +30,7 @@ def add_axes(figure: Any, left: float, top: float, width: float, height: float) 
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Raises OSError where the file cannot be written."""
-    figure.savefig(path, format="png")
+    """Whole or not at all. Raises WriteError."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    write_atomically(Path(path), buffer.getvalue())

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import torch
 
@@ -19,15 +16,13 @@ from variegate.augmenter import Augmenter
 from variegate.engine.choice import choose_devices
 from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
+from variegate.search import checkpoint
 from variegate.search.draws import Purpose, draw
 from variegate.search.history import Row
 from variegate.search.log import PopulationLog, read_log
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
-from variegate.sinks.atomic import write_atomically
 from variegate.training.classifier import Classifier
-
-CHECKPOINT_NAME = "checkpoint.pt"
 
 
 @dataclass(frozen=True)
@@ -68,12 +63,18 @@ class LocalSearch:
     def run(self, on_progress: Callable[[Progress], None] | None = None, stop: Event | None = None) -> Schedule | None:
         """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
 
-        A folder with an unfinished search of the same settings is gone on with, from its last whole step. Raises
-        SourceError for a folder that holds anything else, LostPopulationError where every member diverged.
+        A folder with an unfinished search of the same settings is gone on with, from its last whole step: what the
+        log has outlasts a crash or a power failure.
+
+        Raises SourceError for a folder that holds anything else, or that another run is writing to; CheckpointError and
+        LogError for damaged files; WriteError; LostPopulationError where every member diverged.
         """
-        run, tell = self.run_settings, on_progress or (lambda progress: None)
-        run.claim(self.folder)
-        population, best = self._resume()
+        with self.run_settings.claimed(self.folder):
+            return self._run(on_progress or (lambda progress: None), stop)
+
+    def _run(self, tell: Callable[[Progress], None], stop: Event | None) -> Schedule | None:
+        run = self.run_settings
+        population, best = checkpoint.resume(self.folder, run, self._members)
         log = PopulationLog(self.folder / LOG_NAME, run.settings, population.step)
         with log, one_thread_each(*self.devices):
             while not population.is_done:
@@ -85,11 +86,11 @@ class LocalSearch:
                     self._members[copy.target].load_state_dict(self._members[copy.donor].state_dict())
                 log.append(step.rows)
                 best = max(score for score in scores if not math.isnan(score))
-                self._save(population, best)
+                if not population.is_done:  # then the log has all that is needed
+                    checkpoint.save(self.folder, run, population.step, self._members)
                 tell(Progress(population.step, run.settings.steps, len(scores), best, step.rows, step.is_flat))
         schedule = run.finish(self.folder, read_log(self.folder / LOG_NAME))
-        with suppress(FileNotFoundError):
-            os.unlink(self.folder / CHECKPOINT_NAME)
+        checkpoint.remove(self.folder)
         return schedule
 
     def _train_all(
@@ -125,33 +126,6 @@ class LocalSearch:
             if not math.isfinite(member.train(data.train, transform, epoch)):
                 return math.nan
         return member.accuracy(data.validation, data.labels)
-
-    def _resume(self) -> tuple[Population, float]:
-        path = self.folder / CHECKPOINT_NAME
-        if not path.exists():
-            return self._finished_or_new()
-        saved: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        for member, state in zip(self._members, saved["members"], strict=True):
-            member.load_state_dict(state)
-        return Population.from_dict(saved["population"]), saved["best"]
-
-    def _finished_or_new(self) -> tuple[Population, float]:
-        """Without a checkpoint a search is finished, or has not come to the end of its first step."""
-        population = Population(self.run_settings.settings)
-        path = self.folder / LOG_NAME
-        if path.exists() and path.stat().st_size:
-            history = read_log(path)
-            if len(history.steps) == population.settings.steps:
-                for rows in history.steps:
-                    population.advance([row.score for row in rows])
-        return population, math.nan
-
-    def _save(self, population: Population, best: float) -> None:
-        """The last step takes none: the log has all that is needed then."""
-        buffer = io.BytesIO()
-        members = [member.state_dict() for member in self._members]
-        torch.save({"population": population.to_dict(), "best": best, "members": members}, buffer)
-        write_atomically(self.folder / CHECKPOINT_NAME, buffer.getvalue())
 
 
 def search_devices(devices: str | Sequence[str] = "auto") -> list[str]:

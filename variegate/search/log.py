@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from variegate.search.history import History, Row
 from variegate.search.settings import Settings
+from variegate.sinks.atomic import sync_folder, write_all
+from variegate.sinks.storage import write_error
 
 FORMAT = "variegate-population-log/1"
 
@@ -33,7 +36,7 @@ class PopulationLog:
     A new file gets the settings. Of a file that is there, the first ``steps`` steps are kept (those of the checkpoint
     that the search goes on from), and what follows is cut off.
 
-    Raises LogError where the file is the log of another search, or has fewer steps; OSError.
+    Raises LogError where the file is the log of another search, or has fewer steps; WriteError (of ``append`` too).
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Settings, steps: int = 0) -> None:
@@ -51,11 +54,19 @@ class PopulationLog:
             found = 0
         if found < steps:
             raise LogError(f"{self._path}: got {found} steps; accepted: a log of the {steps} steps that are to be kept")
-        self._file = open(self._path, "r+b" if self._path.exists() else "w+b")  # noqa: SIM115 (kept open)
-        self._file.truncate(end)
-        self._file.seek(end)
-        if end == 0:
-            self._write(header)
+        with self._named():
+            # Unbuffered: what could not be written is not tried again when the file is closed.
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (kept open)
+        try:
+            with self._named():
+                self._file.truncate(end)
+            if end == 0:
+                self._write(header)
+            with self._named():
+                sync_folder(self._path.parent)  # the file's name lasts as well
+        except BaseException:
+            self.close()
+            raise
 
     def append(self, rows: Sequence[Row]) -> None:
         """A step, as ``Population.advance`` gives it; it lasts when this returns."""
@@ -73,9 +84,16 @@ class PopulationLog:
         self.close()
 
     def _write(self, lines: bytes) -> None:
-        self._file.write(lines)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._named():
+            write_all(self._file.fileno(), lines)
+            os.fsync(self._file.fileno())
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise write_error(error, str(self._path)) from error
 
 
 def _line(described: dict[str, Any]) -> bytes:

@@ -31,7 +31,7 @@ class SearchSpace:
     space: str = "pba"
 
     def __post_init__(self) -> None:
-        if self.space not in SPACES:
+        if not isinstance(self.space, str) or self.space not in SPACES:
             raise PolicyError("space", self.space, "one of " + ", ".join(SPACES))
         known = space(self.space)
         if not isinstance(self.operations, (list, tuple)):
@@ -103,4 +103,19 @@ class SearchSpace:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> SearchSpace:
-        return cls(tuple(described["operations"]), described["copies"], described["space"])
+        """Raises PolicyError, also where something is missing."""
+        operations, copies, name = fields(described, "space", ("operations", "copies", "space"))
+        if not isinstance(operations, (list, tuple)):
+            raise PolicyError("operations", operations, "a list of names")
+        return cls(tuple(operations), copies, name)
+
+
+def fields(described: Any, what: str, names: Sequence[str]) -> list[Any]:
+    """The values under these names. Raises PolicyError where ``described`` is no mapping, or lacks one of them."""
+    accepted = f"a {what} with {', '.join(names)}"
+    if not isinstance(described, Mapping):
+        raise PolicyError(what, described, accepted)
+    for name in names:
+        if name not in described:
+            raise PolicyError(f"{what}: {name}", "nothing", accepted)
+    return [described[name] for name in names]

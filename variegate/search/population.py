@@ -11,7 +11,7 @@ from variegate.errors import PolicyError
 from variegate.search.exploit import LostPopulationError, exploit, is_flat
 from variegate.search.explore import explore
 from variegate.search.history import Row
-from variegate.search.policy import Numbers
+from variegate.search.policy import Numbers, fields
 from variegate.search.settings import Settings
 
 FORMAT = "variegate-population/1"
@@ -112,15 +112,16 @@ class Population:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Population:
-        """Raises PolicyError for another format and for values out of range, KeyError where one is missing."""
-        if described.get("format") != FORMAT:
-            raise PolicyError("format", described.get("format"), repr(FORMAT))
-        population = cls(Settings.from_dict(described["settings"]))
-        step, policies = described["step"], described["policies"]
+        """Raises ValueError (PolicyError among them): for another format, values out of range, and what is missing."""
+        form, settings, step, policies = fields(described, "population", ("format", "settings", "step", "policies"))
+        if form != FORMAT:
+            raise PolicyError("format", form, repr(FORMAT))
+        population = cls(Settings.from_dict(settings))
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= population.settings.steps:
             raise PolicyError("step", step, f"an integer from 0 to {population.settings.steps}")
-        if len(policies) != population.settings.size:
-            raise PolicyError("policies", f"{len(policies)} policies", f"{population.settings.size}, one per member")
+        if not isinstance(policies, (list, tuple)) or len(policies) != population.settings.size:
+            got = f"{len(policies)} policies" if isinstance(policies, (list, tuple)) else policies
+            raise PolicyError("policies", got, f"{population.settings.size}, one per member")
         population.step = step
         checked = (population.settings.space.check(p, f"policies[{i}]") for i, p in enumerate(policies))
         population.policies = tuple(checked)

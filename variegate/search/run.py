@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,14 @@ from variegate.search.ancestry import schedule_of
 from variegate.search.history import History
 from variegate.search.settings import Settings
 from variegate.sinks.atomic import write_atomically
+from variegate.sinks.lock import held
 from variegate.training.around import Around
 from variegate.training.images import LabelledImages
 from variegate.training.recipe import Recipe
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
+LOCK_NAME = ".search.lock"
+_DAMAGED = "restore the settings of the search, or choose another folder"
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class SearchRun:
             raise ValueError(f"epochs: got {self.recipe.epochs} and {self.settings.epochs}; accepted: the same")
 
     def describe(self) -> dict[str, Any]:
-        """All that decides what is found, as JSON."""
-        return {
+        """All that decides what is found, as JSON reads it."""
+        described = {
             "source": self.place,
             "fingerprint": self.fingerprint,
             "train": len(self.train),
@@ -52,35 +58,77 @@ class SearchRun:
             "around": self.around.to_dict(),
             "population": self.settings.to_dict(),
         }
+        copied: dict[str, Any] = json.loads(json.dumps(described))
+        return copied
+
+    @contextmanager
+    def claimed(self, folder: Path) -> Iterator[None]:
+        """``claim`` the folder, and keep other runs out of it until the end, or this process's death. (Not on Windows,
+        nor on network disks without locks: there, two runs at once are the user's to avoid.)
+
+        Raises what ``claim`` does, and SourceError where another run is writing there now.
+        """
+        self._is_begun(folder)  # what is refused is left as it is
+        with held(folder / LOCK_NAME, str(folder)):
+            self.claim(folder)
+            yield
 
     def claim(self, folder: Path) -> None:
-        """Make the folder this run's. Raises SourceError where it is another's."""
-        path = folder / SETTINGS_NAME
-        mine = json.loads(json.dumps(self.describe()))
-        if path.exists():
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-            for name in mine:
-                if theirs.get(name) != mine[name]:
-                    raise SourceError(
-                        f"{folder}: holds a search with {name} {_short(theirs.get(name))}, this one has "
-                        f"{_short(mine[name])}; choose another folder"
-                    )
-        elif folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
-            raise SourceError(f"{folder}: holds files of something else; choose an empty folder or a new name")
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, (json.dumps(mine, indent=2) + "\n").encode())
+        """Make the folder this run's. Raises SourceError where it is another's, WriteError where it cannot be made."""
+        if not self._is_begun(folder):
+            write_atomically(folder / SETTINGS_NAME, (json.dumps(self.describe(), indent=2) + "\n").encode(), True)
+
+    def _is_begun(self, folder: Path) -> bool:
+        """Raises SourceError where the folder is another's."""
+        if not check_folder(folder):
+            return False
+        mine = self.describe()
+        theirs = _read_settings(folder / SETTINGS_NAME, mine)
+        for name in mine:
+            if theirs[name] != mine[name]:
+                raise SourceError(
+                    f"{folder}: holds a search with {name} {_short(theirs[name])}, this one has "
+                    f"{_short(mine[name])}; choose another folder"
+                )
+        return True
 
     def finish(self, folder: Path, history: History) -> Schedule:
-        """Write the schedule that the best member lived through."""
+        """Write the schedule that the best member lived through. Raises WriteError."""
         row = history.steps[-1][history.best]
         source = (
             f"variegate search, {Path(self.place).name or 'images'}: {self.settings.size} members, {self.model}, "
             f"{len(self.train):,} images, validation accuracy {row.score:.4f}"
         )
         schedule = schedule_of(history, source=source)
-        write_atomically(folder / SCHEDULE_NAME, (json.dumps(schedule.to_dict(), indent=1) + "\n").encode())
+        write_atomically(folder / SCHEDULE_NAME, (json.dumps(schedule.to_dict(), indent=1) + "\n").encode(), True)
         return schedule
+
+
+def check_folder(folder: Path) -> bool:
+    """Whether a search has begun there. Raises SourceError where none may: known before images are decoded."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
+    if (folder / SETTINGS_NAME).exists():
+        return True
+    others = (
+        sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".")) if folder.is_dir() else ()
+    )
+    if others:
+        raise SourceError(
+            f"{folder}: holds files of something else ({others[0]}); choose an empty folder or a new name"
+        )
+    return False
+
+
+def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
+    try:
+        read: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SourceError(f"{path}: is no JSON ({error}); {_DAMAGED}") from error
+    missing = [name for name in names if not isinstance(read, dict) or name not in read]
+    if missing:
+        raise SourceError(f"{path}: has no {missing[0]!r}; {_DAMAGED}")
+    return read  # type: ignore[no-any-return]
 
 
 def _short(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from variegate.search.exploit import FRACTION
-from variegate.search.policy import SearchSpace
+from variegate.search.policy import SearchSpace, fields
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Settings:
-        numbers = {name: described[name] for name in ("size", "seed", "interval", "epochs", "fraction")}
-        return cls(space=SearchSpace.from_dict(described["space"]), **numbers)
+        """Raises ValueError (PolicyError among them), also where something is missing."""
+        names = ("size", "seed", "interval", "epochs", "fraction")
+        space, *numbers = fields(described, "settings", ("space", *names))
+        return cls(space=SearchSpace.from_dict(space), **dict(zip(names, numbers, strict=True)))

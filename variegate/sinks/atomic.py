@@ -2,21 +2,69 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
+from variegate.sinks.storage import write_error
 
-def write_atomically(path: Path, data: bytes) -> None:
+
+def write_atomically(path: Path, data: bytes, durable: bool = False) -> None:
     """Write under a temporary name beside ``path``, then rename: a reader sees the old file, or the whole new one.
 
+    ``durable``: it outlasts a power failure when this returns, and so do the folders that were made for it.
+
     The temporary name begins with a dot, which listings pass over, and is always the same, so that a killed run
-    leaves at most one per thread, which the next run replaces.
+    leaves at most one per thread, which the next run replaces. Raises WriteError, which names ``path``.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = temporary_name(path)
     try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        _make_folder(path.parent, durable)
+        try:
+            with open(temporary, "wb", buffering=0) as file:
+                write_all(file.fileno(), data)
+                if durable:
+                    os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        if durable:
+            sync_folder(path.parent)
+    except OSError as error:
+        raise write_error(error, str(path)) from error
+
+
+def temporary_name(path: Path) -> Path:
+    """What a killed ``write_atomically`` may leave."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """A system call may write less than all, the last one before the disk is full for one."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """The names in the folder outlast a power failure when this returns. Raises OSError."""
+    if os.name == "nt":  # where folders cannot be opened, and renaming is durable without
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # File systems without such a thing say so in these words.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(path: Path, durable: bool) -> None:
+    missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
+    path.mkdir(parents=True, exist_ok=True)
+    if durable:
+        for made in missing:
+            sync_folder(made.parent)

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import IO, Protocol
 
 from variegate.data.sources.base import SourceError
+from variegate.sinks.atomic import write_all
 from variegate.sinks.journal_lines import Line, Scan, header
-from variegate.sinks.local_storage import write_all
 from variegate.sinks.storage import PRIVATE, Storage, write_error
 
 JOURNAL = f"{PRIVATE}/journal"

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from variegate.data.sources.base import SourceError
+from variegate.sinks.atomic import sync_folder, write_all
 from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, check_relative, write_error
 
 _BUFFER_BYTES = 1 << 20
@@ -47,7 +48,7 @@ class LocalStorage(Storage):
                 missing.append(os.path.dirname(missing[-1]))
             os.makedirs(missing[0], exist_ok=True)
             for made in missing:
-                _sync_folder(os.path.dirname(made))
+                sync_folder(os.path.dirname(made))
         self._is_prepared = True
 
     def write(self, relative: str, data: bytes) -> None:
@@ -94,7 +95,7 @@ class LocalStorage(Storage):
             try:
                 for folder in sorted(touched, key=len, reverse=True):
                     with self._named(os.path.relpath(folder, self.root) if folder != self.root else ""):
-                        _sync_folder(folder)
+                        sync_folder(folder)
             except BaseException:
                 with self._lock:
                     self._touched |= touched
@@ -206,32 +207,11 @@ class _LocalWriter(FileWriter):
         self._temporary = ""
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """A system call may write less than all, the last one before the disk is full for one."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
 def _begin_writing(descriptor: int) -> None:
     """Let the disk begin, and do not wait for it."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _sync_folder(path: str) -> None:
-    if os.name == "nt":  # where folders cannot be opened, and renaming is durable without
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # File systems without such a thing say so in these words.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def _remove_tree(path: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from variegate.data.sources.base import SourceError
 from variegate.sinks.storage import write_error
@@ -49,6 +50,21 @@ def acquire(path: str, shown: str) -> int | None:
                 return None
             raise write_error(error, shown) from error
         os.close(descriptor)
+
+
+@contextmanager
+def held(path: str | os.PathLike[str], shown: str) -> Iterator[None]:
+    """``acquire`` for as long as the context lasts; then the file is removed. Of a holder that was killed the file
+    stays, and is taken over by the next."""
+    path = os.fspath(path)
+    descriptor = acquire(path, shown)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(path)  # still locked: whoever waits for it now would find another file under the name
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _is_same(descriptor: int, path: str) -> bool:
