@@ -15,7 +15,7 @@ from variegate.policies.schedule import Schedule
 from variegate.search.ancestry import schedule_of
 from variegate.search.history import History
 from variegate.search.settings import Settings
-from variegate.sinks.atomic import write_atomically
+from variegate.sinks.atomic import make_folder, write_atomically
 from variegate.sinks.lock import held
 from variegate.training.around import Around
 from variegate.training.images import LabelledImages
@@ -69,6 +69,7 @@ class SearchRun:
         Raises what ``claim`` does, and SourceError where another run is writing there now.
         """
         self._is_begun(folder)  # what is refused is left as it is
+        make_folder(folder)
         with held(folder / LOCK_NAME, str(folder)):
             self.claim(folder)
             yield
@@ -128,7 +129,7 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
     missing = [name for name in names if not isinstance(read, dict) or name not in read]
     if missing:
         raise SourceError(f"{path}: has no {missing[0]!r}; {_DAMAGED}")
-    return read  # type: ignore[no-any-return]
+    return read
 
 
 def _short(value: Any) -> str:

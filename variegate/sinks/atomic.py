@@ -19,7 +19,10 @@ def write_atomically(path: Path, data: bytes, durable: bool = False) -> None:
     """
     temporary = temporary_name(path)
     try:
-        _make_folder(path.parent, durable)
+        if durable:
+            make_folder(path.parent)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(temporary, "wb", buffering=0) as file:
                 write_all(file.fileno(), data)
@@ -62,9 +65,12 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-def _make_folder(path: Path, durable: bool) -> None:
+def make_folder(path: Path) -> None:
+    """With those around it; what was made outlasts a power failure. Raises WriteError."""
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
-    path.mkdir(parents=True, exist_ok=True)
-    if durable:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
         for made in missing:
             sync_folder(made.parent)
+    except OSError as error:
+        raise write_error(error, str(path)) from error
