@@ -18,7 +18,7 @@ from variegate.search.history import History
 from variegate.search.log import LogError, read_log
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
-from variegate.sinks.atomic import temporary_name, write_atomically
+from variegate.sinks.atomic import write_atomically
 from variegate.training.classifier import Classifier
 
 CHECKPOINT_NAME = "checkpoint.pt"
@@ -74,9 +74,8 @@ def replay(history: History, steps: int, path: Path) -> Population:
 
 
 def remove(folder: Path) -> None:
-    """When the search is over; also what a killed ``save`` has left."""
-    for path in (folder / CHECKPOINT_NAME, temporary_name(folder / CHECKPOINT_NAME)):
-        path.unlink(missing_ok=True)
+    """When the search is over."""
+    (folder / CHECKPOINT_NAME).unlink(missing_ok=True)
 
 
 def _history(path: Path, run: SearchRun) -> History:

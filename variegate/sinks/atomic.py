@@ -17,7 +17,7 @@ def write_atomically(path: Path, data: bytes, durable: bool = False) -> None:
     The temporary name begins with a dot, which listings pass over, and is always the same, so that a killed run
     leaves at most one per thread, which the next run replaces. Raises WriteError, which names ``path``.
     """
-    temporary = temporary_name(path)
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         if durable:
             make_folder(path.parent)
@@ -36,11 +36,6 @@ def write_atomically(path: Path, data: bytes, durable: bool = False) -> None:
             sync_folder(path.parent)
     except OSError as error:
         raise write_error(error, str(path)) from error
-
-
-def temporary_name(path: Path) -> Path:
-    """What a killed ``write_atomically`` may leave."""
-    return path.with_name(f".{path.name}.tmp")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
