@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,10 @@ def _load(path: Path, run: SearchRun, members: Sequence[Classifier]) -> int:
         return 0
     with open(path, "rb") as file:
         try:
+            # Its files' checksums, which torch writes and does not read.
+            if (damaged := zipfile.ZipFile(file).testzip()) is not None:
+                raise ValueError(f"the checksum of {damaged} is another")
+            file.seek(0)
             saved: Any = torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:  # of a damaged file: any
             raise CheckpointError(f"{path}: is damaged, or no checkpoint ({_first_line(error)})") from error
