@@ -74,12 +74,13 @@ def search(
     with one_line_errors(as_json):
         from variegate.search import SearchSpace, Settings
         from variegate.search.local import LocalSearch, search_devices
-        from variegate.search.run import SearchRun
+        from variegate.search.run import SearchRun, check_folder
         from variegate.training.around import Around
         from variegate.training.images import split
         from variegate.training.recipe import Recipe
 
         chosen = search_devices(devices if devices == "auto" else [name.strip() for name in devices.split(",")])
+        check_folder(out)
         images, place, fingerprint = load(src, size, chosen[0])
         side = tuple(images.pixels.shape[1:3])
         names = () if operations is None else tuple(name.strip() for name in operations.split(","))
