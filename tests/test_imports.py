@@ -84,9 +84,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting"},
     "search/run": {"policies", "search", "training", "data/sources", "sinks"},
-    "search/local": {"policies", "search", "search/run", "training", "augmenter", "executors", "engine", "sinks"},
+    "search/devices": {"engine", "executors"},
+    "search/local": {
+        "search/devices",
+        "policies",
+        "search",
+        "search/run",
+        "training",
+        "augmenter",
+        "executors",
+        "sinks",
+    },
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/local", "training", "augmenter", "executors"),
+        *("policies", "transforms", "search", "search/local", "search/devices", "training", "augmenter", "executors"),
     },
     "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
