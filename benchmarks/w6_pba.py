@@ -18,8 +18,9 @@ from typing import Any
 
 from benchmarks import machine
 from variegate.search import SearchSpace, Settings
+from variegate.search.devices import search_devices
 from variegate.search.evaluate import FLIP_CROP, Evaluation, markdown, summarize
-from variegate.search.local import LocalSearch, Progress, search_devices
+from variegate.search.local import LocalSearch, Progress
 from variegate.search.run import SCHEDULE_NAME, SearchRun
 from variegate.training.around import Around
 from variegate.training.images import load_images, split
@@ -44,6 +45,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--final-model", default="wrn-40-2")
     parser.add_argument("--repeats", type=int, default=1, help="trainings with each policy")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--precision", default="float32", help="of all trainings: float32 or bfloat16")
+    parser.add_argument("--no-capture", action="store_true", help="do not record training steps as CUDA graphs")
     parser.add_argument("--out", type=Path, default=None, help="a folder for the record as JSON, and the schedule")
     return parser.parse_args(arguments)
 
@@ -51,7 +54,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options = parse(given)
-    devices = search_devices(options.devices if options.devices == "auto" else options.devices.split(","))
+    devices = search_devices(
+        options.devices if options.devices == "auto" else options.devices.split(","), options.members
+    )
     train, test = (load_images(str(path), device=devices[0]) for path in (options.train, options.test))
     record: dict[str, Any] = {"work": "w6", "machine": machine.describe(), "devices": devices}
     record["command"] = " ".join(["python -m benchmarks.w6_pba", *given])
@@ -60,18 +65,16 @@ def main(arguments: list[str] | None = None) -> int:
         searched, validated = split(train, options.images, None, options.seed)
         run = SearchRun(
             Settings(options.members, SearchSpace(), options.seed, epochs=options.epochs),
-            Recipe(options.epochs),
+            Recipe(options.epochs, precision=options.precision),
             options.model,
             Around.of(searched, padding=4, flip=True, cutout=16),
             searched,
             validated,
             "cifar10",
         )
-        search = LocalSearch(run, folder, devices)
+        search = LocalSearch(run, folder, devices, capture=not options.no_capture)
         started = time.perf_counter()
-        schedule = search.run(
-            lambda progress: print(progress.step, progress.best, file=sys.stderr) if progress.rows else None
-        )
+        schedule = search.run(tell)
         seconds = record["search_seconds"] = time.perf_counter() - started
         assert schedule is not None
         print(f"search: {seconds:,.0f} s")
@@ -85,12 +88,13 @@ def main(arguments: list[str] | None = None) -> int:
             final,
             test,
             options.final_model,
-            Recipe(options.epochs),
+            Recipe(options.epochs, precision=options.precision),
             Around.of(final, padding=4, flip=True, cutout=16),
             policies,
             options.repeats,
             options.seed,
-            devices[0],
+            devices,
+            not options.no_capture,
         )
         summaries = summarize(evaluation.run(lambda trial: print(trial, file=sys.stderr)))
     print("\n".join(markdown(summaries)))

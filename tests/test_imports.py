@@ -85,11 +85,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": {"program", "policies", "transforms", "plotting", "sinks"},
     "search/run": {"policies", "search", "training", "data/sources", "sinks"},
     "search/checkpoint": {"search", "search/run", "training", "sinks"},
+    "search/devices": {"engine", "executors"},
     "search/local": {
-        *("policies", "search", "search/run", "search/checkpoint", "training", "augmenter", "executors", "engine"),
+        *("policies", "search", "search/run", "search/checkpoint", "search/devices", "training", "augmenter"),
+        "executors",
     },
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/local", "training", "augmenter", "executors"),
+        *("policies", "transforms", "search", "search/local", "search/devices", "training", "augmenter", "executors"),
     },
     "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},

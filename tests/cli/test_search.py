@@ -47,7 +47,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     assert vg.load_policy(out / "schedule.json") is not None
     policies = f"none,flip-crop,autoaugment,{out}/schedule.json"
     plot = tmp_path / "evaluate.png"
-    training = (*SMALL, "--epochs", 2, "--repeats", 2, "--device", "cpu", "--out", plot)
+    training = (*SMALL, "--epochs", 2, "--repeats", 2, "--devices", "cpu", "--out", plot)
     assert run("evaluate", stripes, "--policies", policies, *training) == 0
     table = capsys.readouterr().out
     assert [line.split()[0] for line in table.splitlines()[1:5]] == [
@@ -63,11 +63,11 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert search(stripes, tmp_path / "search", "--json") == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["start", "step", "step", "done"]
-    assert events[0] == {"event": "start", "train": 32, "validation": 28, "members": 4, "devices": ["cpu"]}
+    assert events[0] == {"event": "start", "train": 32, "validation": 28, "members": 4, "devices": ["cpu:0"]}
     assert (events[1]["epoch"], events[2]["copies"]) == (2, [])
     assert len(events[1]["copies"]) == (0 if events[1]["is_flat"] else 1)
     assert run("evaluate", stripes, "--policies", "none", *SMALL, "--epochs", 1, "--repeats", 1, "--json",
-               "--device", "cpu", "--out", tmp_path / "e.png") == 0  # fmt: skip
+               "--devices", "cpu", "--out", tmp_path / "e.png") == 0  # fmt: skip
     trial, done = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert trial["event"] == "trial"
     assert done["policies"][0]["accuracies"] == [trial["accuracy"]]

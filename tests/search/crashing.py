@@ -20,7 +20,7 @@ from variegate.search.local import LocalSearch, Progress
 
 torch.set_num_threads(1)
 SPACE = SearchSpace(("Rotate", "Invert"), copies=1, space="pba-relative")
-RUN = replace(small_run(size=3, interval=1, epochs=3, space=SPACE), model="tests.search.crashing:linear")
+RUN = replace(small_run(size=2, interval=1, epochs=3, space=SPACE), model="tests.search.crashing:linear")
 
 
 def linear(num_classes: int) -> torch.nn.Module:

@@ -17,8 +17,10 @@ from variegate.policies import PBA
 from variegate.policies.schedule import published_schedule
 from variegate.search.evaluate import Evaluation, Trial, markdown, scaled_policy, summarize
 from variegate.training.around import Around
-from variegate.training.images import load_images, split
+from variegate.training.classifier import Classifier
+from variegate.training.images import LabelledImages, load_images, split
 from variegate.training.recipe import Recipe
+from variegate.transforms.base import Transform
 
 
 def evaluation(*policies: str, **settings: Any) -> Evaluation:
@@ -28,7 +30,7 @@ def evaluation(*policies: str, **settings: Any) -> Evaluation:
     pixels[labels == 0, ::2] += 40
     train, test = split(load_images((pixels, labels.tolist()), device="cpu"), 64, 32, seed=0)
     around = Around.of(train, padding=1, flip=True, cutout=2)
-    options = {"repeats": 2, "device": "cpu"} | settings
+    options = {"repeats": 2, "devices": ["cpu"]} | settings
     return Evaluation(train, test, "wrn-10-1", Recipe(2, batch_size=32), around, policies, **options)
 
 
@@ -56,6 +58,25 @@ def test_what_is_stopped_gives_what_it_has() -> None:
     stop = Event()
     trials = evaluation("none", "flip-crop").run(lambda trial: stop.set(), stop)
     assert [trial.policy for trial in trials] == ["none"]
+
+
+def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("none", "randaugment", "flip-crop")
+    together: list[Trial] = []
+    trials = evaluation(*names, devices=["cpu:0", "cpu:1"]).run(together.append)
+    assert sorted(together) == sorted(trials)
+    plain = [trial._replace(seconds=0.0) for trial in evaluation(*names).run()]
+    assert [trial._replace(seconds=0.0) for trial in trials] == plain
+    train = Classifier.train
+
+    def fails(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
+        if epoch == 1:
+            raise RuntimeError("of one training")
+        return train(self, images, transform, epoch)
+
+    monkeypatch.setattr(Classifier, "train", fails)
+    with pytest.raises(RuntimeError, match="of one training"):
+        evaluation(*names, devices=["cpu:0", "cpu:1"]).run()
 
 
 def test_means_and_spreads() -> None:

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import variegate as vg
 from variegate.data.sources.base import SourceError
+from variegate.executors.cpu.executor import default_threads
 from variegate.search import LostPopulationError, SearchSpace, Settings, read_log
 from variegate.search.checkpoint import CHECKPOINT_NAME
+from variegate.search.devices import search_devices
 from variegate.search.local import LocalSearch, Progress, member_seed
 from variegate.search.run import SearchRun
 from variegate.training.around import Around
@@ -82,6 +85,20 @@ def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp
         assert (folder / CHECKPOINT_NAME).exists() == (step > 0)
     assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
     assert contents(folder) == contents(reference)
+
+
+def test_members_may_train_at_the_same_time(reference: Path, tmp_path: Path) -> None:
+    assert LocalSearch(small_run(), tmp_path / "out", ["cpu:0", "cpu:1", "cpu:2"]).run() is not None
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+def test_devices() -> None:
+    assert search_devices(["cpu:0", "cpu:1"], 8) == ["cpu:0", "cpu:1"]
+    assert search_devices(["cpu:0", "cpu:1"], 1) == ["cpu:0"]
+    if not torch.cuda.is_available():
+        assert search_devices("auto", 3) == [f"cpu:{n}" for n in range(min(3, default_threads()))]
+    with pytest.raises(ValueError, match="devices: got 'gpu'"):
+        search_devices("gpu", 2)
 
 
 def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -76,6 +77,60 @@ def test_a_copy_goes_on_as_the_original() -> None:
     assert same(one, other)
 
 
+def test_what_is_augmented_in_one_go_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = stripes(240)
+    one = trained(data, 1)
+    monkeypatch.setattr("variegate.training.classifier._AHEAD_IMAGES", 80)  # two batches of seven
+    assert same(one, trained(data, 1))
+
+
+def test_momenta_stay_where_they_are() -> None:
+    data = stripes(96)
+    one, other = trained(data, 2), trained(data, 1, seed=2)
+    before = [state["momentum_buffer"] for state in one._optimizer.state.values()]
+    one.load_state_dict(other.state_dict())
+    after = [state["momentum_buffer"] for state in one._optimizer.state.values()]
+    theirs = [state["momentum_buffer"] for state in other._optimizer.state.values()]
+    assert all(a is b for a, b in zip(before, after, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(after, theirs, strict=True))
+    one.load_state_dict(Classifier("wrn-10-1", 3, one.recipe, "cpu", 5).state_dict())  # it has none yet
+    assert not any(momentum.any() for momentum in before)
+
+
+def with_dropout(num_classes: int) -> torch.nn.Module:
+    layers = (torch.nn.Flatten(), torch.nn.Dropout(0.5), torch.nn.Linear(192, num_classes))
+    return torch.nn.Sequential(*layers)
+
+
+def test_layers_that_draw_are_repeatable_beside_other_trainings() -> None:
+    data = stripes(96)
+
+    def train(seed: int) -> Classifier:
+        made = Classifier(f"{__name__}:with_dropout", 3, Recipe(4, batch_size=32), "cpu", seed)
+        for epoch in range(4):
+            made.train(data, NORMALIZE, epoch)
+        return made
+
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    alone = [train(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(train, range(4)))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(same(one, other) for one, other in zip(alone, together, strict=True))
+    assert not same(alone[0], alone[1])
+
+
+def test_a_mixed_precision_training_learns_with_whole_weights() -> None:
+    train, validation = split(stripes(), 180, 60, seed=0)
+    made = Classifier("wrn-10-1", 3, Recipe(4, batch_size=32, precision="bfloat16"), "cpu", 1)
+    for epoch in range(4):
+        made.train(train, NORMALIZE, epoch)
+    assert accuracy(made, validation) > 0.9
+    assert {weight.dtype for weight in made.model.parameters()} == {torch.float32}
+    assert not same(made, trained(train, 4))
+
+
 def test_a_batch_needs_enough_images() -> None:
     made = Classifier("wrn-10-1", 3, Recipe(epochs=1, batch_size=64), "cpu", 0)
     with pytest.raises(ValueError, match="batch_size: got 64, with 30 images"):
@@ -94,6 +149,7 @@ def test_learning_rates() -> None:
         ({"epochs": 0}, "epochs: got 0; accepted: 1 or more"),
         ({"epochs": 1, "lr": 0.0}, "lr: got 0.0; accepted: more than 0"),
         ({"epochs": 1, "lr": math.nan}, "lr: got nan"),
+        ({"epochs": 1, "precision": "half"}, "precision: got 'half'; accepted: 'float32', 'bfloat16'"),
         ({"epochs": 1, "lr_schedule": "linear"}, "lr_schedule: got 'linear'; accepted: 'cosine', 'step'"),
     ],
 )

@@ -23,18 +23,22 @@ from variegate.cli.console import (
 from variegate.cli.training import (
     AsJson,
     BatchSize,
+    Capture,
     Cutout,
+    Devices,
     Flip,
     Lr,
     LrSchedule,
     Model,
     Padding,
+    Precision,
     Seed,
     Size,
     Src,
     WeightDecay,
     border,
     hole,
+    listed,
     load,
 )
 
@@ -63,8 +67,10 @@ def evaluate(
     lr: Lr = 0.1,
     lr_schedule: LrSchedule = "cosine",
     weight_decay: WeightDecay = 5e-4,
+    precision: Precision = "float32",
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto: a GPU if there is one.")] = "auto",
+    devices: Devices = "auto",
+    capture: Capture = True,
     out: Annotated[Path, typer.Option(help="The PNG file with the plot.")] = Path("evaluate.png"),
     as_json: AsJson = False,
 ) -> None:
@@ -75,30 +81,34 @@ def evaluate(
     with one_line_errors(as_json):
         from variegate.data.sources.base import SourceError
         from variegate.plotting import check_path
+        from variegate.search.devices import search_devices
         from variegate.search.evaluate import Evaluation, summarize
         from variegate.training.around import Around
         from variegate.training.images import split
         from variegate.training.recipe import Recipe
 
         check_path(out)
-        images, _, _ = load(src, size, device)
+        compared = [name.strip() for name in policies.split(",") if name.strip()]
+        chosen = search_devices(listed(devices), max(1, len(compared) * repeats))
+        images, _, _ = load(src, size, chosen[0])
         if test is None:
             trained, tested = split(images, train or len(images) * 4 // 5, None, seed)
         else:
             trained = images if train is None else split(images, train, None, seed)[0]
-            tested, _, _ = load(test, size, device)
+            tested, _, _ = load(test, size, chosen[0])
             if tested.classes != trained.classes or tested.pixels.shape[1:] != trained.pixels.shape[1:]:
                 raise SourceError(f"{test}: other classes, or images of another size, than {src}")
         evaluation = Evaluation(
             trained,
             tested,
             model,
-            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay),
+            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay, precision=precision),
             Around.of(trained, border(padding, images), flip, hole(cutout, images)),
-            [name.strip() for name in policies.split(",") if name.strip()],
+            compared,
             repeats,
             seed,
-            device,
+            chosen,
+            capture,
         )
         trials, is_stopped = _run(evaluation, as_json)
         if not trials:

@@ -15,18 +15,22 @@ from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrup
 from variegate.cli.training import (
     AsJson,
     BatchSize,
+    Capture,
     Cutout,
+    Devices,
     Flip,
     Lr,
     LrSchedule,
     Model,
     Padding,
+    Precision,
     Seed,
     Size,
     Src,
     WeightDecay,
     border,
     hole,
+    listed,
     load,
 )
 
@@ -60,10 +64,10 @@ def search(
     lr: Lr = 0.1,
     lr_schedule: LrSchedule = "cosine",
     weight_decay: WeightDecay = 5e-4,
+    precision: Precision = "float32",
     seed: Seed = 0,
-    devices: Annotated[
-        str, typer.Option(help="auto (all GPUs, else the CPU), or a list such as cuda:0,cuda:1.")
-    ] = "auto",
+    devices: Devices = "auto",
+    capture: Capture = True,
     as_json: AsJson = False,
 ) -> None:
     """Learn a schedule of augmentation policies on your own images (Population Based Augmentation).
@@ -73,13 +77,14 @@ def search(
     """
     with one_line_errors(as_json):
         from variegate.search import SearchSpace, Settings
-        from variegate.search.local import LocalSearch, search_devices
+        from variegate.search.devices import search_devices
+        from variegate.search.local import LocalSearch
         from variegate.search.run import SearchRun, check_folder
         from variegate.training.around import Around
         from variegate.training.images import split
         from variegate.training.recipe import Recipe
 
-        chosen = search_devices(devices if devices == "auto" else [name.strip() for name in devices.split(",")])
+        chosen = search_devices(listed(devices), population)
         check_folder(out)
         images, place, fingerprint = load(src, size, chosen[0])
         side = tuple(images.pixels.shape[1:3])
@@ -88,14 +93,14 @@ def search(
         parts = split(images, train, validation, seed)
         run = SearchRun(
             Settings(population, searched, seed, interval, epochs),
-            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay),
+            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay, precision=precision),
             model,
             Around.of(parts[0], border(padding, images), flip, hole(cutout, images)),
             *parts,
             place,
             fingerprint,
         )
-        local = LocalSearch(run, out, chosen)
+        local = LocalSearch(run, out, chosen, capture=capture)
         if as_json:
             emit_json("start", train=len(parts[0]), validation=len(parts[1]), members=population, devices=chosen)
         _run(local, as_json)

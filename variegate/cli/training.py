@@ -30,8 +30,20 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Images in a step.")]
 Lr = Annotated[float, typer.Option(help="Learning rate at the beginning.")]
 LrSchedule = Annotated[str, typer.Option(metavar="cosine|step", help="How it falls.")]
 WeightDecay = Annotated[float, typer.Option(min=0.0, help="L2, of all parameters.")]
+Precision = Annotated[
+    str, typer.Option(metavar="float32|bfloat16", help="Of the products in a training; weights stay float32.")
+]
+Devices = Annotated[
+    str, typer.Option(help="auto (all GPUs, else every core of the CPU), or a list: cuda:0,cuda:1 or cpu:0,cpu:1.")
+]
+Capture = Annotated[bool, typer.Option("--capture/--no-capture", help="Record training steps as CUDA graphs, on GPUs.")]
 Seed = Annotated[int, typer.Option(min=0, help="Decides the split, weights, orders and policies.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")]
+
+
+def listed(devices: str) -> str | list[str]:
+    """``--devices`` as functions take it."""
+    return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
 
 
 def load(src: str, size: str, device: str) -> tuple[LabelledImages, str, str]:

@@ -6,9 +6,11 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Event
+from queue import SimpleQueue
+from threading import Event, Lock
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +19,8 @@ from variegate.augmenter import Augmenter
 from variegate.executors.devices import resolve
 from variegate.policies import PBA, load_policy
 from variegate.policies.schedule import Schedule, published_schedule
-from variegate.search.local import member_seed, one_thread_each
+from variegate.search.devices import one_thread_each, threads_each
+from variegate.search.local import member_seed
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages
@@ -59,7 +62,8 @@ class Evaluation:
     policies: Sequence[str]
     repeats: int = 3
     seed: int = 0
-    device: str = "auto"
+    devices: Sequence[str] = ("auto",)
+    capture: bool = True
 
     def __post_init__(self) -> None:
         """Raises ValueError for no policies, and what ``load_policy`` raises: before hours of training."""
@@ -73,40 +77,82 @@ class Evaluation:
             self._transform(name)
 
     def run(self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None) -> list[Trial]:
-        """All trainings; each repeat has every policy, so that what is stopped early has compared them all."""
-        device = resolve(self.device)
-        train, test = self.train.to(device), self.test.to(device)
-        images = Augmenter(self.around.plain, device)(test.pixels)
-        assert isinstance(images, torch.Tensor)
-        trials: list[Trial] = []
-        with one_thread_each(device):
-            for repeat in range(self.repeats):
-                for name in self.policies:
-                    if stop is not None and stop.is_set():
-                        return trials
-                    trials.append(self._trial(name, repeat, device, train, images, test.labels))
-                    if on_trial is not None:
-                        on_trial(trials[-1])
-        return trials
+        """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
 
-    def _trial(
-        self, name: str, repeat: int, device: str, train: LabelledImages, images: torch.Tensor, labels: torch.Tensor
-    ) -> Trial:
+        Each repeat has every policy, so that what is stopped early has compared them all. A training that fails stops
+        the others. ``on_trial`` is called from the threads that train, one at a time.
+        """
+        names = [resolve(name) for name in self.devices]
+        data = {name: _Data(self, name) for name in names}
+        free: SimpleQueue[str] = SimpleQueue()
+        for name in names:
+            free.put(name)
+        failed, telling = Event(), Lock()
+
+        def is_over() -> bool:
+            return failed.is_set() or (stop is not None and stop.is_set())
+
+        def train(job: tuple[int, str]) -> Trial | None:
+            device = free.get()
+            try:
+                trial = self._trial(job[1], job[0], data[device], is_over)
+            except BaseException:
+                failed.set()
+                raise
+            finally:
+                free.put(device)
+            if trial is not None and on_trial is not None:
+                with telling:
+                    on_trial(trial)
+            return trial
+
+        jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
+        with one_thread_each(*names):
+            if len(names) == 1:
+                found = [train(job) for job in jobs]
+            else:
+                with ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
+                    found = list(pool.map(train, jobs))
+        return [trial for trial in found if trial is not None]
+
+    def _trial(self, name: str, repeat: int, data: _Data, is_over: Callable[[], bool]) -> Trial | None:
         started = time.perf_counter()
-        channels = train.pixels.shape[3]
-        # The same seed for all policies: they differ in nothing else.
-        seed = member_seed(self.seed, repeat)
-        made = Classifier(self.model, train.num_classes, self.recipe, device, seed, channels)
-        transform = self._transform(name)
-        losses = (made.train(train, transform, epoch) for epoch in range(self.recipe.epochs))
-        has_diverged = any(not math.isfinite(loss) for loss in losses)
-        accuracy = math.nan if has_diverged else made.accuracy(images, labels)
+        made = Classifier(
+            self.model,
+            data.train.num_classes,
+            self.recipe,
+            data.device,
+            member_seed(self.seed, repeat),  # the same for all policies: they differ in nothing else
+            data.train.pixels.shape[3],
+            capture=self.capture,
+            num_threads=threads_each(self.devices),
+        )
+        transform, accuracy = self._transform(name), math.nan
+        for epoch in range(self.recipe.epochs):
+            if is_over():
+                return None
+            if not math.isfinite(made.train(data.train, transform, epoch)):
+                break
+        else:
+            accuracy = made.accuracy(data.images, data.labels)
         return Trial(name, repeat, accuracy, time.perf_counter() - started)
 
     def _transform(self, name: str) -> Transform:
         if name == NO_AUGMENTATION:
             return self.around.plain
         return self.around.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
+
+
+class _Data:
+    """What an evaluation trains with and tests on, on one device."""
+
+    def __init__(self, evaluation: Evaluation, device: str) -> None:
+        self.device = device
+        self.train = evaluation.train.to(device)
+        test = evaluation.test.to(device)
+        images = Augmenter(evaluation.around.plain, device)(test.pixels)
+        assert isinstance(images, torch.Tensor)
+        self.images, self.labels = images, test.labels
 
 
 def scaled_policy(name: str, epochs: int) -> Transform:

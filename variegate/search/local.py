@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.engine.choice import choose_devices
 from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search import checkpoint
+from variegate.search.devices import one_thread_each, threads_each
 from variegate.search.draws import Purpose, draw
 from variegate.search.history import Row
 from variegate.search.log import PopulationLog, read_log
@@ -40,24 +40,32 @@ class Progress:
 class LocalSearch:
     """Deterministic on CPUs: the same run gives the same schedule, in one go or after any number of interruptions.
 
-    ``devices``: names as an ``Augmenter`` takes them; the members are dealt out to them in turn.
+    ``devices``: names as an ``Augmenter`` takes them; the members are dealt out to them in turn. Several CPUs ("cpu:0",
+    "cpu:1", ...) are as many members at a time. ``capture``: on GPUs, record training steps as CUDA graphs.
     """
 
-    def __init__(self, run: SearchRun, folder: Path, devices: Sequence[str] = ("auto",)) -> None:
+    def __init__(
+        self, run: SearchRun, folder: Path, devices: Sequence[str] = ("auto",), *, capture: bool = True
+    ) -> None:
         self.run_settings, self.folder = run, folder
         self.devices = [resolve(name) for name in devices]
-        channels = run.train.pixels.shape[3]
         self._data = {device: _Data(run, device) for device in self.devices}
+        # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
+        pools = {name: torch.cuda.graph_pool_handle() if name != "cpu" else None for name in self._data}
+        threads = threads_each(self.devices)
         self._members = [
             Classifier(
                 run.model,
                 run.train.num_classes,
                 run.recipe,
-                self.devices[member % len(self.devices)],
+                device,
                 member_seed(run.settings.seed, member),
-                channels,
+                run.train.pixels.shape[3],
+                capture=capture,
+                graph_pool=pools[device],
+                num_threads=threads,
             )
-            for member in range(run.settings.size)
+            for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
         ]
 
     def run(self, on_progress: Callable[[Progress], None] | None = None, stop: Event | None = None) -> Schedule | None:
@@ -98,6 +106,7 @@ class LocalSearch:
     ) -> list[float] | None:
         """Scores after the next step; None where it was stopped."""
         done: list[int] = []
+        telling = Lock()
 
         def take_turns(device: int) -> dict[int, float]:
             scores = {}
@@ -105,8 +114,9 @@ class LocalSearch:
                 if stop is not None and stop.is_set():
                     break
                 scores[member] = self._train(member, population)
-                done.append(member)
-                tell(Progress(population.step, population.settings.steps, len(done), best))
+                with telling:
+                    done.append(member)
+                    tell(Progress(population.step, population.settings.steps, len(done), best))
             return scores
 
         if len(self.devices) == 1:
@@ -122,18 +132,11 @@ class LocalSearch:
         run, member = self.run_settings, self._members[number]
         data = self._data[member.device]
         transform = run.around.with_policy(run.settings.space.transform(population.policies[number]))
-        for epoch in range(population.epoch, population.until):
-            if not math.isfinite(member.train(data.train, transform, epoch)):
-                return math.nan
+        # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
+        losses = [member.train(data.train, transform, epoch) for epoch in range(population.epoch, population.until)]
+        if not all(map(math.isfinite, losses)):
+            return math.nan
         return member.accuracy(data.validation, data.labels)
-
-
-def search_devices(devices: str | Sequence[str] = "auto") -> list[str]:
-    """Full names: of "auto" all GPUs, without one the CPU. Raises ValueError for a list that is not accepted."""
-    if devices != "auto":
-        return [resolve(name) for name in choose_devices(devices)]
-    number = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return [resolve(f"cuda:{n}") for n in range(number)] or ["cpu"]
 
 
 class _Data:
@@ -147,18 +150,6 @@ class _Data:
         )
         assert isinstance(images, torch.Tensor)
         self.validation, self.labels = images, validation.labels
-
-
-@contextmanager
-def one_thread_each(*devices: str) -> Iterator[None]:
-    """On a CPU a training uses one thread: sums come out the same whatever the machine, and small models faster."""
-    before = torch.get_num_threads()
-    if "cpu" in devices:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def member_seed(seed: int, member: int) -> int:

@@ -11,29 +11,49 @@ import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
+from variegate.training.captured import CapturedStep
+from variegate.training.chance import LayerDraws, seeded_weights
 from variegate.training.images import LabelledImages
 from variegate.training.models import build_model
 from variegate.training.recipe import Recipe
 from variegate.transforms.base import Transform
 
 _EVALUATION_BATCH = 1024
+# What is augmented in one go, which does not change it: many small batches, as long as they stay small together.
+_AHEAD_IMAGES, _AHEAD_BYTES = 4096, 64 << 20
 
 
 class Classifier:
     """A model on a device, trained by a recipe.
 
-    Everything random about it follows from ``seed``: initial weights, the order of the images, and with the images'
-    ids what the transform does. On a CPU two trainings with the same seed and number of threads are equal to the bit.
+    Everything random about it follows from ``seed``: initial weights, the order of the images, what layers such as
+    dropout draw, and with the images' ids what the transform does. On a CPU two trainings with the same seed and
+    number of threads are equal to the bit. Several may train at once, in a thread each.
+
+    ``capture``: on a GPU, record the training step as a CUDA graph, with memory of ``graph_pool`` (``CapturedStep``).
+    ``num_threads``: that augment, on a CPU; None for all cores.
     """
 
-    def __init__(self, model: str, num_classes: int, recipe: Recipe, device: str, seed: int, channels: int = 3) -> None:
+    def __init__(
+        self,
+        model: str,
+        num_classes: int,
+        recipe: Recipe,
+        device: str,
+        seed: int,
+        channels: int = 3,
+        *,
+        capture: bool = True,
+        graph_pool: Any = None,
+        num_threads: int | None = None,
+    ) -> None:
         self.recipe, self.device, self.seed = recipe, device, seed
-        with torch.random.fork_rng(devices=[]):
-            # The generator that models draw from is torch's own; ours is lent to it, and given back.
-            torch.manual_seed(seed)
+        self._num_threads = num_threads
+        with seeded_weights(seed):
             self.model = build_model(model, num_classes, channels).to(device)
         if device.startswith("cuda"):
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._draws = LayerDraws(device, seed)
         # A tensor, so that a captured step reads what it is at the time.
         self._lr = torch.tensor(recipe.lr, device=device)
         self._optimizer = torch.optim.SGD(
@@ -44,46 +64,61 @@ class Classifier:
             nesterov=recipe.momentum > 0,
             fused=True,
         )
+        is_captured = capture and device.startswith("cuda")
+        self._run_step = CapturedStep(self._step, device, graph_pool) if is_captured else self._step
 
-    def train(self, images: LabelledImages, transform: Transform, epoch: int) -> float:
-        """One epoch -> the mean loss; NaN where the training has come to nothing.
+    def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
+        """One epoch -> the mean loss, a scalar; not finite where the training has come to nothing.
 
-        ``transform`` ends in ``Normalize``. Raises ValueError for fewer images than a batch has.
+        On a GPU the epoch is queued, and reading the loss waits for its end. ``transform`` ends in ``Normalize``.
+        Raises ValueError for fewer images than a batch has, CaptureError.
         """
         size = self.recipe.batch_size
         steps = len(images) // size
         if steps == 0:
             raise ValueError(f"batch_size: got {size}, with {len(images)} images to train; accepted: no more than that")
-        augmenter = Augmenter(transform, self.device, self.seed)
+        augmenter = Augmenter(transform, self.device, self.seed, num_threads=self._num_threads)
         order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
         losses = torch.zeros(steps, device=self.device)
+        bytes_each = 4 * images.pixels[0].numel()
+        ahead = max(1, min(_AHEAD_IMAGES, _AHEAD_BYTES // bytes_each) // size)
         self.model.train()
-        for step in range(steps):
-            rows = order[step * size : (step + 1) * size]
-            chosen = torch.from_numpy(rows).to(self.device)
-            batch = augmenter(images.pixels[chosen], ids=images.ids[rows], epoch=epoch)
-            assert isinstance(batch, torch.Tensor)
-            self._lr.fill_(self.recipe.lr_at((epoch + step / steps) / self.recipe.epochs))
-            losses[step] = self._step(batch, images.labels[chosen])
-        return float(losses.mean())
+        with self._draws.seeded(epoch):
+            for first in range(0, steps, ahead):
+                rows = order[first * size : min(first + ahead, steps) * size]
+                chosen = torch.from_numpy(rows).to(self.device)
+                augmented = augmenter(images.pixels[chosen], ids=images.ids[rows], epoch=epoch)
+                assert isinstance(augmented, torch.Tensor)
+                labels = images.labels[chosen]
+                for step, part in enumerate(range(0, len(rows), size), start=first):
+                    self._lr.fill_(self.recipe.lr_at((epoch + step / steps) / self.recipe.epochs))
+                    losses[step] = self._run_step(augmented[part : part + size], labels[part : part + size])
+        return losses.mean()
 
     def _step(self, batch: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         self._optimizer.zero_grad(set_to_none=True)
-        loss = nnf.cross_entropy(self.model(batch), labels)
+        with self._precision():
+            loss = nnf.cross_entropy(self.model(batch), labels)
         loss.backward()
         if self.recipe.clip > 0:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self._optimizer.step()
         return loss.detach()
 
+    def _precision(self) -> torch.autocast:
+        kind, is_mixed = self.device.split(":")[0], self.recipe.precision == "bfloat16"
+        # A cache of cast weights would outlive the capture that they were cast in.
+        return torch.autocast(kind, torch.bfloat16, enabled=is_mixed, cache_enabled=False)
+
     @torch.no_grad()
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """The share of images [N, C, H, W], normalised as for training, that are given their class."""
         self.model.eval()
         right = torch.zeros((), dtype=torch.int64, device=self.device)
-        for first in range(0, len(images), _EVALUATION_BATCH):
-            part = slice(first, first + _EVALUATION_BATCH)
-            right += (self.model(images[part]).argmax(1) == labels[part]).sum()
+        with self._precision():
+            for first in range(0, len(images), _EVALUATION_BATCH):
+                part = slice(first, first + _EVALUATION_BATCH)
+                right += (self.model(images[part]).argmax(1) == labels[part]).sum()
         return int(right) / len(images)
 
     def state_dict(self) -> dict[str, Any]:
@@ -93,7 +128,14 @@ class Classifier:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over another's weights and momenta, copies of them; the recipe and the seed stay."""
         self.model.load_state_dict(state["model"])
+        states = self._optimizer.state.items()
+        kept = {weight: own["momentum_buffer"] for weight, own in states if own.get("momentum_buffer") is not None}
         # By itself the optimizer would go on with the very tensors of the other.
         self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         for group in self._optimizer.param_groups:
             group["lr"] = self._lr
+        for weight, momentum in kept.items():
+            # A captured step knows the momenta by their place. Without any, the first step begins from zeros as well.
+            loaded = self._optimizer.state[weight].get("momentum_buffer")
+            momentum.zero_() if loaded is None else momentum.copy_(loaded)
+            self._optimizer.state[weight]["momentum_buffer"] = momentum

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 LR_SCHEDULES = ("cosine", "step")
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Recipe:
             three quarters on).
         weight_decay: L2, of all parameters.
         momentum, clip: of the updates; the gradient's norm is cut to ``clip`` (0: not at all).
+        precision: "float32", or "bfloat16" for products and convolutions in that (torch's autocast); weights stay
+            float32. Convolutions in "float32" use TF32 where torch does.
 
     Raises ValueError naming the argument.
     """
@@ -31,10 +34,13 @@ class Recipe:
     weight_decay: float = 5e-4
     momentum: float = 0.9
     clip: float = 5.0
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         if self.lr_schedule not in LR_SCHEDULES:
             raise ValueError(f"lr_schedule: got {self.lr_schedule!r}; accepted: {', '.join(map(repr, LR_SCHEDULES))}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision: got {self.precision!r}; accepted: {', '.join(map(repr, PRECISIONS))}")
         for name, least in (("epochs", 1), ("batch_size", 1), ("weight_decay", 0), ("momentum", 0), ("clip", 0)):
             if not getattr(self, name) >= least:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: {least} or more")

@@ -1,0 +1,76 @@
+"""A training step on a GPU, recorded once as a CUDA graph: one launch in place of the hundreds of a small network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+# Steps before the recording: libraries choose their algorithms, and the optimiser makes its momenta, in the first.
+_EAGER = 3
+
+
+class CaptureError(ValueError):
+    """A step that cannot be recorded: it waits for the GPU, say, because its work depends on values."""
+
+
+class CapturedStep:
+    """Calls ``step(images, labels)``, from the fourth call on by a graph.
+
+    The memory of all that the step reads (weights, momenta, learning rate) must stay where it is: write into it, do
+    not replace it. Batches have one shape. The result is written over by the next call.
+
+    ``pool``: of ``torch.cuda.graph_pool_handle()``, for steps that share memory; they live as long as each other, on
+    one device, and one runs at a time. Steps of several devices may be recorded at once, in a thread each.
+    """
+
+    def __init__(self, step: Step, device: str, pool: Any = None) -> None:
+        self._step, self._device, self._pool = step, torch.device(device), pool
+        # Not the stream that torch would take, which belongs to whichever GPU came first.
+        self._stream = torch.cuda.Stream(self._device)
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Raises CaptureError."""
+        with torch.cuda.device(self._device):
+            if self._graph is None:
+                self._calls += 1
+                if self._calls <= _EAGER:
+                    return self._run_beside(images, labels)
+                self._record(images, labels)
+                assert self._graph is not None
+            self._images.copy_(images)
+            self._labels.copy_(labels)
+            self._graph.replay()
+            return self._result
+
+    def _run_beside(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """On the stream of the recording, since parts of a backward pass stay with the stream that they began on."""
+        current = torch.cuda.current_stream()
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            result = self._step(images, labels)
+        current.wait_stream(self._stream)
+        for tensor in (images, labels):
+            tensor.record_stream(self._stream)
+        result.record_stream(current)
+        return result
+
+    def _record(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        layout = torch.channels_last if images.dim() == 4 else torch.contiguous_format
+        self._images, self._labels = images.clone(memory_format=layout), labels.clone()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # "thread_local": what other threads do on other GPUs meanwhile is none of this graph's business.
+            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+                self._result = self._step(self._images, self._labels)
+        except Exception as error:
+            raise CaptureError(
+                f"the training step cannot be recorded as a CUDA graph: {error}; accepted: a model that never waits "
+                "for the GPU, or no recording (capture=False, --no-capture)"
+            ) from error
+        self._graph = graph
