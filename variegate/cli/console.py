@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 import threading
@@ -29,14 +30,22 @@ def stderr() -> Console:
 
 
 def say(text: str, to: Console | None = None) -> None:
-    """A line as it is: no markup, no wrapping, whatever bytes a file's name holds."""
+    """A line as it is: no markup, no emoji for ":x:", no wrapping, whatever bytes a file's name holds."""
     printable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    (to or stdout()).print(printable, markup=False, soft_wrap=True)
+    (to or stdout()).print(printable, markup=False, emoji=False, soft_wrap=True)
 
 
 def emit_json(event: str, **fields: Any) -> None:
-    """A line of JSON on standard output."""
-    print(json.dumps({"event": event, **fields}), flush=True)
+    """A line of JSON on standard output; numbers that JSON does not have are null."""
+    print(json.dumps(_finite({"event": event, **fields}), allow_nan=False), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.Exit:

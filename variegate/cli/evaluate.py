@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from variegate.cli.console import (
+    FAILED,
     INTERRUPTED,
     emit_json,
     fail,
@@ -94,7 +96,7 @@ def evaluate(
         if test is None:
             trained, tested = split(images, train or len(images) * 4 // 5, None, seed)
         else:
-            trained = images if train is None else split(images, train, None, seed)[0]
+            trained = images if train is None or train == len(images) else split(images, train, None, seed)[0]
             tested, _, _ = load(test, size, chosen[0])
             if tested.classes != trained.classes or tested.pixels.shape[1:] != trained.pixels.shape[1:]:
                 raise SourceError(f"{test}: other classes, or images of another size, than {src}")
@@ -114,6 +116,11 @@ def evaluate(
         if not trials:
             raise fail("interrupted before the first training was over", INTERRUPTED, as_json)
         summaries = summarize(trials)
+        for name in evaluation.policies:
+            lost = [trial for trial in trials if trial.policy == name and trial.accuracy != trial.accuracy]
+            if lost:
+                said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
+                say(f"note: {said}; a lower --lr may help", stderr())
         _show(summaries, evaluation, out, as_json)
     if is_stopped:
         done = f"{len(trials)} of {len(evaluation.policies) * repeats} trainings"
@@ -149,24 +156,34 @@ def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
 def _show(summaries: list[Summary], evaluation: Evaluation, out: Path, as_json: bool) -> None:
     from variegate.plotting import PlotError
     from variegate.search.evaluate_plot import plot_evaluation
+    from variegate.sinks.storage import WriteError
 
     plot: str | None = str(out)
+    unwritten: WriteError | None = None
     try:
         remark = f"{evaluation.model}, {len(evaluation.train):,} images, {evaluation.recipe.epochs} epochs"
         plot_evaluation(summaries, out, remark)
     except PlotError as error:
         plot = None
         say(f"note: {error}", stderr())
+    except WriteError as error:  # told after the table, which took the time
+        plot, unwritten = None, error
     if as_json:
         emit_json("done", policies=[summary._asdict() for summary in summaries], plot=plot)
-        return
+    else:
+        _print_table(summaries)
+        if plot is not None:
+            say(f"plot: {plot}")
+    if unwritten is not None:
+        raise fail(unwritten, FAILED, as_json)
+
+
+def _print_table(summaries: list[Summary]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("policy", "accuracy", "spread", "each", "s a training"):
-        table.add_column(name, justify="left" if name in ("policy", "each") else "right")
+        table.add_column(name, justify="left" if name in ("policy", "each") else "right", overflow="fold")
     for one in summaries:
         spread = "" if one.spread != one.spread else f"{100 * one.spread:.2f}"
         each = ", ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies)
-        table.add_row(one.policy, f"{one.mean:.2%}", spread, each, f"{one.seconds:.1f}")
+        table.add_row(Text(one.policy), f"{one.mean:.2%}", spread, each, f"{one.seconds:.1f}")
     stdout().print(table)
-    if plot is not None:
-        say(f"plot: {plot}")

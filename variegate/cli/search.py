@@ -109,6 +109,7 @@ def search(
 def _run(search: LocalSearch, as_json: bool) -> None:
     from variegate.search import LostPopulationError, read_log
     from variegate.search.run import LOG_NAME
+    from variegate.sinks.storage import WriteError
 
     started = time.perf_counter()
     stop = threading.Event()
@@ -116,7 +117,10 @@ def _run(search: LocalSearch, as_json: bool) -> None:
         try:
             schedule = search.run(view, stop)
         except LostPopulationError as error:
-            raise fail(f"{error}; a lower --lr may help", FAILED, as_json) from error
+            hint = "a lower --lr may help, with another folder as --out"
+            raise fail(f"{error}; {hint}", FAILED, as_json) from error
+        except WriteError as error:
+            raise fail(f"{error}; the same command goes on from its last step", FAILED, as_json) from error
     if schedule is None:
         raise fail("interrupted: the steps that are over are kept; the same command goes on", INTERRUPTED, as_json)
     history = read_log(search.folder / LOG_NAME)
@@ -138,19 +142,20 @@ def _run(search: LocalSearch, as_json: bool) -> None:
 
 
 def draw(folder: Path) -> list[Path]:
-    """The pictures of a search; none without matplotlib."""
+    """The pictures of a search; none without matplotlib, or where there is no room for them."""
     from variegate.plotting import PlotError
     from variegate.search import read_log, schedule_of
     from variegate.search.population_plot import plot_population
     from variegate.search.run import LOG_NAME
     from variegate.search.schedule_plot import plot_schedule
+    from variegate.sinks.storage import WriteError
 
     history = read_log(folder / LOG_NAME)
     paths = [folder / "schedule.png", folder / "population.png"]
     try:
         plot_schedule(schedule_of(history), paths[0])
         plot_population(history, paths[1])
-    except PlotError as error:
+    except (PlotError, WriteError) as error:
         say(f"note: {error}", stderr())
         return []
     return paths

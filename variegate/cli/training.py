@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from variegate.cli.console import say, stderr
+
 if TYPE_CHECKING:
     from variegate.training.images import LabelledImages
 
@@ -47,12 +49,20 @@ def listed(devices: str) -> str | list[str]:
 
 
 def load(src: str, size: str, device: str) -> tuple[LabelledImages, str, str]:
-    """-> images, where they are from, and their fingerprint. Raises SourceError."""
+    """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError."""
+    from variegate.data.sources.base import SourceError
     from variegate.engine.recipe import absolute_place, open_by_index, parse_size
     from variegate.training.images import load_images
 
     source = open_by_index(src)
-    return load_images(source, parse_size(size), device), absolute_place(src), source.fingerprint
+    for note in source.notes():
+        say(f"note: {note}", stderr())
+    images = load_images(source, parse_size(size), device)
+    if len(images) < len(source):
+        say(f"note: {len(source) - len(images):,} of {len(source):,} images cannot be read and are left out", stderr())
+    if images.num_classes < 2:
+        raise SourceError(f"{src}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own")
+    return images, absolute_place(src), source.fingerprint
 
 
 def border(given: int | None, images: LabelledImages) -> int:

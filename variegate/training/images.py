@@ -83,7 +83,9 @@ def split(
     if train < 1 or rest < 1 or train + rest > total:
         others = "some" if validation is None else f"{validation:,}"
         wanted = f"{train:,} to train and {others} to validate"
-        raise SourceError(f"{total:,} images are not enough for {wanted}; accepted: together no more than there are")
+        raise SourceError(
+            f"{total:,} images are not enough for {wanted}; accepted: together no more than there are (--train)"
+        )
     labels = images.labels.cpu().numpy()
     mixed = Permutation(total, seed, 0)(np.arange(total))
     # Stable by class after mixing, so that what is drawn of a class is a random part of it.

@@ -44,8 +44,8 @@ class Recipe:
         for name, least in (("epochs", 1), ("batch_size", 1), ("weight_decay", 0), ("momentum", 0), ("clip", 0)):
             if not getattr(self, name) >= least:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: {least} or more")
-        if not self.lr > 0:
-            raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0")
+        if not 0 < self.lr < math.inf:
+            raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
 
     def lr_at(self, progress: float) -> float:
         """``progress``: how much of all epochs is done, 0 to 1."""
