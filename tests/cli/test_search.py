@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -77,11 +79,23 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     ("arguments", "said"),
     [
         (["search", "{src}", "--train", "100"], "60 images are not enough for 100 to train and some to validate"),
-        (["search", "{src}", "--train", "32", "--model", "resnet"], "model: got 'resnet'; accepted: wrn-"),
+        (
+            ["search", "{src}", "--train", "32", "--model", "resnet", "--batch-size", "9"],
+            "model: got 'resnet'; accepted: wrn-",
+        ),
         (["search", "{src}", "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
         (["search", "{src}", "--train", "32", "--space", "mine"], "mine"),
         (["search", "{src}", "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
         (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
+        (["search", "{src}", "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
+        (["search", "{src}", "--train", "32"], "batch_size: got 128, with 32 images to train; accepted: no more"),
+        (
+            ["search", "{src}", "--train", "32", "--model", "no:x:y", "--batch-size", "9"],
+            "model no:x:y: ",
+        ),  # and no emoji for :x:
+        (["search", "{src}/all"], "has one class (.); accepted: two or more, in folders of their own"),
+        (["search", "{src}", "--out", "{src}"], "stripes: holds files of something else (all); choose an empty folder"),
+        (["search", "{src}", "--out", "{src}/all/0.png"], "0.png: is a file; accepted: a folder, or a name that is"),
         (["search", "{src}/gone"], "no such file or folder"),
         (["search", "{src}", "--population", "1"], "--population"),
         (["evaluate", "{src}", "--policies", "none,none"], "policies: got 'none' twice"),
@@ -103,3 +117,50 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert len(lines) == 1
     assert said in lines[0]
     assert not (tmp_path / "search").exists()
+
+
+def test_images_that_cannot_be_read_are_counted(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(4):
+        (stripes / "all" / f"{2 * number}.png").write_bytes(b"no image")
+    assert search(stripes, tmp_path / "search", "--epochs", 1) == 0
+    assert "note: 4 of 60 images cannot be read and are left out" in capsys.readouterr().err
+
+
+def test_a_lost_population_leaves_one_line(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(stripes, tmp_path / "search", "--lr", "1e30") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "variegate: error: epoch 2: none of 4 members has a score (all NaN); a lower --lr may help, with another "
+        "folder as --out"
+    ]
+
+
+def test_a_table_outlasts_a_plot_that_cannot_be_written(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    plot = tmp_path / "e.png"
+    training = (*SMALL, "--epochs", 1, "--repeats", 1, "--devices", "cpu", "--lr", "1e30", "--out", plot)
+    assert run("evaluate", stripes, "--policies", "none", *training) == 1
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[1].split()[:2] == ["none", "0.00%"]
+    assert shown.err.splitlines() == [
+        "note: none: 1 of its trainings diverged (the loss is not finite) and count as 0; a lower --lr may help",
+        f"variegate: error: {plot}: the disk is full (No space left on device)",
+    ]
+    assert run("evaluate", stripes, "--policies", "none", *training, "--json") == 1
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["event"] for event in events] == ["trial", "done", "error"]
+    assert (events[0]["accuracy"], events[1]["plot"]) == (None, None)
+
+
+def test_evaluate_trains_on_as_many_images_as_there_are(stripes: Path, tmp_path: Path) -> None:
+    training = (*SMALL, "--epochs", 1, "--repeats", 1, "--devices", "cpu", "--out", tmp_path / "e.png")
+    assert run("evaluate", stripes, "--policies", "none", "--test", stripes, "--train", 60, *training) == 0

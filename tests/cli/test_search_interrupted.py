@@ -1,0 +1,124 @@
+"""Ctrl-C while ``variegate search`` is at something: one line, exit code 130, and the same command goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+
+import variegate.search.checkpoint
+import variegate.search.local
+import variegate.training.images
+from tests.cli import test_search
+from tests.cli.test_search import stripes
+from variegate.search.log import PopulationLog
+from variegate.search.run import SearchRun
+from variegate.training.classifier import Classifier
+
+__all__ = ["stripes"]
+
+KEPT = "interrupted: the steps that are over are kept; the same command goes on"
+
+
+def search(stripes: Path, out: Path, *more: object) -> int:
+    """Three steps."""
+    return test_search.search(stripes, out, "--epochs", 3, "--interval", 1, *more)
+
+
+def interrupting(real: Callable[..., Any], undo: Callable[[], None]) -> Callable[..., Any]:
+    """Ctrl-C the first time that this is called."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        undo()
+        signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    return call
+
+
+def lasting(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".png"}
+
+
+@pytest.fixture
+def whole(stripes: Path, tmp_path: Path) -> dict[str, bytes]:
+    assert search(stripes, tmp_path / "whole") == 0
+    return lasting(tmp_path / "whole")
+
+
+def test_at_any_time(
+    stripes: Path,
+    tmp_path: Path,
+    whole: dict[str, bytes],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moments: list[tuple[Any, str, int, str]] = [
+        (variegate.training.images, "load_images", 130, "interrupted"),
+        (variegate.training.images, "split", 130, "interrupted"),
+        (variegate.search.local, "LocalSearch", 130, "interrupted"),
+        (Classifier, "train", 130, KEPT),
+        (variegate.search.checkpoint, "save", 130, KEPT),
+        (PopulationLog, "append", 130, KEPT),
+        (variegate.search.checkpoint, "resume", 130, KEPT),
+        (SearchRun, "finish", 0, ""),  # all is done
+    ]
+    out = tmp_path / "out"
+    capsys.readouterr()
+    for owner, name, code, said in moments:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, interrupting(getattr(owner, name), patch.undo))
+            assert search(stripes, out) == code, name
+        errors = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("note: ")]
+        assert errors == ([f"variegate: error: {said}"] if said else []), name
+    assert lasting(out) == whole
+
+
+def test_from_outside_with_a_second_search_meanwhile(
+    stripes: Path, tmp_path: Path, whole: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The searching process stops at its first step until the other has been refused."""
+    pytest.importorskip("fcntl")
+    out = tmp_path / "out"
+    driver = (
+        "import sys; from pathlib import Path; from tests.cli.test_search_interrupted import search;"
+        "from variegate.search import checkpoint; save = checkpoint.save;"
+        "checkpoint.save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
+        "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
+    )
+    command = [sys.executable, "-c", driver, str(stripes), str(out)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, text=True, **pipes
+    ) as process:
+        watchdog = Timer(60, process.kill)
+        watchdog.start()
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["event"] == "start"
+            assert process.stdout.readline() == "saved\n"
+            capsys.readouterr()
+            assert search(stripes, out) == 2
+            assert capsys.readouterr().err == (
+                f"variegate: error: {out}: another run (process {process.pid}) is writing there; wait until it has "
+                "ended, or choose another folder\n"
+            )
+            process.send_signal(signal.SIGINT)
+            shown, said = process.communicate("\n")
+        finally:
+            watchdog.cancel()
+            process.kill()
+    assert process.returncode == 130
+    assert [json.loads(line)["event"] for line in shown.splitlines()] == ["step", "error"]
+    assert said == f"variegate: error: {KEPT}\n"
+    assert search(stripes, out) == 0
+    assert lasting(out) == whole
