@@ -144,6 +144,32 @@ def test_bad_settings_are_refused(arguments: dict[str, int], message: str) -> No
         Settings(**arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (("format",), "population: format: got 'nothing'; accepted: population with format, settings, step, pol"),
+        (("policies",), "population: policies: got 'nothing'"),
+        (("settings", "seed"), "settings: seed: got 'nothing'; accepted: settings with"),
+        (("settings", "space"), "settings: space: got 'nothing'"),
+        (("settings", "space", "copies"), "space: copies: got 'nothing'; accepted: space with operations, copies"),
+    ],
+)
+def test_what_is_missing_is_named_and_so_is_what_is_no_mapping(path: tuple[str, ...], message: str) -> None:
+    described = Population(Settings(size=2, space=SMALL, epochs=6)).to_dict()
+    inner = described
+    for name in path[:-1]:
+        inner = inner[name]
+    kept = inner.pop(path[-1])
+    with pytest.raises(PolicyError, match=message):
+        Population.from_dict(described)
+    for other in (None, [], "x", {"x": 1}):
+        inner[path[-1]] = other
+        with pytest.raises(ValueError, match="accepted"):
+            Population.from_dict(described)
+    inner[path[-1]] = kept
+    assert Population.from_dict(described).to_dict() == described
+
+
 def test_settings_survive_json() -> None:
     s = Settings(4, SearchSpace(("Rotate",), 3, "pba-relative"), 2**64 - 1, 2, 9, 0.5)
     assert Settings.from_dict(json.loads(json.dumps(s.to_dict()))) == s

@@ -112,7 +112,7 @@ class SearchSpace:
 
 def fields(described: Any, what: str, names: Sequence[str]) -> list[Any]:
     """The values under these names. Raises PolicyError where ``described`` is no mapping, or lacks one of them."""
-    accepted = f"a {what} with {', '.join(names)}"
+    accepted = f"{what} with {', '.join(names)}"
     if not isinstance(described, Mapping):
         raise PolicyError(what, described, accepted)
     for name in names:
