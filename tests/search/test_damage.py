@@ -98,6 +98,10 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     "no weights": (checkpoint(members=[None] * 4), r"checkpoint\.pt: its weights are not those of wrn-10-1"),
     "other shapes": (weights("head.weight", lambda old: old[:1]), r"checkpoint\.pt: its weights are not those of wrn"),
     "a log that is behind": (cut("population.jsonl", 0.6), r"population\.jsonl: has 1 steps, but checkpoint\.pt is of"),
+    "no checkpoint": (
+        lambda folder: (folder / "checkpoint.pt").unlink(),
+        r"checkpoint\.pt: is missing, but population\.jsonl has 2 steps; restore the file, or remove",
+    ),
     "no log": (
         lambda folder: (folder / "population.jsonl").unlink(),
         r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or remove .*out to begin",

@@ -49,6 +49,10 @@ def resume(folder: Path, run: SearchRun, members: Sequence[Classifier]) -> tuple
             step = run.settings.steps
         else:
             step = _load(folder / CHECKPOINT_NAME, run, members)
+        if step == 0 and len(history.steps) > 1:
+            raise CheckpointError(
+                f"{folder / CHECKPOINT_NAME}: is missing, but {LOG_NAME} has {len(history.steps)} steps"
+            )
         if step > len(history.steps):
             raise LogError(
                 f"{folder / LOG_NAME}: has {len(history.steps)} steps, but {CHECKPOINT_NAME} is of step {step}"
