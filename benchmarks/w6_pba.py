@@ -3,13 +3,14 @@
 The paper's search (16 members, 200 epochs on 4,000 images, WRN-28-2 as its code trains), timed against the 5 hours it
 took on a Titan XP; then WRN-40-2 on all 50,000 images with flip, crop and cutout alone, RandAugment, TrivialAugment,
 AutoAugment, the published schedule and the one that was learnt: the test error of each. Made for a GPU; options shorten
-it to see that it runs.
+it to see that it runs, and cut it in parts (``--policies ""`` only searches, ``--schedule`` only trains).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -23,10 +24,11 @@ from variegate.search.evaluate import FLIP_CROP, Evaluation, markdown, summarize
 from variegate.search.local import LocalSearch, Progress
 from variegate.search.run import SCHEDULE_NAME, SearchRun
 from variegate.training.around import Around
-from variegate.training.images import load_images, split
+from variegate.training.images import LabelledImages, load_images, split
 from variegate.training.recipe import Recipe
 
 DATA = Path("../shared/data")
+POLICIES = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")
 PAPER_SECONDS, TARGET_SECONDS = 5 * 3600.0, 600.0
 
 
@@ -47,6 +49,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--precision", default="float32", help="of all trainings: float32 or bfloat16")
     parser.add_argument("--no-capture", action="store_true", help="do not record training steps as CUDA graphs")
+    parser.add_argument("--schedule", type=Path, default=None, help="learnt before: train with it, do not search")
+    parser.add_argument(
+        "--policies", default=",".join(POLICIES), help="to train with after the search; empty: only search"
+    )
     parser.add_argument("--out", type=Path, default=None, help="a folder for the record as JSON, and the schedule")
     return parser.parse_args(arguments)
 
@@ -54,55 +60,74 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options = parse(given)
-    devices = search_devices(
-        options.devices if options.devices == "auto" else options.devices.split(","), options.members
-    )
-    train, test = (load_images(str(path), device=devices[0]) for path in (options.train, options.test))
+    devices = search_devices(options.devices if options.devices == "auto" else options.devices.split(","))
     record: dict[str, Any] = {"work": "w6", "machine": machine.describe(), "devices": devices}
     record["command"] = " ".join(["python -m benchmarks.w6_pba", *given])
+    out: Path | None = options.out
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    train = load_images(str(options.train), device=devices[0])
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "search"
-        searched, validated = split(train, options.images, None, options.seed)
-        run = SearchRun(
-            Settings(options.members, SearchSpace(), options.seed, epochs=options.epochs),
-            Recipe(options.epochs, precision=options.precision),
-            options.model,
-            Around.of(searched, padding=4, flip=True, cutout=16),
-            searched,
-            validated,
-            "cifar10",
-        )
-        search = LocalSearch(run, folder, devices, capture=not options.no_capture)
-        started = time.perf_counter()
-        schedule = search.run(tell)
-        seconds = record["search_seconds"] = time.perf_counter() - started
-        assert schedule is not None
-        print(f"search: {seconds:,.0f} s")
-        if (options.members, options.epochs, options.images, options.model) == (16, 200, 4000, "wrn-28-2"):
-            print(f"  {PAPER_SECONDS / seconds:.1f}x as fast as the paper's 5 h on a Titan XP")
-            print(f"  asked: {TARGET_SECONDS:,.0f} s: {'met' if seconds <= TARGET_SECONDS else 'missed'}")
-        record["schedule"] = schedule.to_dict()
-        policies = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", str(folder / SCHEDULE_NAME))
-        final = train if options.limit is None else split(train, options.limit, None, options.seed)[0]
-        evaluation = Evaluation(
-            final,
-            test,
-            options.final_model,
-            Recipe(options.epochs, precision=options.precision),
-            Around.of(final, padding=4, flip=True, cutout=16),
-            policies,
-            options.repeats,
-            options.seed,
-            devices,
-            not options.no_capture,
-        )
-        summaries = summarize(evaluation.run(lambda trial: print(trial, file=sys.stderr)))
-    print("\n".join(markdown(summaries)))
-    record["policies"] = [{**one._asdict(), "test_error": 100 * (1 - one.mean)} for one in summaries]
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "w6.json").write_text(json.dumps(record, indent=1) + "\n")
+        learnt: Path = options.schedule or Path(temporary) / SCHEDULE_NAME
+        if options.schedule is None:
+            record["search_seconds"] = search(train, devices, options, learnt)
+            record["schedule"] = json.loads(learnt.read_text())
+            if out is not None:  # before hours of training
+                (out / "w6-schedule.json").write_bytes(learnt.read_bytes())
+        if options.policies:
+            record["policies"] = final_trainings(train, devices, options, str(learnt))
+    if out is not None:
+        (out / "w6.json").write_text(json.dumps(record, indent=1) + "\n")
     return 0
+
+
+def search(train: LabelledImages, devices: list[str], options: argparse.Namespace, learnt: Path) -> float:
+    """Search, write the schedule -> seconds."""
+    searched, validated = split(train, options.images, None, options.seed)
+    run = SearchRun(
+        Settings(options.members, SearchSpace(), options.seed, epochs=options.epochs),
+        Recipe(options.epochs, precision=options.precision),
+        options.model,
+        Around.of(searched, padding=4, flip=True, cutout=16),
+        searched,
+        validated,
+        "cifar10",
+    )
+    folder = learnt.parent / "search"
+    made = LocalSearch(run, folder, devices[: options.members], capture=not options.no_capture)
+    started = time.perf_counter()
+    assert made.run(tell) is not None
+    seconds = time.perf_counter() - started
+    shutil.copyfile(folder / SCHEDULE_NAME, learnt)
+    print(f"search: {seconds:,.0f} s")
+    if (options.members, options.epochs, options.images, options.model) == (16, 200, 4000, "wrn-28-2"):
+        print(f"  {PAPER_SECONDS / seconds:.1f}x as fast as the paper's 5 h on a Titan XP")
+        print(f"  asked: {TARGET_SECONDS:,.0f} s: {'met' if seconds <= TARGET_SECONDS else 'missed'}")
+    return seconds
+
+
+def final_trainings(
+    train: LabelledImages, devices: list[str], options: argparse.Namespace, learnt: str
+) -> list[dict[str, Any]]:
+    """Train the final model with each policy, print the table -> its lines."""
+    test = load_images(str(options.test), device=devices[0])
+    final = train if options.limit is None else split(train, options.limit, None, options.seed)[0]
+    names = [learnt if name == "learnt" else name for name in options.policies.split(",")]
+    evaluation = Evaluation(
+        final,
+        test,
+        options.final_model,
+        Recipe(options.epochs, precision=options.precision),
+        Around.of(final, padding=4, flip=True, cutout=16),
+        names,
+        options.repeats,
+        options.seed,
+        devices,
+        not options.no_capture,
+    )
+    summaries = summarize(evaluation.run(lambda trial: print(trial, file=sys.stderr)))
+    print("\n".join(markdown(summaries)))
+    return [{**one._asdict(), "test_error": 100 * (1 - one.mean)} for one in summaries]
 
 
 def tell(progress: Progress) -> None:
