@@ -84,9 +84,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting"},
     "search/run": {"policies", "search", "training", "data/sources", "sinks"},
-    "search/local": {"policies", "search", "search/run", "training", "augmenter", "executors", "engine", "sinks"},
+    "search/member": {"search", "search/run", "training", "augmenter"},
+    "search/local": {"policies", "search", "search/run", "search/member", "training", "executors", "engine", "sinks"},
+    "search/tune": {
+        *("policies", "search", "search/run", "search/member", "search/local", "training", "executors", "engine"),
+        *("data/sources", "sinks"),
+    },
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/local", "training", "augmenter", "executors"),
+        *("policies", "transforms", "search", "search/member", "training", "augmenter", "executors"),
     },
     "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},

@@ -16,7 +16,8 @@ import pytest
 import variegate as vg
 from variegate.data.sources.base import SourceError
 from variegate.search import LostPopulationError, SearchSpace, Settings, read_log
-from variegate.search.local import CHECKPOINT_NAME, LocalSearch, Progress, member_seed
+from variegate.search.local import CHECKPOINT_NAME, LocalSearch, Progress
+from variegate.search.member import member_seed
 from variegate.search.run import SearchRun
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier

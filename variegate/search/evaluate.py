@@ -17,7 +17,7 @@ from variegate.augmenter import Augmenter
 from variegate.executors.devices import resolve
 from variegate.policies import PBA, load_policy
 from variegate.policies.schedule import Schedule, published_schedule
-from variegate.search.local import member_seed, one_thread_each
+from variegate.search.member import member_seed, one_thread_each
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -15,17 +15,15 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter import Augmenter
 from variegate.engine.choice import choose_devices
 from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
-from variegate.search.draws import Purpose, draw
 from variegate.search.history import Row
 from variegate.search.log import PopulationLog, read_log
+from variegate.search.member import MemberData, new_member, one_thread_each, train_member
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
 from variegate.sinks.atomic import write_atomically
-from variegate.training.classifier import Classifier
 
 CHECKPOINT_NAME = "checkpoint.pt"
 
@@ -51,18 +49,9 @@ class LocalSearch:
     def __init__(self, run: SearchRun, folder: Path, devices: Sequence[str] = ("auto",)) -> None:
         self.run_settings, self.folder = run, folder
         self.devices = [resolve(name) for name in devices]
-        channels = run.train.pixels.shape[3]
-        self._data = {device: _Data(run, device) for device in self.devices}
+        self._data = {device: MemberData(run, device) for device in self.devices}
         self._members = [
-            Classifier(
-                run.model,
-                run.train.num_classes,
-                run.recipe,
-                self.devices[member % len(self.devices)],
-                member_seed(run.settings.seed, member),
-                channels,
-            )
-            for member in range(run.settings.size)
+            new_member(run, member, self.devices[member % len(self.devices)]) for member in range(run.settings.size)
         ]
 
     def run(self, on_progress: Callable[[Progress], None] | None = None, stop: Event | None = None) -> Schedule | None:
@@ -118,13 +107,9 @@ class LocalSearch:
 
     def _train(self, number: int, population: Population) -> float:
         """A member's epochs of this step -> its accuracy; NaN where it diverged."""
-        run, member = self.run_settings, self._members[number]
-        data = self._data[member.device]
-        transform = run.around.with_policy(run.settings.space.transform(population.policies[number]))
-        for epoch in range(population.epoch, population.until):
-            if not math.isfinite(member.train(data.train, transform, epoch)):
-                return math.nan
-        return member.accuracy(data.validation, data.labels)
+        member = self._members[number]
+        data, policy = self._data[member.device], population.policies[number]
+        return train_member(self.run_settings, member, data, policy, population.step + 1)
 
     def _resume(self) -> tuple[Population, float]:
         path = self.folder / CHECKPOINT_NAME
@@ -160,34 +145,3 @@ def search_devices(devices: str | Sequence[str] = "auto") -> list[str]:
         return [resolve(name) for name in choose_devices(devices)]
     number = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return [resolve(f"cuda:{n}") for n in range(number)] or ["cpu"]
-
-
-class _Data:
-    """A run's images on one device."""
-
-    def __init__(self, run: SearchRun, device: str) -> None:
-        self.train = run.train.to(device)
-        validation = run.validation.to(device)
-        images = Augmenter(run.around.plain, device)(
-            validation.pixels if device != "cpu" else validation.pixels.numpy()
-        )
-        assert isinstance(images, torch.Tensor)
-        self.validation, self.labels = images, validation.labels
-
-
-@contextmanager
-def one_thread_each(*devices: str) -> Iterator[None]:
-    """On a CPU a training uses one thread: sums come out the same whatever the machine, and small models faster."""
-    before = torch.get_num_threads()
-    if "cpu" in devices:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def member_seed(seed: int, member: int) -> int:
-    """What a member's weights, order of images and augmentations follow from; 63 bits."""
-    words = draw(Purpose.MEMBER, seed, 0, member, 1)[0]
-    return (int(words[0]) << 32 | int(words[1])) >> 1
