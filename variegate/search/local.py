@@ -22,10 +22,10 @@ from variegate.search.history import Row
 from variegate.search.log import PopulationLog, read_log
 from variegate.search.member import MemberData, new_member, one_thread_each, train_member
 from variegate.search.population import Population
-from variegate.search.run import LOG_NAME, SearchRun
+from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
 from variegate.sinks.atomic import write_atomically
 
-CHECKPOINT_NAME = "checkpoint.pt"
+CHECKPOINT_NAME = CHECKPOINT_NAMES["local"]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from variegate.training.images import LabelledImages
 from variegate.training.recipe import Recipe
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
+# What a search that is not finished goes on from, by back end.
+CHECKPOINT_NAMES = {"local": "checkpoint.pt", "ray": "ray"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class SearchRun:
             "population": self.settings.to_dict(),
         }
 
-    def claim(self, folder: Path) -> None:
-        """Make the folder this run's. Raises SourceError where it is another's."""
+    def claim(self, folder: Path, backend: str = "local") -> None:
+        """Make the folder this run's. Raises SourceError where it is another's, or another back end's."""
         path = folder / SETTINGS_NAME
         mine = json.loads(json.dumps(self.describe()))
         if path.exists():
@@ -64,6 +66,12 @@ class SearchRun:
                     raise SourceError(
                         f"{folder}: holds a search with {name} {_short(theirs.get(name))}, this one has "
                         f"{_short(mine[name])}; choose another folder"
+                    )
+            for other, name in CHECKPOINT_NAMES.items():
+                if other != backend and (folder / name).exists():
+                    raise SourceError(
+                        f"{folder}: holds a search with the back end {other!r} that is not finished; go on with that, "
+                        "or choose another folder"
                     )
         elif folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
             raise SourceError(f"{folder}: holds files of something else; choose an empty folder or a new name")

@@ -23,7 +23,7 @@ from variegate.engine.workers.wire import Parts, decode, encode, room
 INSTALL = "pip install 'variegate[ray]'"
 
 
-def connect(address: str | None = None) -> Any:
+def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
     """The module ``ray``, connected to a cluster: the one it is connected to already, the one at ``address``, or a new
     one on this machine, which stays until the interpreter ends: to start it takes seconds.
 
@@ -32,7 +32,7 @@ def connect(address: str | None = None) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ImportError(f"workers='ray' needs Ray: {INSTALL}") from error
+        raise ImportError(f"{wanted} needs Ray: {INSTALL}") from error
     if not ray.is_initialized():
         _check_address(address)
         is_debugging = logging.getLogger("variegate").isEnabledFor(logging.DEBUG)
