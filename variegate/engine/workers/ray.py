@@ -115,7 +115,7 @@ class RayWorkers:
             packed = self._ray.get(said)
             found = [unpack_report((event, parts and _copied(parts))) for event, parts in packed]
         except self._ray.exceptions.RayError as error:
-            found = [Report(WorkerLost(place.device, place.worker, _how_it_died(error)))]
+            found = [Report(WorkerLost(place.device, place.worker, how_it_died(error)))]
         if any(isinstance(report.event, WorkerLost) for report in found):
             self.stop(place.worker)
         else:
@@ -175,7 +175,7 @@ def _copied(parts: Parts) -> Parts:
     return [parts[0], *copies]
 
 
-def _how_it_died(error: BaseException) -> str:
+def how_it_died(error: BaseException) -> str:
     """Ray's account of an actor's death without its addresses and advice."""
     text = " ".join(str(error).split())
     text = text[max(text.find("The actor is dead because"), 0) :]

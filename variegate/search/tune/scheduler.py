@@ -18,6 +18,7 @@ from ray.tune.schedulers import PopulationBasedTraining, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 
 from variegate.data.sources.base import SourceError
+from variegate.engine.workers.ray import how_it_died
 from variegate.search.population import Copy
 from variegate.search.tune.course import Course
 from variegate.search.tune.trial import MISSING
@@ -65,7 +66,7 @@ class CourseScheduler(PopulationBasedTraining):
             error = _error_of(trial)
             if not isinstance(error, RayActorError):
                 raise _explained(error)
-            self._course.lose(_number(trial), " ".join(str(error).split()))
+            self._course.lose(_number(trial), how_it_died(error))
 
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         trials = sorted(tune_controller.get_trials(), key=_number)

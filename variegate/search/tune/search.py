@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,14 +22,17 @@ from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
 from variegate.search.tune.course import Course
 
 WANTED = "backend='ray'"
-# Read by Tune while it runs: no loggers' files, signals are the caller's, errors are raised and not printed, and
-# processes stay in their folder.
+# Read by Tune while it runs: no tables, no loggers' files, signals are the caller's, errors are raised and not printed,
+# and processes stay in their folder.
 _ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
+# Where each exploit is told, where the state for a ``Tuner.restore`` is, and that there are no loggers' files.
+_CHATTY = ("ray.tune.schedulers.pbt", "ray.tune.tune", "ray.tune.analysis.experiment_analysis")
 
 
 class TuneSearch:
@@ -170,11 +173,15 @@ def _quiet() -> Iterator[None]:
     before = {name: os.environ.get(name) for name in _ENVIRONMENT}
     has_signal = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGUSR1")
     handler = signal.getsignal(signal.SIGUSR1) if has_signal else None
+    loggers = {logging.getLogger(name): logging.getLogger(name).level for name in _CHATTY}
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     os.environ.update(_ENVIRONMENT)
     try:
-        with warnings.catch_warnings():
-            yield
+        yield
     finally:
+        for logger, level in loggers.items():
+            logger.setLevel(level)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
