@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +84,10 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         (["search", "{src}", "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
         (["search", "{src}", "--train", "32", "--space", "mine"], "mine"),
         (["search", "{src}", "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
+        (["search", "{src}", "--address", "auto"], "--address: got 'auto', with --backend local; accepted: with"),
+        (["search", "{src}", "--gpus-per-member", "1"], "--gpus-per-member: got 1.0, with --backend local"),
+        (["search", "{src}", "--backend", "ray", "--devices", "cpu"], "--devices: got 'cpu', with --backend ray"),
+        (["search", "{src}", "--backend", "rya"], "--backend"),
         (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
         (["search", "{src}/gone"], "no such file or folder"),
         (["search", "{src}", "--population", "1"], "--population"),
@@ -103,3 +110,31 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert len(lines) == 1
     assert said in lines[0]
     assert not (tmp_path / "search").exists()
+
+
+RAY = ("--train", "32", "--backend", "ray", *SMALL)
+
+
+def test_a_ray_that_is_not_there_is_one_line(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "search"
+    pytest.importorskip("ray")
+    assert run("search", stripes, "--out", out, *RAY, "--address", "ray://there:10001") == 2
+    assert "address: got 'ray://there:10001', which Tune's scheduler" in capsys.readouterr().err
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    assert run("search", stripes, "--out", out, *RAY, "--address", f"127.0.0.1:{port}") == 1
+    assert "where no Ray cluster answers" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert run("search", stripes, "--out", out, *RAY) == 2
+    assert "backend='ray' needs Ray Tune: pip install 'variegate[ray]'" in capsys.readouterr().err
+
+
+def test_a_local_search_imports_no_ray(stripes: Path, tmp_path: Path) -> None:
+    arguments = ["search", str(stripes), "--out", str(tmp_path / "search"), "--train", "32", "--population", "2",
+                 "--epochs", "1", "--devices", "cpu", *map(str, SMALL)]  # fmt: skip
+    probe = f"import sys; from variegate.cli import main; print(main({arguments!r}), 'ray' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=100)
+    assert ran.stdout.splitlines()[-1] == "0 False"

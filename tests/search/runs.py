@@ -47,13 +47,6 @@ def broken(num_classes: int) -> torch.nn.Module:
     return _spoilt(num_classes, True)
 
 
-def faulty(num_classes: int) -> torch.nn.Module:
-    """Built, but not as member 2."""
-    if torch.initial_seed() == member_seed(0, 2):
-        raise ValueError("no model for member 2")
-    return build_model("wrn-10-1", num_classes, 3)
-
-
 def _spoilt(num_classes: int, is_spoilt: bool) -> torch.nn.Module:
     model = build_model("wrn-10-1", num_classes, 3)
     if is_spoilt:

@@ -21,7 +21,7 @@ from variegate.search import LostPopulationError
 from variegate.search.local import LocalSearch, Progress
 from variegate.search.run import SearchRun
 from variegate.search.tune import TuneSearch
-from variegate.search.tune.course import STATE_NAME
+from variegate.search.tune.course import RETRIES, STATE_NAME, Course
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.tune")
@@ -115,26 +115,6 @@ def kill_members() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="finds processes as Linux lets one")
-@pytest.mark.usefixtures("_one_at_a_time")
-def test_a_stopped_search_whose_processes_die_comes_to_the_same_files(
-    reference: dict[str, bytes], tmp_path: Path
-) -> None:
-    stop = Event()
-    assert TuneSearch(small_run(), tmp_path / "out").run(once(1, 1, stop.set), stop) is None
-    state = json.loads((tmp_path / "out" / "ray" / STATE_NAME).read_text())
-    assert state["population"]["step"] == 1
-    # First while it waits to be another member, then while it trains or saves.
-    idle, busy = once(2, 0, kill_members), once(2, 2, kill_members)
-
-    def look(progress: Progress) -> None:
-        idle(progress)
-        busy(progress)
-
-    assert TuneSearch(small_run(), tmp_path / "out").run(look) is not None
-    assert contents(tmp_path / "out") == reference
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -142,35 +122,46 @@ from tests.search.runs import small_run
 from variegate.search.tune import TuneSearch
 
 def look(progress):
-    if progress.step == 2 and not progress.rows:
+    if progress.step == 1 and not progress.rows:
         os.kill(os.getpid(), signal.SIGKILL)
 
 TuneSearch(small_run(), Path(sys.argv[1]), address=sys.argv[2]).run(look)
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes as Linux lets one")
 @pytest.mark.usefixtures("_one_at_a_time")
-def test_a_killed_driver_is_gone_on_with(reference: dict[str, bytes], tmp_path: Path, cluster: str) -> None:
+def test_whatever_is_killed_the_files_are_the_same(reference: dict[str, bytes], tmp_path: Path, cluster: str) -> None:
     out = tmp_path / "out"
     driver = subprocess.run([sys.executable, "-c", KILLED, out, cluster], capture_output=True, text=True, timeout=100)
     assert driver.returncode == -signal.SIGKILL, driver.stderr
-    # Of the checkpoints those that are needed, and the one that the third step has begun with.
-    assert len(list(out.glob("ray/*/*/checkpoint_*"))) <= 4
-    assert LocalSearch(small_run(), out, ["cpu"]) is not None
+    state = json.loads((out / "ray" / STATE_NAME).read_text())
+    assert state["population"]["step"] == 1
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(small_run(), out, ["cpu"]).run()
+    # First while it waits to be another member, then while it saves.
     seen: list[Progress] = []
-    assert TuneSearch(small_run(), out).run(seen.append) is not None
-    assert {progress.step for progress in seen} == {2, 3}
+    idle, busy = once(2, 0, kill_members), once(2, 2, kill_members)
+
+    def look(progress: Progress) -> None:
+        seen.append(progress)
+        idle(progress)
+        busy(progress)
+        # What the next step, or one of these members that dies, goes on from; and what this step has come to.
+        assert len(list(out.glob("ray/*/*/checkpoint_*"))) <= 8
+
+    assert TuneSearch(small_run(), out).run(look) is not None
+    assert seen[0].step == 1
     assert contents(out) == reference
 
 
 @pytest.mark.usefixtures("_one_at_a_time")
-def test_members_that_diverge_are_replaced_as_in_the_local_search(tmp_path: Path) -> None:
-    run = small_run("tests.search.runs:fragile", epochs=4)
-    assert TuneSearch(run, tmp_path / "out").run() is not None
-    assert contents(tmp_path / "out") == local(run, tmp_path / "local")
-    assert b'"member":2,"score":null' in contents(tmp_path / "out")["population.jsonl"]
+def test_a_stopped_search_replaces_members_that_diverge_as_the_local_one(tmp_path: Path) -> None:
+    run, out, stop = small_run("tests.search.runs:fragile", epochs=4), tmp_path / "out", Event()
+    assert TuneSearch(run, out).run(once(1, 1, stop.set), stop) is None
+    assert TuneSearch(run, out).run() is not None
+    assert contents(out) == local(run, tmp_path / "local")
+    assert b'"member":2,"score":null' in contents(out)["population.jsonl"]
 
 
 @pytest.mark.usefixtures("_one_at_a_time")
@@ -179,10 +170,32 @@ def test_a_lost_population_is_said(tmp_path: Path) -> None:
         TuneSearch(small_run("tests.search.runs:broken"), tmp_path / "out").run()
 
 
-@pytest.mark.usefixtures("_one_at_a_time")
-def test_what_a_member_raises_is_raised(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no model for member 2"):
-        TuneSearch(small_run("tests.search.runs:faulty"), tmp_path / "out").run()
+def test_a_member_that_dies_again_and_again_ends_the_search(tmp_path: Path) -> None:
+    run = small_run()
+    run.claim(tmp_path / "out", "ray")
+    with Course(run, tmp_path / "out", lambda progress: None, None) as course:
+        for _ in range(RETRIES):
+            course.lose(1, "killed")
+        course.lose(2, "killed")
+        with course.failing():
+            course.lose(1, "killed")
+        assert course.is_over
+        assert str(course.failure) == "member 1: its process died 4 times in step 1: killed"
+
+
+def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_path: Path) -> None:
+    run, out = small_run(), tmp_path / "out"
+    run.claim(out, "ray")
+    places = [out.resolve() / "ray" / "run-1" / f"member-{member}" / "checkpoint_000000" for member in range(4)]
+    with Course(run, out, lambda progress: None, None) as course:
+        for member, place in enumerate(places):
+            place.mkdir(parents=True)
+            course.score(member, 1, member / 4)
+        copy = course.advance(places).copies[0]
+    assert not places[copy.target].exists()
+    places[copy.donor].rmdir()
+    with pytest.raises(SourceError, match="this checkpoint is needed to go on, and gone"):
+        Course(run, out, lambda progress: None, None)
 
 
 def test_arguments_are_checked_before_anything_starts(tmp_path: Path) -> None:
