@@ -108,13 +108,6 @@ def once(step: int, done: int, act: Callable[[], object]) -> Callable[[Progress]
     return look
 
 
-def kill_members() -> None:
-    found = members()
-    assert found
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -139,14 +132,13 @@ def test_whatever_is_killed_the_files_are_the_same(reference: dict[str, bytes], 
     assert state["population"]["step"] == 1
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(small_run(), out, ["cpu"]).run()
-    # First while it waits to be another member, then while it saves.
+    # A process that waits to be another member: Tune itself would wait for it, or give that member up.
     seen: list[Progress] = []
-    idle, busy = once(2, 0, kill_members), once(2, 2, kill_members)
+    kill = once(2, 0, lambda: os.kill(members()[0], signal.SIGKILL))
 
     def look(progress: Progress) -> None:
         seen.append(progress)
-        idle(progress)
-        busy(progress)
+        kill(progress)
         # What the next step, or one of these members that dies, goes on from; and what this step has come to.
         assert len(list(out.glob("ray/*/*/checkpoint_*"))) <= 8
 
@@ -196,6 +188,26 @@ def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_pat
     places[copy.donor].rmdir()
     with pytest.raises(SourceError, match="this checkpoint is needed to go on, and gone"):
         Course(run, out, lambda progress: None, None)
+
+
+def test_what_a_member_raises_is_what_the_search_raises() -> None:
+    from variegate.search.tune.scheduler import explained
+
+    @ray.remote
+    def fails(error: Exception) -> None:
+        raise error
+
+    def raised(error: Exception) -> BaseException:
+        with pytest.raises(ray.exceptions.RayTaskError) as caught:
+            ray.get(fails.remote(error))
+        return explained(caught.value, Path("out/ray"))
+
+    assert repr(raised(ZeroDivisionError("of a factory"))) == "ZeroDivisionError('of a factory')"
+    # What Tune says on a machine that does not reach the folder.
+    for words in ("Unable to set up cluster storage with", "it does not exist on storage anymore"):
+        error = raised(RuntimeError(words))
+        assert isinstance(error, SourceError)
+        assert str(error).startswith("out/ray: a member's checkpoint is not to be found on a machine")
 
 
 def test_arguments_are_checked_before_anything_starts(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class CourseScheduler(PopulationBasedTraining):
         with self._course.failing():
             error = _error_of(trial)
             if not isinstance(error, RayActorError):
-                raise _explained(error)
+                raise explained(error, self._course.place)
             self._course.lose(_number(trial), how_it_died(error))
 
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
@@ -143,9 +143,9 @@ def _error_of(trial: Trial) -> BaseException:
     return error if isinstance(error, BaseException) else RuntimeError(f"{trial} failed")
 
 
-def _explained(error: BaseException) -> BaseException:
+def explained(error: BaseException, place: Path) -> BaseException:
     """What a member raised; where Tune found no checkpoint, in words for those who know no Tune."""
     cause = getattr(error, "cause", None) or error
     if "does not exist on storage" in str(cause) or "Unable to set up cluster storage" in str(cause):
-        return SourceError(MISSING)
+        return SourceError(f"{place}: {MISSING}")
     return cause

@@ -16,6 +16,10 @@ from variegate.search.run import SearchRun
 from variegate.training.classifier import Classifier
 
 CHECKPOINT = "member.pt"
+MISSING = (
+    "a member's checkpoint is not to be found on a machine of the cluster; accepted: an output folder on a file system "
+    "that all machines share, under the same path"
+)
 
 
 class MemberTrial(tune.Trainable):
@@ -76,9 +80,3 @@ def _read(folder: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise SourceError(f"{folder}: {MISSING}") from error
     return state
-
-
-MISSING = (
-    "this checkpoint is not to be found on a machine of the cluster; accepted: an output folder on a file system that "
-    "all machines share, under the same path"
-)
