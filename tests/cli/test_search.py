@@ -132,9 +132,7 @@ def test_a_ray_that_is_not_there_is_one_line(
     assert "backend='ray' needs Ray Tune: pip install 'variegate[ray]'" in capsys.readouterr().err
 
 
-def test_a_local_search_imports_no_ray(stripes: Path, tmp_path: Path) -> None:
-    arguments = ["search", str(stripes), "--out", str(tmp_path / "search"), "--train", "32", "--population", "2",
-                 "--epochs", "1", "--devices", "cpu", *map(str, SMALL)]  # fmt: skip
-    probe = f"import sys; from variegate.cli import main; print(main({arguments!r}), 'ray' in sys.modules)"
+def test_ray_is_imported_when_it_is_asked_for() -> None:
+    probe = "import sys, variegate.cli.search, variegate.search.local, variegate.search.tune; print('ray' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=100)
-    assert ran.stdout.splitlines()[-1] == "0 False"
+    assert ran.stdout.strip() == "False"

@@ -77,7 +77,8 @@ def search(
         Backend, typer.Option(help="local: this machine's devices; ray: trials of Ray Tune on a cluster.")
     ] = Backend.local,
     address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT|auto", help="Of a Ray cluster. Default: a new one here.")
+        str | None,
+        typer.Option(metavar="HOST:PORT|auto", help="Of a Ray cluster. Default: this machine's, or a new one."),
     ] = None,
     gpus_per_member: Annotated[
         float | None,

@@ -45,7 +45,7 @@ class TuneSearch:
         folder: of the results. The members' checkpoints go there too, so that all machines of a cluster need it, on a
             file system that they share and under the same path.
         address: of a cluster ("auto", "HOST:PORT"). Without one the cluster that this process is connected to already,
-            or a new one on this machine that ends with the search.
+            or that was started on this machine; else a new one that ends with the search.
         gpus_per_member: a part of a GPU, for so many members that take turns on it, or 1; 0 trains on CPUs. Default: 1
             where the cluster has GPUs. A member takes one CPU besides.
 
