@@ -133,6 +133,7 @@ def test_a_ray_that_is_not_there_is_one_line(
 
 
 def test_ray_is_imported_when_it_is_asked_for() -> None:
-    probe = "import sys, variegate.cli.search, variegate.search.local, variegate.search.tune; print('ray' in sys.modules)"
+    modules = "variegate.cli.search, variegate.search.local, variegate.search.tune"
+    probe = f"import sys, {modules}; print('ray' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=100)
     assert ran.stdout.strip() == "False"
