@@ -86,12 +86,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search/run": {"policies", "search", "training", "data/sources", "sinks"},
     "search/checkpoint": {"search", "search/run", "training", "sinks"},
     "search/devices": {"engine", "executors"},
+    "search/member": {"search", "search/run", "training", "augmenter"},
     "search/local": {
-        *("policies", "search", "search/run", "search/checkpoint", "search/devices", "training", "augmenter"),
+        *("policies", "search", "search/run", "search/checkpoint", "search/devices", "search/member", "training"),
         "executors",
     },
+    "search/tune": {
+        *("policies", "search", "search/run", "search/checkpoint", "search/devices", "search/member", "search/local"),
+        *("training", "executors", "engine", "data/sources", "sinks"),
+    },
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/local", "search/devices", "training", "augmenter", "executors"),
+        *("policies", "transforms", "search", "search/member", "search/devices", "training", "augmenter", "executors"),
     },
     "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +89,10 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         (["search", "{src}", "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
         (["search", "{src}", "--train", "32", "--space", "mine"], "mine"),
         (["search", "{src}", "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
+        (["search", "{src}", "--address", "auto"], "--address: got 'auto', with --backend local; accepted: with"),
+        (["search", "{src}", "--gpus-per-member", "1"], "--gpus-per-member: got 1.0, with --backend local"),
+        (["search", "{src}", "--backend", "ray", "--devices", "cpu"], "--devices: got 'cpu', with --backend ray"),
+        (["search", "{src}", "--backend", "rya"], "--backend"),
         (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
         (["search", "{src}", "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
         (["search", "{src}", "--train", "32"], "batch_size: got 128, with 32 images to train; accepted: no more"),
@@ -164,3 +171,30 @@ def test_a_table_outlasts_a_plot_that_cannot_be_written(
 def test_evaluate_trains_on_as_many_images_as_there_are(stripes: Path, tmp_path: Path) -> None:
     training = (*SMALL, "--epochs", 1, "--repeats", 1, "--devices", "cpu", "--out", tmp_path / "e.png")
     assert run("evaluate", stripes, "--policies", "none", "--test", stripes, "--train", 60, *training) == 0
+
+
+RAY = ("--train", "32", "--backend", "ray", *SMALL)
+
+
+def test_a_ray_that_is_not_there_is_one_line(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "search"
+    pytest.importorskip("ray")
+    assert run("search", stripes, "--out", out, *RAY, "--address", "ray://there:10001") == 2
+    assert "address: got 'ray://there:10001', which Tune's scheduler" in capsys.readouterr().err
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    assert run("search", stripes, "--out", out, *RAY, "--address", f"127.0.0.1:{port}") == 1
+    assert "where no Ray cluster answers" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert run("search", stripes, "--out", out, *RAY) == 2
+    assert "backend='ray' needs Ray Tune: pip install 'variegate[ray]'" in capsys.readouterr().err
+
+
+def test_ray_is_imported_when_it_is_asked_for() -> None:
+    modules = "variegate.cli.search, variegate.search.local, variegate.search.tune"
+    probe = f"import sys, {modules}; print('ray' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=100)
+    assert ran.stdout.strip() == "False"

@@ -10,39 +10,19 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import variegate as vg
+from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
 from variegate.executors.cpu.executor import default_threads
-from variegate.search import LostPopulationError, SearchSpace, Settings, read_log
+from variegate.search import LostPopulationError, SearchSpace, read_log
 from variegate.search.checkpoint import CHECKPOINT_NAME
 from variegate.search.devices import search_devices
-from variegate.search.local import LocalSearch, Progress, member_seed
-from variegate.search.run import SearchRun
-from variegate.training.around import Around
+from variegate.search.local import LocalSearch, Progress
+from variegate.search.member import member_seed
 from variegate.training.classifier import Classifier
-from variegate.training.images import load_images, split
-from variegate.training.recipe import Recipe
-
-
-def small_run(**settings: Any) -> SearchRun:
-    """Four members, three steps of two epochs, on stripes."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(96) % 3
-    pixels = rng.integers(60, 120, (96, 8, 8, 3)).astype(np.uint8)
-    pixels[labels == 0, ::2] += 40
-    pixels[labels == 1, :, ::2] += 40
-    images = load_images((pixels, labels.tolist()), device="cpu")
-    train, validation = split(images, 64, 32, seed=0)
-    population = Settings(
-        **{"size": 4, "interval": 2, "epochs": 6, "space": SearchSpace(space="pba-relative")} | settings
-    )
-    recipe = Recipe(population.epochs, batch_size=32)
-    around = Around.of(train, padding=1, flip=False, cutout=0)
-    return SearchRun(population, recipe, "wrn-10-1", around, train, validation)
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +30,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("search") / "out"
     assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
     return folder
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_the_schedule_is_one_that_the_loader_takes(reference: Path) -> None:

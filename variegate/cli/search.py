@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,14 @@ from variegate.cli.training import (
 if TYPE_CHECKING:
     from variegate.search.local import LocalSearch
     from variegate.search.local import Progress as SearchProgress
+    from variegate.search.tune import TuneSearch
+
+
+class Backend(str, Enum):
+    """As typed."""
+
+    local = "local"
+    ray = "ray"
 
 
 def search(
@@ -68,6 +77,17 @@ def search(
     seed: Seed = 0,
     devices: Devices = "auto",
     capture: Capture = True,
+    backend: Annotated[
+        Backend, typer.Option(help="local: this machine's devices; ray: trials of Ray Tune on a cluster.")
+    ] = Backend.local,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT|auto", help="Of a Ray cluster. Default: this machine's, or a new one."),
+    ] = None,
+    gpus_per_member: Annotated[
+        float | None,
+        typer.Option(help="With ray: a part of a GPU, 1, or 0 for CPUs. Default: 1 where the cluster has GPUs."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a schedule of augmentation policies on your own images (Population Based Augmentation).
@@ -78,13 +98,14 @@ def search(
     with one_line_errors(as_json):
         from variegate.search import SearchSpace, Settings
         from variegate.search.devices import search_devices
-        from variegate.search.local import LocalSearch
         from variegate.search.run import SearchRun, check_folder
         from variegate.training.around import Around
         from variegate.training.images import split
         from variegate.training.recipe import Recipe
 
-        chosen = search_devices(listed(devices), population)
+        _check_backend(backend, address, gpus_per_member, devices)
+        is_local = backend is Backend.local
+        chosen = search_devices(listed(devices), population) if is_local else ["cpu"]
         check_folder(out)
         images, place, fingerprint = load(src, size, chosen[0])
         side = tuple(images.pixels.shape[1:3])
@@ -100,13 +121,36 @@ def search(
             place,
             fingerprint,
         )
-        local = LocalSearch(run, out, chosen, capture=capture)
+        there: LocalSearch | TuneSearch
+        if is_local:
+            from variegate.search.local import LocalSearch
+
+            there = LocalSearch(run, out, chosen, capture=capture)
+        else:
+            from variegate.search.tune import TuneSearch
+
+            there = TuneSearch(run, out, address, gpus_per_member, capture=capture)
         if as_json:
-            emit_json("start", train=len(parts[0]), validation=len(parts[1]), members=population, devices=chosen)
-        _run(local, as_json)
+            where = chosen if is_local else ["ray"]
+            emit_json("start", train=len(parts[0]), validation=len(parts[1]), members=population, devices=where)
+        _run(there, as_json)
 
 
-def _run(search: LocalSearch, as_json: bool) -> None:
+def _check_backend(backend: Backend, address: str | None, gpus_per_member: float | None, devices: str) -> None:
+    """Raises ValueError for options of the other back end."""
+    if backend is Backend.ray:
+        if devices != "auto":
+            raise ValueError(
+                f"--devices: got {devices!r}, with --backend ray; accepted: --gpus-per-member, as the cluster decides "
+                "which devices members are on"
+            )
+        return
+    for name, value in (("--address", address), ("--gpus-per-member", gpus_per_member)):
+        if value is not None:
+            raise ValueError(f"{name}: got {value!r}, with --backend local; accepted: with --backend ray")
+
+
+def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
     from variegate.search import LostPopulationError, read_log
     from variegate.search.run import LOG_NAME
     from variegate.sinks.storage import WriteError
@@ -164,7 +208,7 @@ def draw(folder: Path) -> list[Path]:
 class _View:
     """Call it with the search's progress; use as a context."""
 
-    def __init__(self, search: LocalSearch, as_json: bool) -> None:
+    def __init__(self, search: LocalSearch | TuneSearch, as_json: bool) -> None:
         self._as_json = as_json
         self._size = search.run_settings.settings.size
         console = stderr()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ import torch
 from variegate.search.history import History
 from variegate.search.log import LogError, read_log
 from variegate.search.population import Population
-from variegate.search.run import LOG_NAME, SearchRun
+from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
 from variegate.sinks.atomic import write_atomically
 from variegate.training.classifier import Classifier
 
-CHECKPOINT_NAME = "checkpoint.pt"
+CHECKPOINT_NAME = CHECKPOINT_NAMES["local"]
 
 
 class CheckpointError(ValueError):
@@ -38,25 +38,25 @@ def save(folder: Path, run: SearchRun, step: int, members: Sequence[Classifier])
 
 
 def resume(folder: Path, run: SearchRun, members: Sequence[Classifier]) -> tuple[Population, float]:
+    """As ``resume_from``; the members get their weights."""
+    return resume_from(folder, run, CHECKPOINT_NAME, lambda: _load(folder / CHECKPOINT_NAME, run, members))
+
+
+def resume_from(folder: Path, run: SearchRun, name: str, load: Callable[[], int]) -> tuple[Population, float]:
     """-> the population after the last step that can be gone on from, and the best accuracy of that (NaN before the
-    first); the members get their weights.
+    first).
+
+    ``load``: reads the checkpoint ``name``, and says of which step it is; 0 where there is none.
 
     Raises CheckpointError and LogError for files that are damaged, or of another search; OSError.
     """
     try:
         history = _history(folder / LOG_NAME, run)
-        if len(history.steps) == run.settings.steps:
-            step = run.settings.steps
-        else:
-            step = _load(folder / CHECKPOINT_NAME, run, members)
+        step = run.settings.steps if len(history.steps) == run.settings.steps else load()
         if step == 0 and len(history.steps) > 1:
-            raise CheckpointError(
-                f"{folder / CHECKPOINT_NAME}: is missing, but {LOG_NAME} has {len(history.steps)} steps"
-            )
+            raise CheckpointError(f"{folder / name}: is missing, but {LOG_NAME} has {len(history.steps)} steps")
         if step > len(history.steps):
-            raise LogError(
-                f"{folder / LOG_NAME}: has {len(history.steps)} steps, but {CHECKPOINT_NAME} is of step {step}"
-            )
+            raise LogError(f"{folder / LOG_NAME}: has {len(history.steps)} steps, but {name} is of step {step}")
         population = replay(history, step, folder / LOG_NAME)
     except (CheckpointError, LogError) as error:
         raise type(error)(f"{error}; restore the file, or remove {folder} to begin anew") from error

@@ -20,7 +20,7 @@ from variegate.executors.devices import resolve
 from variegate.policies import PBA, load_policy
 from variegate.policies.schedule import Schedule, published_schedule
 from variegate.search.devices import one_thread_each, threads_each
-from variegate.search.local import member_seed
+from variegate.search.member import member_seed
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages

@@ -12,17 +12,15 @@ from threading import Event, Lock
 
 import torch
 
-from variegate.augmenter import Augmenter
 from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search import checkpoint
 from variegate.search.devices import one_thread_each, threads_each
-from variegate.search.draws import Purpose, draw
 from variegate.search.history import Row
 from variegate.search.log import PopulationLog, read_log
+from variegate.search.member import MemberData, new_member, train_member
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
-from variegate.training.classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -49,22 +47,12 @@ class LocalSearch:
     ) -> None:
         self.run_settings, self.folder = run, folder
         self.devices = [resolve(name) for name in devices]
-        self._data = {device: _Data(run, device) for device in self.devices}
+        self._data = {device: MemberData(run, device) for device in self.devices}
         # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
         pools = {name: torch.cuda.graph_pool_handle() if name != "cpu" else None for name in self._data}
         threads = threads_each(self.devices)
         self._members = [
-            Classifier(
-                run.model,
-                run.train.num_classes,
-                run.recipe,
-                device,
-                member_seed(run.settings.seed, member),
-                run.train.pixels.shape[3],
-                capture=capture,
-                graph_pool=pools[device],
-                num_threads=threads,
-            )
+            new_member(run, member, device, capture=capture, graph_pool=pools[device], num_threads=threads)
             for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
         ]
 
@@ -129,30 +117,6 @@ class LocalSearch:
 
     def _train(self, number: int, population: Population) -> float:
         """A member's epochs of this step -> its accuracy; NaN where it diverged."""
-        run, member = self.run_settings, self._members[number]
-        data = self._data[member.device]
-        transform = run.around.with_policy(run.settings.space.transform(population.policies[number]))
-        # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
-        losses = [member.train(data.train, transform, epoch) for epoch in range(population.epoch, population.until)]
-        if not all(map(math.isfinite, losses)):
-            return math.nan
-        return member.accuracy(data.validation, data.labels)
-
-
-class _Data:
-    """A run's images on one device."""
-
-    def __init__(self, run: SearchRun, device: str) -> None:
-        self.train = run.train.to(device)
-        validation = run.validation.to(device)
-        images = Augmenter(run.around.plain, device)(
-            validation.pixels if device != "cpu" else validation.pixels.numpy()
-        )
-        assert isinstance(images, torch.Tensor)
-        self.validation, self.labels = images, validation.labels
-
-
-def member_seed(seed: int, member: int) -> int:
-    """What a member's weights, order of images and augmentations follow from; 63 bits."""
-    words = draw(Purpose.MEMBER, seed, 0, member, 1)[0]
-    return (int(words[0]) << 32 | int(words[1])) >> 1
+        member = self._members[number]
+        data, policy = self._data[member.device], population.policies[number]
+        return train_member(self.run_settings, member, data, policy, population.step + 1)

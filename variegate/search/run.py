@@ -23,6 +23,8 @@ from variegate.training.recipe import Recipe
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
 LOCK_NAME = ".search.lock"
+# What a search that is not finished goes on from, by back end.
+CHECKPOINT_NAMES = {"local": "checkpoint.pt", "ray": "ray"}
 _DAMAGED = "restore the settings of the search, or choose another folder"
 
 
@@ -68,24 +70,26 @@ class SearchRun:
         return copied
 
     @contextmanager
-    def claimed(self, folder: Path) -> Iterator[None]:
+    def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
         """``claim`` the folder, and keep other runs out of it until the end, or this process's death. (Not on Windows,
         nor on network disks without locks: there, two runs at once are the user's to avoid.)
 
         Raises what ``claim`` does, and SourceError where another run is writing there now.
         """
-        self._is_begun(folder)  # what is refused is left as it is
+        self._is_begun(folder, backend)  # what is refused is left as it is
         make_folder(folder)
         with held(folder / LOCK_NAME, str(folder)):
-            self.claim(folder)
+            self.claim(folder, backend)
             yield
 
-    def claim(self, folder: Path) -> None:
-        """Make the folder this run's. Raises SourceError where it is another's, WriteError where it cannot be made."""
-        if not self._is_begun(folder):
+    def claim(self, folder: Path, backend: str = "local") -> None:
+        """Make the folder this run's. Raises SourceError where it is another's, or another back end's; WriteError where
+        it cannot be made.
+        """
+        if not self._is_begun(folder, backend):
             write_atomically(folder / SETTINGS_NAME, (json.dumps(self.describe(), indent=2) + "\n").encode(), True)
 
-    def _is_begun(self, folder: Path) -> bool:
+    def _is_begun(self, folder: Path, backend: str) -> bool:
         """Raises SourceError where the folder is another's."""
         if not check_folder(folder):
             return False
@@ -96,6 +100,12 @@ class SearchRun:
                 raise SourceError(
                     f"{folder}: holds a search with {name} {_short(theirs[name])}, this one has "
                     f"{_short(mine[name])}; choose another folder"
+                )
+        for other, name in CHECKPOINT_NAMES.items():
+            if other != backend and (folder / name).exists():
+                raise SourceError(
+                    f"{folder}: holds a search with the back end {other!r} that is not finished; go on with that, or "
+                    "choose another folder"
                 )
         return True
 

@@ -23,7 +23,7 @@ from variegate.engine.workers.wire import Parts, decode, encode, room
 INSTALL = "pip install 'variegate[ray]'"
 
 
-def connect(address: str | None = None) -> Any:
+def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
     """The module ``ray``, connected to a cluster: the one it is connected to already, the one at ``address``, or a new
     one on this machine, which stays until the interpreter ends: to start it takes seconds.
 
@@ -32,7 +32,7 @@ def connect(address: str | None = None) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ImportError(f"workers='ray' needs Ray: {INSTALL}") from error
+        raise ImportError(f"{wanted} needs Ray: {INSTALL}") from error
     if not ray.is_initialized():
         _check_address(address)
         is_debugging = logging.getLogger("variegate").isEnabledFor(logging.DEBUG)
@@ -115,7 +115,7 @@ class RayWorkers:
             packed = self._ray.get(said)
             found = [unpack_report((event, parts and _copied(parts))) for event, parts in packed]
         except self._ray.exceptions.RayError as error:
-            found = [Report(WorkerLost(place.device, place.worker, _how_it_died(error)))]
+            found = [Report(WorkerLost(place.device, place.worker, how_it_died(error)))]
         if any(isinstance(report.event, WorkerLost) for report in found):
             self.stop(place.worker)
         else:
@@ -175,7 +175,7 @@ def _copied(parts: Parts) -> Parts:
     return [parts[0], *copies]
 
 
-def _how_it_died(error: BaseException) -> str:
+def how_it_died(error: BaseException) -> str:
     """Ray's account of an actor's death without its addresses and advice."""
     text = " ".join(str(error).split())
     text = text[max(text.find("The actor is dead because"), 0) :]

@@ -1,0 +1,50 @@
+"""A member of a population on a device: the images it needs there, and its part of a step. For every back end."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.search.draws import Purpose, draw
+from variegate.search.policy import Numbers
+from variegate.search.run import SearchRun
+from variegate.training.classifier import Classifier
+
+
+class MemberData:
+    """A run's images on one device."""
+
+    def __init__(self, run: SearchRun, device: str) -> None:
+        self.train = run.train.to(device)
+        validation = run.validation.to(device)
+        images = Augmenter(run.around.plain, device)(
+            validation.pixels if device != "cpu" else validation.pixels.numpy()
+        )
+        assert isinstance(images, torch.Tensor)
+        self.validation, self.labels = images, validation.labels
+
+
+def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Classifier:
+    """As it is before the first step; ``options`` as of ``Classifier``. Raises ValueError for a wrong model."""
+    seed, channels = member_seed(run.settings.seed, member), run.train.pixels.shape[3]
+    return Classifier(run.model, run.train.num_classes, run.recipe, device, seed, channels, **options)
+
+
+def train_member(run: SearchRun, classifier: Classifier, data: MemberData, policy: Numbers, step: int) -> float:
+    """A member's epochs of a step (from 1) -> its accuracy at the end; NaN where it diverged."""
+    transform = run.around.with_policy(run.settings.space.transform(policy))
+    epochs = range(run.settings.end_of(step - 1), run.settings.end_of(step))
+    # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
+    losses = [classifier.train(data.train, transform, epoch) for epoch in epochs]
+    if not all(map(math.isfinite, losses)):
+        return math.nan
+    return classifier.accuracy(data.validation, data.labels)
+
+
+def member_seed(seed: int, member: int) -> int:
+    """What a member's weights, order of images and augmentations follow from; 63 bits."""
+    words = draw(Purpose.MEMBER, seed, 0, member, 1)[0]
+    return (int(words[0]) << 32 | int(words[1])) >> 1

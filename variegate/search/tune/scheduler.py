@@ -1,0 +1,151 @@
+"""Tune's Population Based Training, with Variegate's decisions: who copies whom, and what a policy becomes.
+
+Tune's own synchronous mode decides when the last trial reports, while checkpoints of others are still being written.
+Here all trials are paused first, which they are not before their checkpoint is there. The rest is Tune's: that a trial
+takes over another's checkpoint, and its config by way of ``custom_explore_fn``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from ray.exceptions import RayActorError
+from ray.tune import Stopper
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import PopulationBasedTraining, TrialScheduler
+from ray.tune.search import BasicVariantGenerator
+
+from variegate.data.sources.base import SourceError
+from variegate.engine.workers.ray import how_it_died
+from variegate.search.population import Copy
+from variegate.search.tune.course import Course
+from variegate.search.tune.trial import MISSING
+
+
+class CourseScheduler(PopulationBasedTraining):
+    """Tells the course what the trials report, and the trials what the course decides."""
+
+    def __init__(self, course: Course) -> None:
+        super().__init__(
+            time_attr="training_iteration",
+            metric="score",
+            mode="max",
+            perturbation_interval=1,
+            custom_explore_fn=self._explored,
+            log_config=False,
+            synch=True,
+        )
+        self._course = course
+        self._copy: Copy | None = None
+
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        if trial in self._trial_state:  # It failed, and comes again.
+            self._trial_state[trial].last_train_time = self._next_perturbation_sync - 1
+            return
+        super().on_trial_add(tune_controller, trial)
+        # Tune ends the process of a trial that pauses while no other waits for one. With room for all it keeps them,
+        # and nothing has to be loaded anew in each step.
+        _inner(tune_controller)._actor_cache.increase_max(trial.placement_group_factory)
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        with self._course.failing():
+            self._save_trial_state(self._trial_state[trial], result["training_iteration"], result, trial)
+            self._course.score(_number(trial), result["step"], result["score"])
+            if not self._course.is_last_step:
+                return str(TrialScheduler.PAUSE)
+            if self._course.is_scored:
+                self._course.advance([])
+        return str(TrialScheduler.STOP)
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        # Where a process dies while it becomes another trial's, Tune would wait for that to happen for ever.
+        _inner(tune_controller)._resetting_trials.discard(trial)
+        with self._course.failing():
+            error = _error_of(trial)
+            if not isinstance(error, RayActorError):
+                raise explained(error, self._course.place)
+            self._course.lose(_number(trial), how_it_died(error))
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        trials = sorted(tune_controller.get_trials(), key=_number)
+        is_complete = self._course.is_scored and len(trials) == self._course.population.settings.size
+        if is_complete and all(trial.status == Trial.PAUSED for trial in trials):
+            with self._course.failing():
+                self._turn(tune_controller, trials)
+        if self._course.is_over:
+            return None
+        for trial in trials:
+            if trial.status == Trial.ERROR:
+                # Tune counts the death of a process that waited for its next trial twice, and gives that trial up.
+                tune_controller._set_trial_status(trial, Trial.PENDING)
+        waiting = [t for t in trials if self._trial_state[t].last_train_time < self._next_perturbation_sync]
+        # Paused before pending: those already wait for a process.
+        for status in (Trial.PAUSED, Trial.PENDING):
+            for trial in waiting:
+                if trial.status == status:
+                    return trial
+        return None
+
+    def _turn(self, tune_controller: Any, trials: list[Trial]) -> None:
+        """From one step to the next."""
+        for trial in trials:
+            self._trial_state[trial].last_checkpoint = trial.checkpoint
+        step = self._course.advance([Path(trial.checkpoint.path) for trial in trials])
+        for copy in step.copies:
+            self._copy = copy
+            self._exploit(tune_controller, trials[copy.target], trials[copy.donor])
+        self._next_perturbation_sync += 1
+
+    def _explored(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The donor's config -> the target's."""
+        assert self._copy is not None
+        member = {"number": self._copy.target, "policy": list(self._copy.policy), "start": None}
+        return {**config, "member": member}
+
+
+class CourseSearcher(BasicVariantGenerator):
+    """Hands out the trials and stays until the course is over: without a searcher Tune keeps no idle process."""
+
+    def __init__(self, course: Course) -> None:
+        super().__init__()
+        self._course = course
+
+    def is_finished(self) -> bool:
+        return bool(super().is_finished()) and self._course.is_over
+
+
+class CourseStopper(Stopper):
+    def __init__(self, course: Course) -> None:
+        self._course = course
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self._course.is_over
+
+
+def _number(trial: Trial) -> int:
+    return int(trial.config["member"]["number"])
+
+
+def _inner(tune_controller: Any) -> Any:
+    """Schedulers are given a wrapper at some times, and what is wrapped at others."""
+    return getattr(tune_controller, "_tune_controller", tune_controller)
+
+
+def _error_of(trial: Trial) -> BaseException:
+    """What the trial failed with last; Tune hands it over in a file only."""
+    path = trial.pickled_error_file
+    error = pickle.loads(Path(path).read_bytes()) if path and Path(path).exists() else None
+    return error if isinstance(error, BaseException) else RuntimeError(f"{trial} failed")
+
+
+def explained(error: BaseException, place: Path) -> BaseException:
+    """What a member raised; where Tune found no checkpoint, in words for those who know no Tune."""
+    cause = getattr(error, "cause", None) or error
+    if "does not exist on storage" in str(cause) or "Unable to set up cluster storage" in str(cause):
+        return SourceError(f"{place}: {MISSING}")
+    return cause

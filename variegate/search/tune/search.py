@@ -1,0 +1,202 @@
+"""Population Based Augmentation on a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from variegate.engine.workers.ray import INSTALL, connect
+from variegate.policies.schedule import Schedule
+from variegate.search.local import Progress
+from variegate.search.log import read_log
+from variegate.search.member import new_member
+from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
+from variegate.search.tune.course import Course
+
+WANTED = "backend='ray'"
+# Read by Tune while it runs: no tables, no loggers' files, signals are the caller's, errors are raised and not printed,
+# and processes stay in their folder.
+_ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+}
+# Where each exploit is told, where the state for a ``Tuner.restore`` is, and that there are no loggers' files.
+_CHATTY = ("ray.tune.schedulers.pbt", "ray.tune.tune", "ray.tune.analysis.experiment_analysis")
+
+
+class TuneSearch:
+    """As ``LocalSearch``, but each member is a trial of Ray Tune, wherever the cluster has room for it.
+
+    On CPUs both come to the same files, byte for byte, however many trials run at a time.
+
+    Args:
+        run: what is searched.
+        folder: of the results. The members' checkpoints go there too, so that all machines of a cluster need it, on a
+            file system that they share and under the same path.
+        address: of a cluster ("auto", "HOST:PORT"). Without one the cluster that this process is connected to already,
+            or that was started on this machine; else a new one that ends with the search.
+        gpus_per_member: a part of a GPU, for so many members that take turns on it, or 1; 0 trains on CPUs. Default: 1
+            where the cluster has GPUs. A member takes one CPU besides.
+        capture: on GPUs, record training steps as CUDA graphs.
+
+    Raises ValueError for arguments that are not accepted, ImportError without Ray.
+    """
+
+    def __init__(
+        self,
+        run: SearchRun,
+        folder: Path,
+        address: str | None = None,
+        gpus_per_member: float | None = None,
+        *,
+        capture: bool = True,
+    ) -> None:
+        if gpus_per_member is not None and not 0 <= gpus_per_member <= 1:
+            raise ValueError(f"gpus_per_member: got {gpus_per_member!r}; accepted: 0 to 1")
+        if address is not None and address.startswith("ray://"):
+            raise ValueError(
+                f"address: got {address!r}, which Tune's scheduler cannot work over; accepted: HOST:PORT or 'auto', on "
+                "a machine of the cluster ('ray job submit' runs a command on one)"
+            )
+        _tune()
+        # Refuses a wrong model here, and not on a machine far away.
+        new_member(run, 0, "cpu")
+        self.run_settings, self.folder = run, folder
+        self.address, self.gpus_per_member, self.capture = address, gpus_per_member, capture
+
+    def run(self, on_progress: Callable[[Progress], None] | None = None, stop: Event | None = None) -> Schedule | None:
+        """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
+
+        A folder with an unfinished search of the same settings is gone on with, from its last whole step. A member
+        whose process or machine dies trains its step again.
+
+        Raises SourceError for a folder that holds anything else, that another run is writing to, or that a machine of
+        the cluster cannot reach, CheckpointError and LogError for damaged files, WriteError,
+        LostPopulationError where every member diverged, ValueError for GPUs that the cluster does not have,
+        ConnectionError where no cluster answers, RuntimeError where a member's process dies again and again, and what
+        a member raises.
+        """
+        with self.run_settings.claimed(self.folder, "ray"):
+            return self._run(on_progress or (lambda progress: None), stop)
+
+    def _run(self, tell: Callable[[Progress], None], stop: Event | None) -> Schedule | None:
+        run = self.run_settings
+        with Course(run, self.folder, tell, stop) as course:
+            if not course.is_over:
+                with _connected(self.address), _quiet():
+                    self._fit(course)
+            if course.failure is not None:
+                raise course.failure
+            if not course.population.is_done:
+                return None
+        schedule = run.finish(self.folder, read_log(self.folder / LOG_NAME))
+        shutil.rmtree(self.folder / CHECKPOINT_NAMES["ray"], ignore_errors=True)
+        return schedule
+
+    def _fit(self, course: Course) -> None:
+        from variegate.search.tune.scheduler import CourseScheduler, CourseSearcher, CourseStopper
+        from variegate.search.tune.trial import MemberTrial
+
+        tune = _tune()
+        needs = {"cpu": 1, "gpu": self._gpus()}
+        members = [
+            {"number": number, "policy": list(policy), "start": None if start is None else str(start)}
+            for number, (policy, start) in enumerate(zip(course.population.policies, course.starts, strict=True))
+        ]
+        tuner = tune.Tuner(
+            tune.with_resources(tune.with_parameters(MemberTrial, run=self.run_settings, capture=self.capture), needs),
+            param_space={"member": tune.grid_search(members)},
+            tune_config=tune.TuneConfig(
+                scheduler=CourseScheduler(course),
+                search_alg=CourseSearcher(course),
+                reuse_actors=True,
+                trial_name_creator=_name_of,
+                trial_dirname_creator=_name_of,
+            ),
+            run_config=tune.RunConfig(
+                name=course.name,
+                storage_path=str(course.place.resolve()),
+                stop=CourseStopper(course),
+                # The course decides how often is too often.
+                failure_config=tune.FailureConfig(max_failures=-1),
+                verbose=0,
+            ),
+        )
+        tuner.fit()
+
+    def _gpus(self) -> float:
+        """For each member. Tune would wait for ever for what the cluster does not have."""
+        import ray
+
+        there = ray.cluster_resources()
+        wanted = float(there.get("GPU", 0) >= 1) if self.gpus_per_member is None else self.gpus_per_member
+        if wanted > there.get("GPU", 0):
+            raise ValueError(
+                f"gpus_per_member: got {wanted}, and the cluster has {there.get('GPU', 0):g} GPUs; accepted: no more "
+                "than it has"
+            )
+        if there.get("CPU", 0) < 1:
+            raise ValueError("address: the cluster has no CPU; accepted: one or more, as a member takes one")
+        return wanted
+
+
+def _name_of(trial: Any) -> str:
+    return f"member-{trial.config['member']['number']}"
+
+
+def _tune() -> Any:
+    """The module, or an ImportError that says what to install."""
+    try:
+        from ray import tune
+    except ImportError as error:
+        raise ImportError(f"{WANTED} needs Ray Tune: {INSTALL}") from error
+    return tune
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[None]:
+    """To a cluster, and no longer afterwards, unless we were before."""
+    import ray
+
+    is_ours = not ray.is_initialized()
+    connect(address, WANTED)
+    try:
+        yield
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Tune without its files, advice and signal handlers; the environment is as before afterwards."""
+    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    has_signal = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGUSR1")
+    handler = signal.getsignal(signal.SIGUSR1) if has_signal else None
+    loggers = {logging.getLogger(name): logging.getLogger(name).level for name in _CHATTY}
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    os.environ.update(_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for logger, level in loggers.items():
+            logger.setLevel(level)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        if has_signal:
+            signal.signal(signal.SIGUSR1, handler)
