@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import torch
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+# A process may record one graph at a time, on whichever GPU.
+_RECORDING = Lock()
 
 # Steps before the recording: libraries choose their algorithms, and the optimiser makes its momenta, in the first.
 _EAGER = 3
@@ -24,7 +28,7 @@ class CapturedStep:
     not replace it. Batches have one shape. The result is written over by the next call.
 
     ``pool``: of ``torch.cuda.graph_pool_handle()``, for steps that share memory; they live as long as each other, on
-    one device, and one runs at a time. Steps of several devices may be recorded at once, in a thread each.
+    one device, and one runs at a time. Steps of several devices may run at once, in a thread each.
     """
 
     def __init__(self, step: Step, device: str, pool: Any = None) -> None:
@@ -63,12 +67,13 @@ class CapturedStep:
     def _record(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         layout = torch.channels_last if images.dim() == 4 else torch.contiguous_format
         self._images, self._labels = images.clone(memory_format=layout), labels.clone()
-        graph = torch.cuda.CUDAGraph()
+        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         try:
             # "thread_local": what other threads do on other GPUs meanwhile is none of this graph's business.
-            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+            with _RECORDING, torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
                 self._result = self._step(self._images, self._labels)
         except Exception as error:
+            torch.cuda.set_stream(current)  # torch leaves it where it was when a recording fails
             raise CaptureError(
                 f"the training step cannot be recorded as a CUDA graph: {error}; accepted: a model that never waits "
                 "for the GPU, or no recording (capture=False, --no-capture)"
