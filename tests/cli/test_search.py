@@ -103,6 +103,7 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         (["search", "{src}/all"], "has one class (.); accepted: two or more, in folders of their own"),
         (["search", "{src}", "--out", "{src}"], "stripes: holds files of something else (all); choose an empty folder"),
         (["search", "{src}", "--out", "{src}/all/0.png"], "0.png: is a file; accepted: a folder, or a name that is"),
+        (["search", "{src}", "--train", "32", "--momentum", "-1"], "--momentum"),
         (["search", "{src}/gone"], "no such file or folder"),
         (["search", "{src}", "--population", "1"], "--population"),
         (["evaluate", "{src}", "--policies", "none,none"], "policies: got 'none' twice"),

@@ -32,6 +32,8 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Images in a step.")]
 Lr = Annotated[float, typer.Option(help="Learning rate at the beginning.")]
 LrSchedule = Annotated[str, typer.Option(metavar="cosine|step", help="How it falls.")]
 WeightDecay = Annotated[float, typer.Option(min=0.0, help="L2, of all parameters.")]
+Momentum = Annotated[float, typer.Option(min=0.0, help="Nesterov's, of SGD.")]
+Clip = Annotated[float, typer.Option(min=0.0, help="Norm that gradients are cut to; 0: not at all.")]
 Precision = Annotated[
     str, typer.Option(metavar="float32|bfloat16", help="Of the products in a training; weights stay float32.")
 ]
