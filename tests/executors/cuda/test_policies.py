@@ -16,7 +16,8 @@ from variegate import transforms as T
 from variegate.executors.cpu import executor as cpu
 from variegate.transforms.base import Transform
 
-EXECUTOR = poisoned_executor("cpu")
+# Large tiles: the interpreter takes as long for small ones.
+EXECUTOR = poisoned_executor("cpu", (32, 64))
 NAMES = ("imagenet", "cifar10", "svhn", "pba-cifar10", "rand-m9-mstd0.5-inc1")
 INTERPOLATIONS = ("nearest", "nearest", "bilinear", "bicubic")
 
