@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.sources.base import SourceError
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, load_images, split
+from variegate.training.models import ModelError
 from variegate.training.recipe import Recipe
 
 NORMALIZE = T.Normalize(0.5, 0.25)
@@ -129,6 +134,53 @@ def test_a_mixed_precision_training_learns_with_whole_weights() -> None:
     assert accuracy(made, validation) > 0.9
     assert {weight.dtype for weight in made.model.parameters()} == {torch.float32}
     assert not same(made, trained(train, 4))
+
+
+def with_a_class_less(num_classes: int) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, num_classes - 1))
+
+
+def with_more_pixels(num_classes: int) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, num_classes))
+
+
+class TwoOutputs(torch.nn.Linear):
+    def forward(self, images: torch.Tensor) -> Any:
+        return super().forward(images.flatten(1)), images
+
+
+def with_two_outputs(num_classes: int) -> torch.nn.Module:
+    return TwoOutputs(192, num_classes)
+
+
+def without_weights(num_classes: int) -> torch.nn.Module:
+    return torch.nn.Flatten()
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    [
+        (with_a_class_less, r"gave \[32, 2\]; accepted: scores \[32, 3\], for each image and class"),
+        (with_more_pixels, r"fails on images \[32, 3, 8, 8\]: mat1 and mat2 shapes cannot be multiplied"),
+        (with_two_outputs, r"gave a tuple; accepted: scores"),
+        (without_weights, r"has nothing to train; accepted: weights with requires_grad"),
+    ],
+)
+def test_models_for_other_images_or_classes_are_named(factory: Callable[[int], torch.nn.Module], said: str) -> None:
+    name = f"{__name__}:{factory.__name__}"
+    with pytest.raises(ModelError, match=f"model {name}: ({said})"):
+        Classifier(name, 3, Recipe(4, batch_size=32), "cpu", 1).train(stripes(96), NORMALIZE, 0)
+
+
+def test_the_memory_of_one_that_is_given_up_is_free_at_once() -> None:
+    gc.disable()  # which would find cycles, some time
+    try:
+        made = trained(stripes(96), 1)
+        weights = weakref.ref(next(made.model.parameters()))
+        del made
+        assert weights() is None
+    finally:
+        gc.enable()
 
 
 def test_a_batch_needs_enough_images() -> None:
