@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import torch
@@ -11,6 +12,10 @@ Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 # Steps before the recording: libraries choose their algorithms, and the optimiser makes its momenta, in the first.
 _EAGER = 3
+
+# torch allows one recording at a time in a process: each begins by returning the free memory of all GPUs, which is an
+# internal error of the allocator of a GPU that is being recorded.
+_RECORDING = Lock()
 
 
 class CaptureError(ValueError):
@@ -24,7 +29,7 @@ class CapturedStep:
     not replace it. Batches have one shape. The result is written over by the next call.
 
     ``pool``: of ``torch.cuda.graph_pool_handle()``, for steps that share memory; they live as long as each other, on
-    one device, and one runs at a time. Steps of several devices may be recorded at once, in a thread each.
+    one device, and one runs at a time. Steps of several devices may run at once, in a thread each.
     """
 
     def __init__(self, step: Step, device: str, pool: Any = None) -> None:
@@ -66,7 +71,7 @@ class CapturedStep:
         graph = torch.cuda.CUDAGraph()
         try:
             # "thread_local": what other threads do on other GPUs meanwhile is none of this graph's business.
-            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+            with _RECORDING, torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
                 self._result = self._step(self._images, self._labels)
         except Exception as error:
             raise CaptureError(
