@@ -11,7 +11,7 @@ import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
-from variegate.training.captured import CapturedStep
+from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.chance import LayerDraws, seeded_weights
 from variegate.training.images import LabelledImages
 from variegate.training.models import ModelError, build_model
@@ -30,7 +30,7 @@ class Classifier:
     dropout draw, and with the images' ids what the transform does. On a CPU two trainings with the same seed and
     number of threads are equal to the bit. Several may train at once, in a thread each.
 
-    ``capture``: on a GPU, record the training step as a CUDA graph, with memory of ``graph_pool`` (``CapturedStep``).
+    ``capture``: on a GPU, record the training step as a CUDA graph, in ``graph_memory`` (``CapturedStep``).
     ``num_threads``: that augment, on a CPU; None for all cores.
     """
 
@@ -44,7 +44,7 @@ class Classifier:
         channels: int = 3,
         *,
         capture: bool = True,
-        graph_pool: Any = None,
+        graph_memory: GraphMemory | None = None,
         num_threads: int | None = None,
     ) -> None:
         self.recipe, self.device, self.seed = recipe, device, seed
@@ -68,7 +68,7 @@ class Classifier:
         )
         step = _Step(model, self.model, num_classes, self._optimizer, recipe)
         is_captured = capture and device.startswith("cuda")
-        self._run_step = CapturedStep(step, device, graph_pool) if is_captured else step
+        self._run_step = CapturedStep(step, device, graph_memory) if is_captured else step
 
     def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
         """One epoch -> the mean loss, a scalar; not finite where the training has come to nothing.
