@@ -111,7 +111,7 @@ def final_trainings(
 ) -> list[dict[str, Any]]:
     """Train the final model with each policy, print the table -> its lines."""
     test = load_images(str(options.test), device=devices[0])
-    final = train if options.limit is None else split(train, options.limit, None, options.seed)[0]
+    final = train if options.limit is None else split(train, options.limit, 0, options.seed)[0]
     names = [learnt if name == "learnt" else name for name in options.policies.split(",")]
     evaluation = Evaluation(
         final,

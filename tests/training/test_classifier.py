@@ -226,6 +226,9 @@ def test_parts_have_the_classes_in_their_shares() -> None:
     row = int(np.flatnonzero(data.ids == train.ids[7])[0])
     assert torch.equal(train.pixels[7], data.pixels[row])
     assert len(split(data, 100, None, seed=0)[1]) == 140
+    alone, nothing = split(data, 239, 0, seed=3)  # one of a class is left, none of the others
+    assert (len(alone), len(nothing)) == (239, 0)
+    assert split(data, 90, 0, seed=3)[0].ids.tolist() == train.ids.tolist()
 
 
 def test_uneven_classes_are_shared_exactly() -> None:
@@ -245,6 +248,10 @@ def test_data_that_cannot_be_split_or_loaded() -> None:
         split(load_images((pixels, [0] * 9 + [2]), device="cpu"), 5, 5, seed=0)
     with pytest.raises(SourceError, match="10 images are not enough for 8 to train and 3 to validate"):
         split(load_images((pixels, [0, 1] * 5), device="cpu"), 8, 3, seed=0)
+    with pytest.raises(SourceError, match="10 images are not enough for 11 to train;"):
+        split(load_images((pixels, [0, 1] * 5), device="cpu"), 11, 0, seed=0)
+    with pytest.raises(SourceError, match="10 images are not enough for 10 to train and some to validate"):
+        split(load_images((pixels, [0, 1] * 5), device="cpu"), 10, None, seed=0)
     with pytest.raises(SourceError, match="every image needs the number of its class"):
         load_images((pixels, [0.5] * 10), device="cpu")
     ragged = [np.zeros((4, 4 + n, 3), np.uint8) for n in range(4)]
