@@ -126,6 +126,13 @@ def test_layers_that_draw_are_repeatable_beside_other_trainings() -> None:
     assert not same(alone[0], alone[1])
 
 
+def test_weights_that_the_last_step_ruined_are_no_accuracy() -> None:
+    data = stripes(96)
+    made = Classifier("wrn-10-1", 3, Recipe(1, batch_size=96, lr=1e30), "cpu", 1)
+    assert math.isfinite(made.train(data, NORMALIZE, 0))
+    assert math.isnan(accuracy(made, data))
+
+
 def test_a_mixed_precision_training_learns_with_whole_weights() -> None:
     train, validation = split(stripes(), 180, 60, seed=0)
     made = Classifier("wrn-10-1", 3, Recipe(4, batch_size=32, precision="bfloat16"), "cpu", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -101,14 +102,18 @@ class Classifier:
 
     @torch.no_grad()
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
-        """The share of images [N, C, H, W], normalised as for training, that are given their class."""
+        """The share of images [N, C, H, W], normalised as for training, that are given their class. NaN where scores
+        are NaN, as of weights that the last step of an epoch ruined, when its loss was still finite.
+        """
         self.model.eval()
-        right = torch.zeros((), dtype=torch.int64, device=self.device)
+        right, lost = torch.zeros(2, dtype=torch.int64, device=self.device)
         with _precision(self.device, self.recipe):
             for first in range(0, len(images), _EVALUATION_BATCH):
                 part = slice(first, first + _EVALUATION_BATCH)
-                right += (self.model(images[part]).argmax(1) == labels[part]).sum()
-        return int(right) / len(images)
+                scores = self.model(images[part])
+                right += (scores.argmax(1) == labels[part]).sum()
+                lost += scores.isnan().sum()
+        return math.nan if int(lost) else int(right) / len(images)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and the optimiser's momenta, as they are; not copies."""
