@@ -98,9 +98,10 @@ class LocalSearch:
         def take_turns(device: int) -> dict[int, float]:
             scores = {}
             for member in range(device, len(self._members), len(self.devices)):
-                if stop is not None and stop.is_set():
+                score = self._train(member, population, stop)
+                if score is None:
                     break
-                scores[member] = self._train(member, population)
+                scores[member] = score
                 with telling:
                     done.append(member)
                     tell(Progress(population.step, population.settings.steps, len(done), best))
@@ -114,8 +115,8 @@ class LocalSearch:
             found = {member: score for part in parts for member, score in part.items()}
         return [found[member] for member in range(len(self._members))] if len(found) == len(self._members) else None
 
-    def _train(self, number: int, population: Population) -> float:
-        """A member's epochs of this step -> its accuracy; NaN where it diverged."""
+    def _train(self, number: int, population: Population, stop: Event | None) -> float | None:
+        """A member's part of this step."""
         member = self._members[number]
         data, policy = self._data[member.device], population.policies[number]
-        return train_member(self.run_settings, member, data, policy, population.step + 1)
+        return train_member(self.run_settings, member, data, policy, population.step + 1, stop)
