@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from typing import Any
 from benchmarks import machine
 from variegate.search import SearchSpace, Settings
 from variegate.search.devices import search_devices
-from variegate.search.evaluate import FLIP_CROP, Evaluation, markdown, summarize
+from variegate.search.evaluate import FLIP_CROP, Evaluation, Summary, markdown, summarize
 from variegate.search.local import LocalSearch, Progress
 from variegate.search.run import SCHEDULE_NAME, SearchRun
 from variegate.training.around import Around
@@ -111,7 +112,7 @@ def final_trainings(
 ) -> list[dict[str, Any]]:
     """Train the final model with each policy, print the table -> its lines."""
     test = load_images(str(options.test), device=devices[0])
-    final = train if options.limit is None else split(train, options.limit, None, options.seed)[0]
+    final = train if options.limit is None else split(train, options.limit, 0, options.seed)[0]
     names = [learnt if name == "learnt" else name for name in options.policies.split(",")]
     evaluation = Evaluation(
         final,
@@ -127,7 +128,13 @@ def final_trainings(
     )
     summaries = summarize(evaluation.run(lambda trial: print(trial, file=sys.stderr)))
     print("\n".join(markdown(summaries)))
-    return [{**one._asdict(), "test_error": 100 * (1 - one.mean)} for one in summaries]
+    return [described(one) for one in summaries]
+
+
+def described(one: Summary) -> dict[str, Any]:
+    """As JSON has it, which knows no NaN: a single training has no spread."""
+    spread = None if math.isnan(one.spread) else one.spread
+    return {**one._asdict(), "spread": spread, "test_error": 100 * (1 - one.mean)}
 
 
 def tell(progress: Progress) -> None:

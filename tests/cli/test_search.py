@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import socket
@@ -175,6 +176,21 @@ def test_evaluate_trains_on_as_many_images_as_there_are(stripes: Path, tmp_path:
 
 
 RAY = ("--train", "32", "--backend", "ray", *SMALL)
+
+
+def test_images_to_test_on_have_the_same_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "PNG")
+    for name, classes in (("three", 3), ("two", 2), ("four", 4)):
+        columns = {"image": [{"bytes": buffer.getvalue()}] * 24, "label": [n % classes for n in range(24)]}
+        parquet.write_table(arrow.table(columns), tmp_path / f"{name}.parquet")
+    training = (*SMALL, "--epochs", 1, "--repeats", 1, "--devices", "cpu", "--out", tmp_path / "e.png")
+    for test, code in (("two", 0), ("four", 2)):  # no image of the third class; one that is not trained
+        source = tmp_path / "three.parquet"
+        given = ("--policies", "none", "--test", tmp_path / f"{test}.parquet")
+        assert run("evaluate", source, *given, *training) == code
+    assert "four.parquet: other classes, or images of another size, than " in capsys.readouterr().err
 
 
 def test_a_ray_that_is_not_there_is_one_line(

@@ -89,6 +89,30 @@ def test_means_and_spreads() -> None:
     assert table[2] == "| a | 60.00 % | 14.14 | 50.00, 70.00 | 2.0 |"
 
 
+def test_files_with_one_name_are_told_apart() -> None:
+    names = ("none", "one/schedule.json", "other/schedule.json", "one/best.json")
+    shown = [one.policy for one in summarize([Trial(name, 0, 0.5, 1.0) for name in names])]
+    assert shown == ["none", "one/schedule.json", "other/schedule.json", "best.json"]
+
+
+def test_seconds_are_those_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    make, train = Classifier.__init__, Classifier.train
+
+    def made(self: Classifier, *given: Any, **options: Any) -> None:
+        clock[0] += 100.0  # what torch loads for the first
+        make(self, *given, **options)
+
+    def trained(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
+        clock[0] += 1.0
+        return train(self, images, transform, epoch)
+
+    monkeypatch.setattr(Classifier, "__init__", made)
+    monkeypatch.setattr(Classifier, "train", trained)
+    monkeypatch.setattr("variegate.search.evaluate.time.perf_counter", lambda: clock[0])
+    assert [trial.seconds for trial in evaluation("none").run()] == [2.0, 2.0]
+
+
 def test_bad_requests_are_named_before_any_training() -> None:
     with pytest.raises(ValueError, match="policies: got 'none' twice"):
         evaluation("none", "none")

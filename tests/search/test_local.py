@@ -63,6 +63,22 @@ def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp
     assert contents(folder) == contents(reference)
 
 
+@pytest.mark.parametrize("devices", [["cpu"], ["cpu:0", "cpu:1"]])
+def test_a_stop_does_not_wait_for_the_end_of_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[str]
+) -> None:
+    train, stop, epochs = Classifier.train, Event(), []
+
+    def stopping(self: Classifier, images: Any, transform: Any, epoch: int) -> torch.Tensor:
+        stop.set()
+        epochs.append(epoch)
+        return train(self, images, transform, epoch)
+
+    monkeypatch.setattr(Classifier, "train", stopping)
+    assert LocalSearch(small_run(), tmp_path / "out", devices).run(stop=stop) is None
+    assert set(epochs) == {0}
+
+
 def test_members_may_train_at_the_same_time(reference: Path, tmp_path: Path) -> None:
     assert LocalSearch(small_run(), tmp_path / "out", ["cpu:0", "cpu:1", "cpu:2"]).run() is not None
     assert contents(tmp_path / "out") == contents(reference)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.training.test_classifier import NORMALIZE, stripes
-from variegate.training.captured import CapturedStep, CaptureError
+from variegate.training.captured import CapturedStep, CaptureError, GraphMemory
 from variegate.training.classifier import Classifier
 from variegate.training.recipe import Recipe
 
@@ -18,9 +18,9 @@ DEVICE = "cuda:0"
 RECIPE = Recipe(epochs=4, batch_size=32)
 
 
-def trained(epochs: int, capture: bool, recipe: Recipe = RECIPE, pool: object = None) -> Classifier:
+def trained(epochs: int, capture: bool, recipe: Recipe = RECIPE, memory: GraphMemory | None = None) -> Classifier:
     data = stripes(320).to(DEVICE)
-    made = Classifier("wrn-10-1", 3, recipe, DEVICE, 1, capture=capture, graph_pool=pool)
+    made = Classifier("wrn-10-1", 3, recipe, DEVICE, 1, capture=capture, graph_memory=memory)
     for epoch in range(epochs):
         made.train(data, NORMALIZE, epoch)
     return made
@@ -48,10 +48,10 @@ def test_a_recorded_training_goes_on_with_what_it_loads() -> None:
 
 
 def test_steps_may_share_their_memory() -> None:
-    pool = torch.cuda.graph_pool_handle()
+    memory = GraphMemory(DEVICE)
     data = stripes(320).to(DEVICE)
     alone = trained(2, capture=True)
-    members = [Classifier("wrn-10-1", 3, RECIPE, DEVICE, seed, graph_pool=pool) for seed in (1, 2, 3)]
+    members = [Classifier("wrn-10-1", 3, RECIPE, DEVICE, seed, graph_memory=memory) for seed in (1, 2, 3)]
     for epoch in range(2):
         for made in members:
             made.train(data, NORMALIZE, epoch)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +15,9 @@ import torch
 
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
-from variegate.data.sources.base import SourceError
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, load_images, split
+from variegate.training.models import ModelError
 from variegate.training.recipe import Recipe
 
 NORMALIZE = T.Normalize(0.5, 0.25)
@@ -121,6 +125,13 @@ def test_layers_that_draw_are_repeatable_beside_other_trainings() -> None:
     assert not same(alone[0], alone[1])
 
 
+def test_weights_that_the_last_step_ruined_are_no_accuracy() -> None:
+    data = stripes(96)
+    made = Classifier("wrn-10-1", 3, Recipe(1, batch_size=96, lr=1e30), "cpu", 1)
+    assert math.isfinite(made.train(data, NORMALIZE, 0))
+    assert math.isnan(accuracy(made, data))
+
+
 def test_a_mixed_precision_training_learns_with_whole_weights() -> None:
     train, validation = split(stripes(), 180, 60, seed=0)
     made = Classifier("wrn-10-1", 3, Recipe(4, batch_size=32, precision="bfloat16"), "cpu", 1)
@@ -129,6 +140,53 @@ def test_a_mixed_precision_training_learns_with_whole_weights() -> None:
     assert accuracy(made, validation) > 0.9
     assert {weight.dtype for weight in made.model.parameters()} == {torch.float32}
     assert not same(made, trained(train, 4))
+
+
+def with_a_class_less(num_classes: int) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, num_classes - 1))
+
+
+def with_more_pixels(num_classes: int) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, num_classes))
+
+
+class TwoOutputs(torch.nn.Linear):
+    def forward(self, images: torch.Tensor) -> Any:
+        return super().forward(images.flatten(1)), images
+
+
+def with_two_outputs(num_classes: int) -> torch.nn.Module:
+    return TwoOutputs(192, num_classes)
+
+
+def without_weights(num_classes: int) -> torch.nn.Module:
+    return torch.nn.Flatten()
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    [
+        (with_a_class_less, r"gave \[32, 2\]; accepted: scores \[32, 3\], for each image and class"),
+        (with_more_pixels, r"fails on images \[32, 3, 8, 8\]: mat1 and mat2 shapes cannot be multiplied"),
+        (with_two_outputs, r"gave a tuple; accepted: scores"),
+        (without_weights, r"has nothing to train; accepted: weights with requires_grad"),
+    ],
+)
+def test_models_for_other_images_or_classes_are_named(factory: Callable[[int], torch.nn.Module], said: str) -> None:
+    name = f"{__name__}:{factory.__name__}"
+    with pytest.raises(ModelError, match=f"model {name}: ({said})"):
+        Classifier(name, 3, Recipe(4, batch_size=32), "cpu", 1).train(stripes(96), NORMALIZE, 0)
+
+
+def test_the_memory_of_one_that_is_given_up_is_free_at_once() -> None:
+    gc.disable()  # which would find cycles, some time
+    try:
+        made = trained(stripes(96), 1)
+        weights = weakref.ref(next(made.model.parameters()))
+        del made
+        assert weights() is None
+    finally:
+        gc.enable()
 
 
 def test_a_batch_needs_enough_images() -> None:
@@ -156,46 +214,3 @@ def test_learning_rates() -> None:
 def test_bad_recipes(given: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Recipe(**given)  # type: ignore[arg-type]
-
-
-# -- data --------------------------------------------------------------------------------------------------------
-
-
-def test_parts_have_the_classes_in_their_shares() -> None:
-    data = stripes(240)
-    train, validation = split(data, 90, 60, seed=3)
-    assert (len(train), len(validation)) == (90, 60)
-    assert np.bincount(train.labels.numpy()).tolist() == [30, 30, 30]
-    assert np.bincount(validation.labels.numpy()).tolist() == [20, 20, 20]
-    assert set(train.ids.tolist()).isdisjoint(validation.ids.tolist())
-    again, _ = split(data, 90, 60, seed=3)
-    other, _ = split(data, 90, 60, seed=4)
-    assert again.ids.tolist() == train.ids.tolist() != other.ids.tolist()
-    row = int(np.flatnonzero(data.ids == train.ids[7])[0])
-    assert torch.equal(train.pixels[7], data.pixels[row])
-    assert len(split(data, 100, None, seed=0)[1]) == 140
-
-
-def test_uneven_classes_are_shared_exactly() -> None:
-    pixels = np.zeros((61, 4, 4, 3), np.uint8)
-    data = load_images((pixels, [0] * 40 + [1] * 14 + [2] * 7), device="cpu")
-    for train in (9, 20, 33, 50):
-        one, other = split(data, train, None, seed=1)
-        assert (len(one), len(other)) == (train, 61 - train)
-        assert np.bincount(one.labels.numpy(), minlength=3)[2] == pytest.approx(7 * train / 61, abs=1)
-
-
-def test_data_that_cannot_be_split_or_loaded() -> None:
-    pixels = np.zeros((10, 4, 4, 3), np.uint8)
-    with pytest.raises(SourceError, match="class '1' has 1 of 10 images, too few"):
-        split(load_images((pixels, [0] * 9 + [1]), device="cpu"), 5, 5, seed=0)
-    with pytest.raises(SourceError, match="class '1' has no image"):
-        split(load_images((pixels, [0] * 9 + [2]), device="cpu"), 5, 5, seed=0)
-    with pytest.raises(SourceError, match="10 images are not enough for 8 to train and 3 to validate"):
-        split(load_images((pixels, [0, 1] * 5), device="cpu"), 8, 3, seed=0)
-    with pytest.raises(SourceError, match="every image needs the number of its class"):
-        load_images((pixels, [0.5] * 10), device="cpu")
-    ragged = [np.zeros((4, 4 + n, 3), np.uint8) for n in range(4)]
-    with pytest.raises(SourceError, match="several sizes"):
-        load_images((ragged, [0, 1, 0, 1]), device="cpu")
-    assert load_images((ragged, [0, 1, 0, 1]), (6, 5), device="cpu").pixels.shape == (4, 6, 5, 3)

@@ -186,7 +186,7 @@ def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
     say(f"{done['schedule']}: {schedule.epochs} epochs, of member {best.member}, accuracy {best.score:.2%}")
     for path in pictures:
         say(f"{path}")
-    say(f"try it: variegate evaluate SRC --policies none,flip-crop,randaugment,{done['schedule']}")
+    say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{done['schedule']}")
 
 
 def draw(folder: Path) -> list[Path]:

@@ -116,7 +116,6 @@ class Evaluation:
         return [trial for trial in found if trial is not None]
 
     def _trial(self, name: str, repeat: int, data: _Data, is_over: Callable[[], bool]) -> Trial | None:
-        started = time.perf_counter()
         made = Classifier(
             self.model,
             data.train.num_classes,
@@ -128,6 +127,8 @@ class Evaluation:
             num_threads=threads_each(self.devices),
         )
         transform, accuracy = self._transform(name), math.nan
+        # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
+        started = time.perf_counter()
         for epoch in range(self.recipe.epochs):
             if is_over():
                 return None
@@ -167,15 +168,20 @@ def scaled_policy(name: str, epochs: int) -> Transform:
 
 
 def summarize(trials: Sequence[Trial]) -> list[Summary]:
-    """In the order of the policies; those that diverged count as 0, which is what they are worth."""
-    return [_summary(name, [t for t in trials if t.policy == name]) for name in dict.fromkeys(t.policy for t in trials)]
+    """In the order of the policies; those that diverged count as 0, which is what they are worth. Files are called by
+    their names, without folders where those suffice to tell them apart.
+    """
+    names = list(dict.fromkeys(trial.policy for trial in trials))
+    short = [shown(name) for name in names]
+    unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
+    return [_summary(s, [t for t in trials if t.policy == name]) for name, s in zip(names, unique, strict=True)]
 
 
-def _summary(name: str, trials: Sequence[Trial]) -> Summary:
+def _summary(title: str, trials: Sequence[Trial]) -> Summary:
     accuracies = tuple(0.0 if math.isnan(trial.accuracy) else trial.accuracy for trial in trials)
     spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
     seconds = statistics.fmean(trial.seconds for trial in trials)
-    return Summary(shown(name), accuracies, statistics.fmean(accuracies), spread, seconds)
+    return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds)
 
 
 def shown(name: str) -> str:

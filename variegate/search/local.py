@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
 
-import torch
-
 from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search import checkpoint
@@ -21,6 +19,7 @@ from variegate.search.log import PopulationLog, read_log
 from variegate.search.member import MemberData, new_member, train_member
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
+from variegate.training.captured import GraphMemory
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,10 @@ class LocalSearch:
         self.devices = [resolve(name) for name in devices]
         self._data = {device: MemberData(run, device) for device in self.devices}
         # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
-        pools = {name: torch.cuda.graph_pool_handle() if name != "cpu" else None for name in self._data}
+        shared = {name: GraphMemory(name) if capture and name != "cpu" else None for name in self._data}
         threads = threads_each(self.devices)
         self._members = [
-            new_member(run, member, device, capture=capture, graph_pool=pools[device], num_threads=threads)
+            new_member(run, member, device, capture=capture, graph_memory=shared[device], num_threads=threads)
             for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
         ]
 
@@ -99,9 +98,10 @@ class LocalSearch:
         def take_turns(device: int) -> dict[int, float]:
             scores = {}
             for member in range(device, len(self._members), len(self.devices)):
-                if stop is not None and stop.is_set():
+                score = self._train(member, population, stop)
+                if score is None:
                     break
-                scores[member] = self._train(member, population)
+                scores[member] = score
                 with telling:
                     done.append(member)
                     tell(Progress(population.step, population.settings.steps, len(done), best))
@@ -115,8 +115,8 @@ class LocalSearch:
             found = {member: score for part in parts for member, score in part.items()}
         return [found[member] for member in range(len(self._members))] if len(found) == len(self._members) else None
 
-    def _train(self, number: int, population: Population) -> float:
-        """A member's epochs of this step -> its accuracy; NaN where it diverged."""
+    def _train(self, number: int, population: Population, stop: Event | None) -> float | None:
+        """A member's part of this step."""
         member = self._members[number]
         data, policy = self._data[member.device], population.policies[number]
-        return train_member(self.run_settings, member, data, policy, population.step + 1)
+        return train_member(self.run_settings, member, data, policy, population.step + 1, stop)

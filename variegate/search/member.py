@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from threading import Event
 from typing import Any
 
 import torch
@@ -33,12 +34,18 @@ def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Clas
     return Classifier(run.model, run.train.num_classes, run.recipe, device, seed, channels, **options)
 
 
-def train_member(run: SearchRun, classifier: Classifier, data: MemberData, policy: Numbers, step: int) -> float:
-    """A member's epochs of a step (from 1) -> its accuracy at the end; NaN where it diverged."""
+def train_member(
+    run: SearchRun, classifier: Classifier, data: MemberData, policy: Numbers, step: int, stop: Event | None = None
+) -> float | None:
+    """A member's epochs of a step (from 1) -> its accuracy at the end; NaN where it diverged, None where ``stop`` was
+    set between two epochs."""
     transform = run.around.with_policy(run.settings.space.transform(policy))
-    epochs = range(run.settings.end_of(step - 1), run.settings.end_of(step))
+    losses = []
+    for epoch in range(run.settings.end_of(step - 1), run.settings.end_of(step)):
+        if stop is not None and stop.is_set():
+            return None
+        losses.append(classifier.train(data.train, transform, epoch))
     # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
-    losses = [classifier.train(data.train, transform, epoch) for epoch in epochs]
     if not all(map(math.isfinite, losses)):
         return math.nan
     return classifier.accuracy(data.validation, data.labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from variegate.transforms.erase import Cutout
 from variegate.transforms.flips import RandomHorizontalFlip
 from variegate.transforms.output import Normalize
 
-# Added to the deviation, so that a channel that never changes is divided by something.
+# Of the deviation, so that a channel that never changes is divided by something.
 _LEAST_STD = 1e-3
 
 
@@ -42,10 +43,10 @@ class Around:
     @classmethod
     def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> Around:
         """With the mean and deviation of these images' channels."""
-        values = images.pixels.to(torch.float32) / 255.0
-        mean, std = values.mean((0, 1, 2)), values.std((0, 1, 2), correction=0)
+        found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         height, width = images.pixels.shape[1:3]
-        return cls((height, width), _rounded(mean), _rounded(std.clamp(min=_LEAST_STD)), padding, flip, cutout)
+        mean, std = tuple(mean for mean, _ in found), tuple(max(std, _LEAST_STD) for _, std in found)
+        return cls((height, width), mean, std, padding, flip, cutout)
 
     @property
     def plain(self) -> Transform:
@@ -67,6 +68,13 @@ class Around:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
-def _rounded(values: torch.Tensor) -> tuple[float, ...]:
-    # Six digits: the same on devices that add up in another order.
-    return tuple(round(value, 6) for value in values.tolist())
+def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
+    """Of uint8 pixels as shares of 255, from how often each value occurs: counts are the same on every device, where
+    sums of so many floats are not, and a search only goes on with the very numbers that it began with.
+    """
+    counts = torch.bincount(pixels.flatten(), minlength=256).tolist()
+    total = sum(counts)
+    first = sum(count * value for value, count in enumerate(counts))
+    second = sum(count * value * value for value, count in enumerate(counts))
+    mean, variance = first / total, (total * second - first * first) / (total * total)
+    return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
 
 import torch
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-# A process may record one graph at a time, on whichever GPU.
-_RECORDING = Lock()
-
 # Steps before the recording: libraries choose their algorithms, and the optimiser makes its momenta, in the first.
 _EAGER = 3
+
+# torch allows one recording at a time in a process: each begins by returning the free memory of all GPUs, which is an
+# internal error of the allocator of a GPU that is being recorded.
+_RECORDING = Lock()
 
 
 class CaptureError(ValueError):
     """A step that cannot be recorded: it waits for the GPU, say, because its work depends on values."""
+
+
+class GraphMemory:
+    """What steps on one device share that are recorded in it: they live as long as each other, one runs at a time."""
+
+    def __init__(self, device: str) -> None:
+        self.pool = torch.cuda.graph_pool_handle()
+        # With the pool, since memory that is free on one stream is not given out on another. Nor is it the stream that
+        # torch would take, which belongs to whichever GPU came first.
+        self.stream = torch.cuda.Stream(torch.device(device))
 
 
 class CapturedStep:
@@ -27,14 +37,13 @@ class CapturedStep:
     The memory of all that the step reads (weights, momenta, learning rate) must stay where it is: write into it, do
     not replace it. Batches have one shape. The result is written over by the next call.
 
-    ``pool``: of ``torch.cuda.graph_pool_handle()``, for steps that share memory; they live as long as each other, on
-    one device, and one runs at a time. Steps of several devices may run at once, in a thread each.
+    ``memory``: None for its own. Steps of several devices may run at once, in a thread each.
     """
 
-    def __init__(self, step: Step, device: str, pool: Any = None) -> None:
-        self._step, self._device, self._pool = step, torch.device(device), pool
-        # Not the stream that torch would take, which belongs to whichever GPU came first.
-        self._stream = torch.cuda.Stream(self._device)
+    def __init__(self, step: Step, device: str, memory: GraphMemory | None = None) -> None:
+        self._step, self._device = step, torch.device(device)
+        self._memory = GraphMemory(device) if memory is None else memory
+        self._stream = self._memory.stream
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -68,9 +77,10 @@ class CapturedStep:
         layout = torch.channels_last if images.dim() == 4 else torch.contiguous_format
         self._images, self._labels = images.clone(memory_format=layout), labels.clone()
         graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        memory = self._memory
         try:
             # "thread_local": what other threads do on other GPUs meanwhile is none of this graph's business.
-            with _RECORDING, torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+            with _RECORDING, torch.cuda.graph(graph, memory.pool, memory.stream, capture_error_mode="thread_local"):
                 self._result = self._step(self._images, self._labels)
         except Exception as error:
             torch.cuda.set_stream(current)  # torch leaves it where it was when a recording fails

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
-from variegate.training.captured import CapturedStep
+from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.chance import LayerDraws, seeded_weights
 from variegate.training.images import LabelledImages
-from variegate.training.models import build_model
+from variegate.training.models import ModelError, build_model
 from variegate.training.recipe import Recipe
 from variegate.transforms.base import Transform
 
@@ -30,7 +31,7 @@ class Classifier:
     dropout draw, and with the images' ids what the transform does. On a CPU two trainings with the same seed and
     number of threads are equal to the bit. Several may train at once, in a thread each.
 
-    ``capture``: on a GPU, record the training step as a CUDA graph, with memory of ``graph_pool`` (``CapturedStep``).
+    ``capture``: on a GPU, record the training step as a CUDA graph, in ``graph_memory`` (``CapturedStep``).
     ``num_threads``: that augment, on a CPU; None for all cores.
     """
 
@@ -44,13 +45,15 @@ class Classifier:
         channels: int = 3,
         *,
         capture: bool = True,
-        graph_pool: Any = None,
+        graph_memory: GraphMemory | None = None,
         num_threads: int | None = None,
     ) -> None:
         self.recipe, self.device, self.seed = recipe, device, seed
         self._num_threads = num_threads
         with seeded_weights(seed):
             self.model = build_model(model, num_classes, channels).to(device)
+        if not any(weight.requires_grad for weight in self.model.parameters()):
+            raise ModelError(f"model {model}: has nothing to train; accepted: weights with requires_grad")
         if device.startswith("cuda"):
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._draws = LayerDraws(device, seed)
@@ -64,14 +67,16 @@ class Classifier:
             nesterov=recipe.momentum > 0,
             fused=True,
         )
+        step = _Step(model, self.model, num_classes, self._optimizer, recipe)
         is_captured = capture and device.startswith("cuda")
-        self._run_step = CapturedStep(self._step, device, graph_pool) if is_captured else self._step
+        self._run_step = CapturedStep(step, device, graph_memory) if is_captured else step
 
     def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
         """One epoch -> the mean loss, a scalar; not finite where the training has come to nothing.
 
         On a GPU the epoch is queued, and reading the loss waits for its end. ``transform`` ends in ``Normalize``.
-        Raises ValueError for fewer images than a batch has, CaptureError.
+        Raises ValueError for fewer images than a batch has, ModelError for a model that is not for such images or
+        classes, CaptureError.
         """
         size = self.recipe.batch_size
         steps = len(images) // size
@@ -95,31 +100,20 @@ class Classifier:
                     losses[step] = self._run_step(augmented[part : part + size], labels[part : part + size])
         return losses.mean()
 
-    def _step(self, batch: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        self._optimizer.zero_grad(set_to_none=True)
-        with self._precision():
-            loss = nnf.cross_entropy(self.model(batch), labels)
-        loss.backward()
-        if self.recipe.clip > 0:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-        self._optimizer.step()
-        return loss.detach()
-
-    def _precision(self) -> torch.autocast:
-        kind, is_mixed = self.device.split(":")[0], self.recipe.precision == "bfloat16"
-        # A cache of cast weights would outlive the capture that they were cast in.
-        return torch.autocast(kind, torch.bfloat16, enabled=is_mixed, cache_enabled=False)
-
     @torch.no_grad()
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
-        """The share of images [N, C, H, W], normalised as for training, that are given their class."""
+        """The share of images [N, C, H, W], normalised as for training, that are given their class. NaN where scores
+        are NaN, as of weights that the last step of an epoch ruined, when its loss was still finite.
+        """
         self.model.eval()
-        right = torch.zeros((), dtype=torch.int64, device=self.device)
-        with self._precision():
+        right, lost = torch.zeros(2, dtype=torch.int64, device=self.device)
+        with _precision(self.device, self.recipe):
             for first in range(0, len(images), _EVALUATION_BATCH):
                 part = slice(first, first + _EVALUATION_BATCH)
-                right += (self.model(images[part]).argmax(1) == labels[part]).sum()
-        return int(right) / len(images)
+                scores = self.model(images[part])
+                right += (scores.argmax(1) == labels[part]).sum()
+                lost += scores.isnan().sum()
+        return math.nan if int(lost) else int(right) / len(images)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and the optimiser's momenta, as they are; not copies."""
@@ -139,3 +133,41 @@ class Classifier:
             loaded = self._optimizer.state[weight].get("momentum_buffer")
             momentum.zero_() if loaded is None else momentum.copy_(loaded)
             self._optimizer.state[weight]["momentum_buffer"] = momentum
+
+
+class _Step:
+    """What is done with a batch. It does not know its Classifier: of one that is given up, memory and graph are free at
+    once, not when Python next looks for cycles, which may be within the recording of another."""
+
+    def __init__(
+        self, name: str, model: torch.nn.Module, num_classes: int, optimizer: torch.optim.Optimizer, recipe: Recipe
+    ) -> None:
+        self._name, self._model, self._num_classes = name, model, num_classes
+        self._optimizer, self._recipe = optimizer, recipe
+
+    def __call__(self, batch: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        self._optimizer.zero_grad(set_to_none=True)
+        with _precision(batch.device.type, self._recipe):
+            loss = nnf.cross_entropy(self._scores(batch), labels)
+        loss.backward()
+        if self._recipe.clip > 0:
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._recipe.clip)
+        self._optimizer.step()
+        return loss.detach()
+
+    def _scores(self, batch: torch.Tensor) -> torch.Tensor:
+        wanted = [len(batch), self._num_classes]
+        try:
+            scores: Any = self._model(batch)
+        except RuntimeError as error:
+            raise ModelError(f"model {self._name}: fails on images {list(batch.shape)}: {error}") from error
+        if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:
+            got = list(scores.shape) if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
+            raise ModelError(f"model {self._name}: gave {got}; accepted: scores {wanted}, for each image and class")
+        return scores
+
+
+def _precision(device: str, recipe: Recipe) -> torch.autocast:
+    kind, is_mixed = device.split(":")[0], recipe.precision == "bfloat16"
+    # A cache of cast weights would outlive the capture that they were cast in.
+    return torch.autocast(kind, torch.bfloat16, enabled=is_mixed, cache_enabled=False)

@@ -76,13 +76,13 @@ def split(
 ) -> tuple[LabelledImages, LabelledImages]:
     """Two parts without an image in common, each with the classes in their shares; drawn by ``seed`` alone.
 
-    ``validation``: None takes all the rest. Raises SourceError for too few images, in all or of a class.
+    ``validation``: None takes all the rest, 0 nothing. Raises SourceError for too few images, in all or of a class.
     """
     total = len(images)
     rest = total - train if validation is None else validation
-    if train < 1 or rest < 1 or train + rest > total:
-        others = "some" if validation is None else f"{validation:,}"
-        wanted = f"{train:,} to train and {others} to validate"
+    others = "some" if rest < 1 else f"{rest:,}"
+    wanted = f"{train:,} to train" + ("" if validation == 0 else f" and {others} to validate")
+    if train < 1 or rest < (validation != 0) or train + rest > total:
         raise SourceError(
             f"{total:,} images are not enough for {wanted}; accepted: together no more than there are (--train)"
         )
@@ -95,12 +95,12 @@ def split(
     if empty:
         raise SourceError(f"class {empty[0]!r} has no image; accepted: two or more of every class")
     parts = _shares(counts, (train, rest))
-    short = np.flatnonzero((parts == 0).any(axis=0))
+    short = np.flatnonzero((parts[: 1 if rest == 0 else 2] == 0).any(axis=0))
     if len(short):
         label = int(short[0])
         raise SourceError(
             f"class {images.classes[label]!r} has {counts[label]:,} of {total:,} images, too few for its share of "
-            f"{train:,} to train and {rest:,} to validate; accepted: one or more in each part"
+            f"{wanted}; accepted: one or more in each part"
         )
     starts = np.cumsum(counts) - counts
     first = [by_class[start : start + n] for start, n in zip(starts, parts[0], strict=True)]
