@@ -46,8 +46,10 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     pytest.importorskip("matplotlib")
     out = tmp_path / "search"
     assert search(stripes, out) == 0
-    shown = capsys.readouterr().out
+    shown, told = capsys.readouterr()
     assert f"{out}/schedule.json: 4 epochs, of member " in shown
+    steps = [line for line in told.splitlines() if not line.startswith("note: ")]
+    assert [line.split(":")[0] for line in steps] == ["step 1/2", "step 2/2"]
     for name in ("schedule.png", "population.png"):
         assert Image.open(out / name).format == "PNG"
     assert vg.load_policy(out / "schedule.json") is not None
@@ -90,6 +92,7 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         (["search", "{src}", "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
         (["search", "{src}", "--train", "32", "--space", "mine"], "mine"),
         (["search", "{src}", "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
+        (["search", "{src}", "--train", "32", "--devices", "reference"], "devices: got 'reference:0', which trains"),
         (["search", "{src}", "--address", "auto"], "--address: got 'auto', with --backend local; accepted: with"),
         (["search", "{src}", "--gpus-per-member", "1"], "--gpus-per-member: got 1.0, with --backend local"),
         (["search", "{src}", "--backend", "ray", "--devices", "cpu"], "--devices: got 'cpu', with --backend ray"),

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from variegate.training.captured import CapturedStep, GraphMemory
+from variegate.training.captured import CapturedStep, CaptureError, GraphMemory
 
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.Stream", lambda device: object())
+    monkeypatch.setattr("torch.cuda.current_stream", object)
     monkeypatch.setattr("torch.cuda.CUDAGraph", object)
     monkeypatch.setattr("torch.cuda.graph_pool_handle", object)
 
@@ -43,6 +44,23 @@ def test_one_recording_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(record, ["cuda:0", "cuda:1"]))
     assert met == [False, False]
+
+
+def test_a_recording_that_fails_leaves_the_stream_it_was_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[object] = []
+    stream = object()
+
+    @contextmanager
+    def graph(*_: Any, **__: Any) -> Iterator[None]:
+        yield
+        raise RuntimeError("waits for the GPU")  # and torch does not leave the stream of the recording
+
+    monkeypatch.setattr("torch.cuda.graph", graph)
+    monkeypatch.setattr("torch.cuda.current_stream", lambda: stream)
+    monkeypatch.setattr("torch.cuda.set_stream", found.append)
+    with pytest.raises(CaptureError, match="cannot be recorded as a CUDA graph: waits for the GPU; accepted: a model"):
+        record("cuda:0")
+    assert found == [stream]
 
 
 def test_steps_that_share_memory_share_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:

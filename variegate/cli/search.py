@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from enum import Enum
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrupt_sets, one_line_errors, say, stderr
+from variegate.cli.search_view import SearchView
 from variegate.cli.training import (
     AsJson,
     BatchSize,
@@ -39,7 +38,6 @@ from variegate.cli.training import (
 
 if TYPE_CHECKING:
     from variegate.search.local import LocalSearch
-    from variegate.search.local import Progress as SearchProgress
     from variegate.search.tune import TuneSearch
 
 
@@ -161,7 +159,7 @@ def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
 
     started = time.perf_counter()
     stop = threading.Event()
-    with _View(search, as_json) as view, interrupt_sets(stop):
+    with SearchView(search, as_json) as view, interrupt_sets(stop):
         try:
             schedule = search.run(view, stop)
         except LostPopulationError as error:
@@ -207,65 +205,3 @@ def draw(folder: Path) -> list[Path]:
         say(f"note: {error}", stderr())
         return []
     return paths
-
-
-class _View:
-    """Call it with the search's progress; use as a context."""
-
-    def __init__(self, search: LocalSearch | TuneSearch, as_json: bool) -> None:
-        self._as_json = as_json
-        self._size = search.run_settings.settings.size
-        console = stderr()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("ETA"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[best]}"),
-            console=console,
-            disable=as_json or not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._bar.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
-
-    def __enter__(self) -> _View:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, progress: SearchProgress) -> None:
-        best = "" if math.isnan(progress.best) else f"best {progress.best:.2%}"
-        done = progress.step * self._size + (0 if progress.rows else progress.members_done)
-        self._bar.update(
-            self._task, completed=done, description=f"step {progress.step + 1}/{progress.steps}", best=best
-        )
-        if not progress.rows:
-            return
-        lost = [row.member for row in progress.rows if math.isnan(row.score)]
-        copies = [(row.member, row.copied_from) for row in progress.rows if row.copied_from is not None]
-        if self._as_json:
-            emit_json(
-                "step",
-                step=progress.step,
-                steps=progress.steps,
-                epoch=progress.rows[0].epoch,
-                best=round(progress.best, 4),
-                copies=copies,
-                lost=lost,
-                is_flat=progress.is_flat,
-            )
-            return
-        for member, donor in copies:
-            if member in lost:
-                say(
-                    f"note: member {member} diverged (its loss is not finite); it goes on as member {donor}",
-                    self._bar.console,
-                )
-        if progress.is_flat:
-            say(
-                f"note: after epoch {progress.rows[0].epoch} all members score the same; nobody was ranked",
-                self._bar.console,
-            )

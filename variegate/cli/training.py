@@ -59,7 +59,9 @@ def load(src: str, size: str, device: str) -> tuple[LabelledImages, str, str]:
     source = open_by_index(src)
     for note in source.notes():
         say(f"note: {note}", stderr())
-    images = load_images(source, parse_size(size), device)
+    # On a terminal; it may take minutes.
+    with stderr().status(f"decoding {len(source):,} images"):
+        images = load_images(source, parse_size(size), device)
     if len(images) < len(source):
         say(f"note: {len(source) - len(images):,} of {len(source):,} images cannot be read and are left out", stderr())
     if images.num_classes < 2:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from variegate.engine.choice import choose_devices, cores_each
+from variegate.engine.choice import choose_devices, cores_each, kind_of
 from variegate.executors.cpu.executor import default_threads
 
 
@@ -18,6 +18,8 @@ def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> l
     """
     if devices != "auto":
         names = choose_devices(devices)
+        if kind_of(names[0]) not in ("cpu", "cuda"):
+            raise ValueError(f"devices: got {names[0]!r}, which trains nothing; accepted: CPUs and GPUs")
     elif torch.cuda.is_available():
         names = choose_devices([f"cuda:{number}" for number in range(torch.cuda.device_count())])
     else:

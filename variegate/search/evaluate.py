@@ -13,9 +13,6 @@ from queue import SimpleQueue
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
-import torch
-
-from variegate.augmenter import Augmenter
 from variegate.executors.devices import resolve
 from variegate.policies import PBA, load_policy
 from variegate.policies.schedule import Schedule, published_schedule
@@ -24,6 +21,7 @@ from variegate.search.member import member_seed
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages
+from variegate.training.placed import PlacedImages
 from variegate.training.recipe import Recipe
 from variegate.transforms.base import Transform
 
@@ -83,7 +81,7 @@ class Evaluation:
         the others. ``on_trial`` is called from the threads that train, one at a time.
         """
         names = [resolve(name) for name in self.devices]
-        data = {name: _Data(self, name) for name in names}
+        data = {name: PlacedImages(self.train, self.test, self.around, name) for name in names}
         free: SimpleQueue[str] = SimpleQueue()
         for name in names:
             free.put(name)
@@ -96,14 +94,14 @@ class Evaluation:
             device = free.get()
             try:
                 trial = self._trial(job[1], job[0], data[device], is_over)
+                if trial is not None and on_trial is not None:
+                    with telling:
+                        on_trial(trial)
             except BaseException:
                 failed.set()
                 raise
             finally:
                 free.put(device)
-            if trial is not None and on_trial is not None:
-                with telling:
-                    on_trial(trial)
             return trial
 
         jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
@@ -115,7 +113,7 @@ class Evaluation:
                     found = list(pool.map(train, jobs))
         return [trial for trial in found if trial is not None]
 
-    def _trial(self, name: str, repeat: int, data: _Data, is_over: Callable[[], bool]) -> Trial | None:
+    def _trial(self, name: str, repeat: int, data: PlacedImages, is_over: Callable[[], bool]) -> Trial | None:
         made = Classifier(
             self.model,
             data.train.num_classes,
@@ -135,25 +133,13 @@ class Evaluation:
             if not math.isfinite(made.train(data.train, transform, epoch)):
                 break
         else:
-            accuracy = made.accuracy(data.images, data.labels)
+            accuracy = made.accuracy(data.scored, data.labels)
         return Trial(name, repeat, accuracy, time.perf_counter() - started)
 
     def _transform(self, name: str) -> Transform:
         if name == NO_AUGMENTATION:
             return self.around.plain
         return self.around.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
-
-
-class _Data:
-    """What an evaluation trains with and tests on, on one device."""
-
-    def __init__(self, evaluation: Evaluation, device: str) -> None:
-        self.device = device
-        self.train = evaluation.train.to(device)
-        test = evaluation.test.to(device)
-        images = Augmenter(evaluation.around.plain, device)(test.pixels)
-        assert isinstance(images, torch.Tensor)
-        self.images, self.labels = images, test.labels
 
 
 def scaled_policy(name: str, epochs: int) -> Transform:

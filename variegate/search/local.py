@@ -16,7 +16,7 @@ from variegate.search import checkpoint
 from variegate.search.devices import one_thread_each, threads_each
 from variegate.search.history import Row
 from variegate.search.log import PopulationLog, read_log
-from variegate.search.member import MemberData, new_member, train_member
+from variegate.search.member import images_of, new_member, train_member
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
 from variegate.training.captured import GraphMemory
@@ -46,7 +46,7 @@ class LocalSearch:
     ) -> None:
         self.run_settings, self.folder = run, folder
         self.devices = [resolve(name) for name in devices]
-        self._data = {device: MemberData(run, device) for device in self.devices}
+        self._data = {device: images_of(run, device) for device in self.devices}
         # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
         shared = {name: GraphMemory(name) if capture and name != "cpu" else None for name in self._data}
         threads = threads_each(self.devices)

@@ -1,4 +1,4 @@
-"""A member of a population on a device: the images it needs there, and its part of a step. For every back end."""
+"""A member of a population, and its part of a step. For every back end."""
 
 from __future__ import annotations
 
@@ -6,26 +6,16 @@ import math
 from threading import Event
 from typing import Any
 
-import torch
-
-from variegate.augmenter import Augmenter
 from variegate.search.draws import Purpose, draw
 from variegate.search.policy import Numbers
 from variegate.search.run import SearchRun
 from variegate.training.classifier import Classifier
+from variegate.training.placed import PlacedImages
 
 
-class MemberData:
-    """A run's images on one device."""
-
-    def __init__(self, run: SearchRun, device: str) -> None:
-        self.train = run.train.to(device)
-        validation = run.validation.to(device)
-        images = Augmenter(run.around.plain, device)(
-            validation.pixels if device != "cpu" else validation.pixels.numpy()
-        )
-        assert isinstance(images, torch.Tensor)
-        self.validation, self.labels = images, validation.labels
+def images_of(run: SearchRun, device: str) -> PlacedImages:
+    """What members train on and are scored by, on a device."""
+    return PlacedImages(run.train, run.validation, run.around, device)
 
 
 def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Classifier:
@@ -35,7 +25,7 @@ def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Clas
 
 
 def train_member(
-    run: SearchRun, classifier: Classifier, data: MemberData, policy: Numbers, step: int, stop: Event | None = None
+    run: SearchRun, classifier: Classifier, data: PlacedImages, policy: Numbers, step: int, stop: Event | None = None
 ) -> float | None:
     """A member's epochs of a step (from 1) -> its accuracy at the end; NaN where it diverged, None where ``stop`` was
     set between two epochs."""
@@ -48,7 +38,7 @@ def train_member(
     # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
     if not all(map(math.isfinite, losses)):
         return math.nan
-    return classifier.accuracy(data.validation, data.labels)
+    return classifier.accuracy(data.scored, data.labels)
 
 
 def member_seed(seed: int, member: int) -> int:

@@ -12,9 +12,10 @@ from ray import tune
 from variegate.data.sources.base import SourceError
 from variegate.executors.devices import resolve
 from variegate.search.devices import one_thread_each
-from variegate.search.member import MemberData, new_member, train_member
+from variegate.search.member import images_of, new_member, train_member
 from variegate.search.run import SearchRun
 from variegate.training.classifier import Classifier
+from variegate.training.placed import PlacedImages
 
 CHECKPOINT = "member.pt"
 MISSING = (
@@ -35,7 +36,7 @@ class MemberTrial(tune.Trainable):
         assert run is not None
         self._run, self._capture = run, capture
         self._device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
-        self._data: MemberData | None = None
+        self._data: PlacedImages | None = None
         self.reset_config(config)
 
     def reset_config(self, config: dict[str, Any]) -> bool:
@@ -48,7 +49,7 @@ class MemberTrial(tune.Trainable):
     def step(self) -> dict[str, Any]:
         with one_thread_each(self._device):
             if self._data is None:
-                self._data = MemberData(self._run, self._device)
+                self._data = images_of(self._run, self._device)
             classifier = self._at_start()
             self._step += 1
             score = train_member(self._run, classifier, self._data, tuple(self._member["policy"]), self._step)
