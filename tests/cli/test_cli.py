@@ -85,6 +85,18 @@ def test_augment_writes_and_sums_up(photos: Path, tmp_path: Path, capsys: pytest
     assert shown.err == ""
 
 
+def test_a_schedule_that_does_nothing_yet_is_said(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "note: pba-cifar10: in epoch 11 this schedule does nothing; --epoch chooses another, from 0 to 199"
+    assert augment(photos, tmp_path / "out", "--policy", "pba-cifar10", "--epoch", 11) == 0
+    assert said in capsys.readouterr().err
+    assert run("preview", photos, "--policy", "pba-cifar10", "--epoch", 11, "--out", tmp_path / "p.png") == 0
+    assert said in capsys.readouterr().err
+    assert augment(photos, tmp_path / "later", "--policy", "pba-cifar10", "--epoch", 12) == 0
+    assert "note: " not in capsys.readouterr().err
+
+
 def test_augment_without_size_keeps_sizes(photos: Path, tmp_path: Path) -> None:
     assert augment(photos, tmp_path / "out", "--policy", "none", "--format", "webp", "--quality", 80) == 0
     assert read_image(tmp_path / "out/dog/3_0.webp").shape == (40, 50, 3)

@@ -115,7 +115,7 @@ def augment(
     with one_line_errors(as_json):
         from variegate.engine.engine import Engine
         from variegate.engine.expansion import Expansion, Plan, check_apart
-        from variegate.engine.recipe import absolute_place, build_transform, open_by_index, parse_size
+        from variegate.engine.recipe import absolute_place, build_transform, idle_note, open_by_index, parse_size
 
         transform = build_transform(policy, parse_size(size))
         source = open_by_index(src, on_error.value)
@@ -151,8 +151,9 @@ def augment(
                 devices=list(engine.devices),
             )
         else:
-            for note in source.notes():
-                say(f"note: {note}", stderr())
+            for note in (*source.notes(), idle_note(policy, epoch)):
+                if note is not None:
+                    say(f"note: {note}", stderr())
         run_expansion(expansion, as_json)
         report = expansion.report
         if report.written + report.resumed == 0:

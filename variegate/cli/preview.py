@@ -33,12 +33,15 @@ def preview(
     Columns are copies 0, 1, ... exactly as `variegate augment` with the same policy, size, seed and epoch writes them.
     """
     with one_line_errors(as_json), warnings_as_notes(stderr()):
+        from variegate.engine.recipe import idle_note
         from variegate.preview import policy_sheet, sweep_sheet
 
         if sweep is not None:
             sheet = sweep_sheet(src, sweep, images=images, steps=samples, seed=seed)
         else:
             sheet = policy_sheet(src, policy, size=size, images=images, samples=samples, seed=seed, epoch=epoch)
+            if (note := idle_note(policy, epoch)) is not None:
+                say(f"note: {note}", stderr())
         for error in sheet.bad:
             say(f"note: passed over {error}", stderr())
         sheet.save(out)

@@ -9,7 +9,8 @@ from typing import Any, cast
 from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.paths import is_url, plain, shown
-from variegate.policies import load_policy
+from variegate.policies import PBA, load_policy
+from variegate.policies.schedule import Schedule, published_schedule
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
@@ -38,6 +39,18 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
     if not steps:
         steps.append(Identity())
     return steps[0] if len(steps) == 1 else Compose(steps)
+
+
+def idle_note(policy: str, epoch: int) -> str | None:
+    """What to tell who asks for an epoch in which a schedule does nothing: outputs would be plain copies."""
+    loaded = None if policy.lower() == "none" else load_policy(policy)
+    if not isinstance(loaded, PBA):
+        return None
+    schedule = loaded.schedule if isinstance(loaded.schedule, Schedule) else published_schedule(str(loaded.schedule))
+    if not schedule.is_idle_at(epoch):
+        return None
+    last = schedule.epochs - 1
+    return f"{policy}: in epoch {epoch} this schedule does nothing; --epoch chooses another, from 0 to {last}"
 
 
 def open_by_index(place: Any, on_error: str = "raise") -> Source:

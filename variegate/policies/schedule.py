@@ -49,6 +49,10 @@ class Schedule:
                 return i
         return len(self.segments) - 1
 
+    def is_idle_at(self, epoch: int) -> bool:
+        """Whether the policy of ``epoch`` never does anything, as that of a search's first epochs."""
+        return all(probability == 0 for _, probability, _ in self.segments[self.segment_at(epoch)].policy)
+
     def scaled(self, epochs: int) -> Schedule:
         """The schedule for a training of another length: every segment int(n * factor) epochs, the last fills up.
 
