@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 import torch
@@ -12,6 +13,10 @@ REQUIRE_GPU = os.environ.get("VARIEGATE_REQUIRE_GPU") == "1"
 # Before Triton is imported: its decorator decides for good whether a kernel is compiled or interpreted.
 if not torch.cuda.is_available() and not REQUIRE_GPU:
     os.environ["TRITON_INTERPRET"] = "1"
+
+# What runs in the background of a shell ignores Ctrl-C, and so do all its children; some tests send it to theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
