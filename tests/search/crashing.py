@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from tests.search.test_local import contents, small_run
+from tests.search.runs import contents, small_run
 from tests.sinks.crashing import KILLED, in_a_child, killed_at
 from variegate.search import SearchSpace
 from variegate.search.local import LocalSearch, Progress

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.search.test_local import contents, small_run
+from tests.search.runs import contents, small_run
 from tests.sinks.tiny_disk import tiny_disk
 from variegate.search.local import LocalSearch
 from variegate.sinks.storage import DiskFullError

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.search.test_local import contents, small_run
+from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
 from variegate.search.local import LocalSearch
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from variegate.cli.console import emit_json, one_line_errors, say, stderr
+from variegate.cli.console import drawn, emit_json, one_line_errors, say
 from variegate.cli.measuring import (
     AsJson,
     BatchSize,
@@ -45,7 +45,7 @@ def bench(
     are left out and counted. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     with one_line_errors(as_json):
-        from variegate.diagnose import PlotError, advise, draw_plot
+        from variegate.diagnose import advise, draw_plot
         from variegate.plotting import check_path
 
         check_path(out)
@@ -63,12 +63,7 @@ def bench(
             as_json=as_json,
         )
         found = advise(measured)
-        plot: str | None = str(out)
-        try:
-            draw_plot(measured, found.bottleneck, out)
-        except PlotError as error:
-            plot = None
-            say(f"note: {error}", stderr())
+        plot = drawn(lambda: draw_plot(measured, found.bottleneck, out), out)
     if as_json:
         emit_json("done", bottleneck=found.bottleneck, plot=plot, measurements=measured.to_dict())
         return

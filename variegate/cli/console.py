@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -46,6 +47,18 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def drawn(draw: Callable[[], object], out: Path) -> str | None:
+    """Draw the plot -> its file; None, with a note, without matplotlib."""
+    from variegate.plotting import PlotError
+
+    try:
+        draw()
+    except PlotError as error:
+        say(f"note: {error}", stderr())
+        return None
+    return str(out)
 
 
 def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.Exit:

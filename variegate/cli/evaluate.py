@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
+    drawn,
     emit_json,
     fail,
     interrupt_sets,
@@ -22,6 +23,7 @@ from variegate.cli.console import (
     stderr,
     stdout,
 )
+from variegate.cli.progress import counting_bar
 from variegate.cli.training import (
     AsJson,
     BatchSize,
@@ -122,7 +124,7 @@ def evaluate(
             raise fail("interrupted before the first training was over", INTERRUPTED, as_json)
         summaries = summarize(trials)
         for name in evaluation.policies:
-            lost = [trial for trial in trials if trial.policy == name and trial.accuracy != trial.accuracy]
+            lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
             if lost:
                 said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
                 say(f"note: {said}; a lower --lr may help", stderr())
@@ -133,19 +135,9 @@ def evaluate(
 
 
 def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
-    console = stderr()
     stop = threading.Event()
     total = len(evaluation.policies) * evaluation.repeats
-    bar = Progress(
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=as_json or not console.is_terminal,
-        transient=True,
-    )
+    bar = counting_bar(as_json)
     task = bar.add_task("training", total=total)
 
     def tell(trial: Trial) -> None:
@@ -159,20 +151,16 @@ def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
 
 
 def _show(summaries: list[Summary], evaluation: Evaluation, out: Path, as_json: bool) -> None:
-    from variegate.plotting import PlotError
     from variegate.search.evaluate_plot import plot_evaluation
     from variegate.sinks.storage import WriteError
 
-    plot: str | None = str(out)
+    plot: str | None = None
     unwritten: WriteError | None = None
+    remark = f"{evaluation.model}, {len(evaluation.train):,} images, {evaluation.recipe.epochs} epochs"
     try:
-        remark = f"{evaluation.model}, {len(evaluation.train):,} images, {evaluation.recipe.epochs} epochs"
-        plot_evaluation(summaries, out, remark)
-    except PlotError as error:
-        plot = None
-        say(f"note: {error}", stderr())
+        plot = drawn(lambda: plot_evaluation(summaries, out, remark), out)
     except WriteError as error:  # told after the table, which took the time
-        plot, unwritten = None, error
+        unwritten = error
     if as_json:
         emit_json("done", policies=[summary._asdict() for summary in summaries], plot=plot)
     else:
@@ -188,7 +176,7 @@ def _print_table(summaries: list[Summary]) -> None:
     for name in ("policy", "accuracy", "spread", "each", "s a training"):
         table.add_column(name, justify="left" if name in ("policy", "each") else "right", overflow="fold")
     for one in summaries:
-        spread = "" if one.spread != one.spread else f"{100 * one.spread:.2f}"
+        spread = "" if math.isnan(one.spread) else f"{100 * one.spread:.2f}"
         each = ", ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies)
         table.add_row(Text(one.policy), f"{one.mean:.2%}", spread, each, f"{one.seconds:.1f}")
     stdout().print(table)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from variegate.cli.console import emit_json
+from variegate.cli.console import emit_json, stderr
 
 
 class StageProgress:
@@ -37,3 +37,17 @@ class StageProgress:
         if self._as_json:
             emit_json(self._event, what=what, done=done, total=total)
         self._progress.update(self._task, description=what, completed=done, total=total or None)
+
+
+def counting_bar(as_json: bool, *more: ProgressColumn) -> Progress:
+    """On a terminal: what is done, how many of how many, the time left, and ``more``."""
+    console = stderr()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"))
+    return Progress(
+        *columns,
+        TimeRemainingColumn(),
+        *more,
+        console=console,
+        disable=as_json or not console.is_terminal,
+        transient=True,
+    )

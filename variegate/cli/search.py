@@ -37,6 +37,8 @@ from variegate.cli.training import (
 )
 
 if TYPE_CHECKING:
+    from variegate.policies.schedule import Schedule
+    from variegate.search.history import History
     from variegate.search.local import LocalSearch
     from variegate.search.tune import TuneSearch
 
@@ -171,7 +173,7 @@ def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
         raise fail("interrupted: the steps that are over are kept; the same command goes on", INTERRUPTED, as_json)
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
-    pictures = draw(search.folder)
+    pictures = draw(search.folder, schedule, history)
     done: dict[str, Any] = {
         "schedule": str(search.folder / "schedule.json"),
         "accuracy": round(best.score, 4),
@@ -187,19 +189,16 @@ def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
     say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{done['schedule']}")
 
 
-def draw(folder: Path) -> list[Path]:
+def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
     """The pictures of a search; none without matplotlib, or where there is no room for them."""
     from variegate.plotting import PlotError
-    from variegate.search import read_log, schedule_of
     from variegate.search.population_plot import plot_population
-    from variegate.search.run import LOG_NAME
     from variegate.search.schedule_plot import plot_schedule
     from variegate.sinks.storage import WriteError
 
-    history = read_log(folder / LOG_NAME)
     paths = [folder / "schedule.png", folder / "population.png"]
     try:
-        plot_schedule(schedule_of(history), paths[0])
+        plot_schedule(schedule, paths[0])
         plot_population(history, paths[1])
     except (PlotError, WriteError) as error:
         say(f"note: {error}", stderr())

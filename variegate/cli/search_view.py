@@ -6,9 +6,10 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import TextColumn
 
-from variegate.cli.console import emit_json, say, stderr
+from variegate.cli.console import emit_json, say
+from variegate.cli.progress import counting_bar
 
 if TYPE_CHECKING:
     from variegate.search.local import LocalSearch
@@ -22,18 +23,7 @@ class SearchView:
     def __init__(self, search: LocalSearch | TuneSearch, as_json: bool) -> None:
         self._as_json, self._started = as_json, time.perf_counter()
         self._size = search.run_settings.settings.size
-        console = stderr()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("ETA"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[best]}"),
-            console=console,
-            disable=as_json or not console.is_terminal,
-            transient=True,
-        )
+        self._bar = counting_bar(as_json, TextColumn("{task.fields[best]}"))
         self._task = self._bar.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
 
     def __enter__(self) -> SearchView:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from variegate.cli.console import FAILED, emit_json, fail, one_line_errors, say, stderr, stdout
+from variegate.cli.console import FAILED, drawn, emit_json, fail, one_line_errors, say, stderr, stdout
 from variegate.cli.progress import StageProgress
 
 if TYPE_CHECKING:
@@ -87,19 +87,13 @@ def _report(
 ) -> None:
     from variegate.engine.simulation.plot import draw_plot
     from variegate.engine.simulation.words import describe
-    from variegate.plotting import PlotError
 
     lines = describe(scenario, speeds, ideal)
     if not as_json:
         for line in lines:
             say(line)
         _print_table(ideal, outcomes)
-    plot: str | None = str(out)
-    try:
-        draw_plot(outcomes, ideal, lines, out)
-    except PlotError as error:
-        plot = None
-        say(f"note: {error}", stderr())
+    plot = drawn(lambda: draw_plot(outcomes, ideal, lines, out), out)
     if as_json:
         emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
     elif plot is not None:

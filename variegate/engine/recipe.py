@@ -10,7 +10,6 @@ from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.paths import is_url, plain, shown
 from variegate.policies import PBA, load_policy
-from variegate.policies.schedule import Schedule, published_schedule
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
@@ -44,12 +43,9 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
 def idle_note(policy: str, epoch: int) -> str | None:
     """What to tell who asks for an epoch in which a schedule does nothing: outputs would be plain copies."""
     loaded = None if policy.lower() == "none" else load_policy(policy)
-    if not isinstance(loaded, PBA):
+    if not isinstance(loaded, PBA) or not loaded.resolved.is_idle_at(epoch):
         return None
-    schedule = loaded.schedule if isinstance(loaded.schedule, Schedule) else published_schedule(str(loaded.schedule))
-    if not schedule.is_idle_at(epoch):
-        return None
-    last = schedule.epochs - 1
+    last = loaded.resolved.epochs - 1
     return f"{policy}: in epoch {epoch} this schedule does nothing; --epoch chooses another, from 0 to {last}"
 
 

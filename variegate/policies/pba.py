@@ -65,12 +65,13 @@ class PBA(Transform):
         return described
 
     @cached_property
-    def _schedule(self) -> Schedule:
+    def resolved(self) -> Schedule:
+        """The schedule itself, also where it was given by name."""
         return self.schedule if isinstance(self.schedule, Schedule) else published_schedule(str(self.schedule))
 
     @cached_property
     def _longest(self) -> int:
-        return max(1, *(len(segment.policy) for segment in self._schedule.segments))
+        return max(1, *(len(segment.policy) for segment in self.resolved.segments))
 
     @property
     def _draw_slots(self) -> int:
@@ -79,8 +80,8 @@ class PBA(Transform):
 
     @cached_property
     def _table(self) -> OperationTable:
-        source = space(self.space or self._schedule.space)
-        names = dict.fromkeys(op for segment in self._schedule.segments for op, _, _ in segment.policy)
+        source = space(self.space or self.resolved.space)
+        names = dict.fromkeys(op for segment in self.resolved.segments for op, _, _ in segment.policy)
         entries = entries_of(self, "schedule", list(names) or [source.default[0]], source)
         return OperationTable(entries, self.interpolation, fill_of(self.fill, source.fill))
 
@@ -88,10 +89,10 @@ class PBA(Transform):
     def _policies(self) -> list[tuple[Index, Floats, Floats]]:
         """Per segment and [tuple]: its operation, its probability, and [tuple, 2] its argument with either sign."""
         position = {entry.name: i for i, entry in enumerate(self._table.entries)}
-        bins = space(self.space or self._schedule.space).bins
+        bins = space(self.space or self.resolved.space).bins
         grid = self._table.grid(range(bins)).reshape(len(position), 2, bins)
         policies = []
-        for segment in self._schedule.segments:
+        for segment in self.resolved.segments:
             index = np.array([position[op] for op, _, _ in segment.policy], np.intp)
             probability = np.array([p for _, p, _ in segment.policy], np.float64)
             level = np.array([magnitude for _, _, magnitude in segment.policy], np.intp)
@@ -99,7 +100,7 @@ class PBA(Transform):
         return policies
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        index, probability, parameter = self._policies[self._schedule.segment_at(sampling.epoch)]
+        index, probability, parameter = self._policies[self.resolved.segment_at(sampling.epoch)]
         # A tuple that fires can only come from those with a probability; most of a young policy has none.
         possible = np.flatnonzero(probability)
         if len(possible) == 0 or len(rows) == 0:

@@ -7,7 +7,6 @@ behind. Once the log is whole, the search is over, and the weights no longer mat
 from __future__ import annotations
 
 import io
-import math
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import torch
 
-from variegate.search.history import History
+from variegate.search.history import History, best_score
 from variegate.search.log import LogError, read_log
 from variegate.search.population import Population
 from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
@@ -60,8 +59,7 @@ def resume_from(folder: Path, run: SearchRun, name: str, load: Callable[[], int]
         population = replay(history, step, folder / LOG_NAME)
     except (CheckpointError, LogError) as error:
         raise type(error)(f"{error}; restore the file, or remove {folder} to begin anew") from error
-    scores = [row.score for row in history.steps[step - 1]] if step else []
-    return population, max((score for score in scores if not math.isnan(score)), default=math.nan)
+    return population, best_score(history.steps[step - 1] if step else ())
 
 
 def replay(history: History, steps: int, path: Path) -> Population:

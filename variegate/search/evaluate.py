@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from variegate.executors.devices import resolve
 from variegate.policies import PBA, load_policy
-from variegate.policies.schedule import Schedule, published_schedule
 from variegate.search.devices import one_thread_each, threads_each
 from variegate.search.member import member_seed
 from variegate.training.around import Around
@@ -145,12 +144,7 @@ class Evaluation:
 def scaled_policy(name: str, epochs: int) -> Transform:
     """``load_policy``, with schedules stretched or shortened to a training of so many epochs."""
     policy: Any = load_policy(name)
-    if isinstance(policy, PBA):
-        schedule = (
-            policy.schedule if isinstance(policy.schedule, Schedule) else published_schedule(str(policy.schedule))
-        )
-        return replace(policy, schedule=schedule.scaled(epochs))
-    return policy
+    return replace(policy, schedule=policy.resolved.scaled(epochs)) if isinstance(policy, PBA) else policy
 
 
 def summarize(trials: Sequence[Trial]) -> list[Summary]:

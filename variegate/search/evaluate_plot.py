@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from variegate.plotting import FAINT, GRID, INK
+from variegate.plotting import FAINT, GREEN, GRID, INK, PALE_BLUE, RED
 from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.evaluate import Summary
 
-_EACH, _MEAN, _BEST = "#a9bccb", "#3f6b5c", "#d1495b"
 _LEFT, _WIDTH, _TOP, _ROW = 1.6, 6.0, 0.95, 0.36
 
 
@@ -21,10 +20,10 @@ def plot_evaluation(summaries: Sequence[Summary], path: str | Path, remark: str 
     axes = add_axes(figure, _LEFT, _TOP, _WIDTH, high)
     best = max(summary.mean for summary in summaries)
     for place, one in enumerate(summaries):
-        colour = _BEST if one.mean == best else _MEAN
+        colour = RED if one.mean == best else GREEN
         axes.plot([100 * one.mean] * 2, [place - 0.3, place + 0.3], color=colour, linewidth=2.5, zorder=3)
         each = [100 * accuracy for accuracy in one.accuracies]
-        axes.scatter(each, [place] * len(each), s=26, color=_EACH, zorder=2)
+        axes.scatter(each, [place] * len(each), s=26, color=PALE_BLUE, zorder=2)
         beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5, "color": colour}
         axes.annotate(f"{one.mean:.2%}", (1.01, place), **beside)
     axes.set_yticks(range(len(summaries)), [one.policy for one in summaries], fontsize=9, color=INK)

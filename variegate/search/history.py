@@ -48,6 +48,11 @@ class Row:
         )
 
 
+def best_score(rows: Sequence[Row]) -> float:
+    """The highest; NaN where none is finite."""
+    return max((row.score for row in rows if math.isfinite(row.score)), default=math.nan)
+
+
 @dataclass(frozen=True)
 class History:
     """The steps that are over: ``steps[k][m]`` is the row of member m in step k + 1. Raises ValueError for others."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from variegate.executors.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search import checkpoint
 from variegate.search.devices import one_thread_each, threads_each
-from variegate.search.history import Row
+from variegate.search.history import Row, best_score
 from variegate.search.log import PopulationLog, read_log
 from variegate.search.member import images_of, new_member, train_member
 from variegate.search.population import Population
@@ -80,7 +79,7 @@ class LocalSearch:
                 for copy in step.copies:
                     self._members[copy.target].load_state_dict(self._members[copy.donor].state_dict())
                 log.append(step.rows)
-                best = max(score for score in scores if not math.isnan(score))
+                best = best_score(step.rows)
                 if not population.is_done:  # then the log has all that is needed
                     checkpoint.save(self.folder, run, population.step, self._members)
                 tell(Progress(population.step, run.settings.steps, len(scores), best, step.rows, step.is_flat))

@@ -48,11 +48,7 @@ class SearchRun:
         if self.recipe.epochs != self.settings.epochs:
             raise ValueError(f"epochs: got {self.recipe.epochs} and {self.settings.epochs}; accepted: the same")
         # Known before a folder is claimed for settings that cannot work.
-        if self.recipe.batch_size > len(self.train):
-            raise ValueError(
-                f"batch_size: got {self.recipe.batch_size}, with {len(self.train)} images to train; accepted: no more "
-                "than that"
-            )
+        self.recipe.steps_in(len(self.train))
 
     def describe(self) -> dict[str, Any]:
         """All that decides what is found, as JSON reads it."""

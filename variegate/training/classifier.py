@@ -78,10 +78,7 @@ class Classifier:
         Raises ValueError for fewer images than a batch has, ModelError for a model that is not for such images or
         classes, CaptureError.
         """
-        size = self.recipe.batch_size
-        steps = len(images) // size
-        if steps == 0:
-            raise ValueError(f"batch_size: got {size}, with {len(images)} images to train; accepted: no more than that")
+        size, steps = self.recipe.batch_size, self.recipe.steps_in(len(images))
         augmenter = Augmenter(transform, self.device, self.seed, num_threads=self._num_threads)
         order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
         losses = torch.zeros(steps, device=self.device)

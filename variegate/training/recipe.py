@@ -47,6 +47,14 @@ class Recipe:
         if not 0 < self.lr < math.inf:
             raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
 
+    def steps_in(self, images: int) -> int:
+        """Steps of an epoch over so many images. Raises ValueError for fewer than a batch has."""
+        if self.batch_size > images:
+            raise ValueError(
+                f"batch_size: got {self.batch_size}, with {images} images to train; accepted: no more than that"
+            )
+        return images // self.batch_size
+
     def lr_at(self, progress: float) -> float:
         """``progress``: how much of all epochs is done, 0 to 1."""
         if self.lr_schedule == "cosine":

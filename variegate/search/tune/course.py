@@ -4,7 +4,6 @@ decisions go out, and every step is on the disk before the next begins."""
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from threading import Event
 from typing import Any
 
 from variegate.search.checkpoint import CheckpointError, resume_from
+from variegate.search.history import best_score
 from variegate.search.local import Progress
 from variegate.search.log import PopulationLog
 from variegate.search.population import Step
@@ -102,7 +102,7 @@ class Course:
         scores = [self._scores[member] for member in range(self.population.settings.size)]
         step = self.population.advance(scores)
         self._log.append(step.rows)
-        self.best = max(score for score in scores if not math.isnan(score))
+        self.best = best_score(step.rows)
         self._scores, self._losses = {}, {}
         if not self.population.is_done:
             donors = {copy.target: copy.donor for copy in step.copies}
