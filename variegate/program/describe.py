@@ -10,23 +10,8 @@ import numpy as np
 from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode
 from variegate.program.program import Program
 
-# Where an instruction draws its per-pixel noise, and indices into side tables, say nothing outside of the program.
-_INTERNAL = frozenset({"slot", "table", "function", "first", "count"})
 _OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude"})
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
-# Operations that users declare are instructions with a label, and keep their magnitude behind the instruction's own
-# arguments, which say nothing to people: the index of a table, or six coefficients.
-_CUSTOM = {
-    Op.LUT: ("table", "magnitude"),
-    Op.COLOR_MATRIX: ("table", "magnitude"),
-    Op.AFFINE: ("",) * 6 + ("magnitude",),
-}
-_USES_FILL = frozenset(
-    (
-        *(Op.CROP, Op.PAD, Op.ROTATE, Op.AFFINE, Op.PERSPECTIVE),
-        *(Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.ERASE),
-    )
-)
 
 
 def operations_of(program: Program, output: int) -> list[dict[str, Any]]:
@@ -70,10 +55,10 @@ def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
     spec = SPECS[op]
     label = int(program.label[row, k])
     described: dict[str, Any] = {"op": program.names[label] if label >= 0 else spec.name}
-    names = _CUSTOM.get(op, spec.args) if label >= 0 else spec.args
+    names = spec.labelled_args if label >= 0 and spec.labelled_args is not None else spec.args
     is_normalized = op is Op.ERASE and program.args[row, k, spec.args.index("normalized")] != 0
     for name, value in zip(names, program.args[row, k], strict=False):
-        if not name or name in _INTERNAL or math.isnan(value) or (name in _OFF_AT_ZERO and value == 0):
+        if name.startswith("_") or math.isnan(value) or (name in _OFF_AT_ZERO and value == 0):
             continue
         if name not in _NORMALIZED_VALUES or is_normalized:
             described[name] = _plain(float(value))
@@ -88,7 +73,7 @@ def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
     if op is Op.ERASE:
         first, count = (int(value) for value in program.args[row, k, :2])
         described["rectangles"] = program.tables.rectangles[first : first + count].tolist()
-    if op in _USES_FILL and program.fill[row, k].any():
+    if spec.uses_fill and program.fill[row, k].any():
         described["fill"] = program.fill[row, k].tolist()
     return described
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 
 class Kind(IntEnum):
     """How an operation touches pixels; fusion reasons about kinds only."""
@@ -91,61 +93,128 @@ class PadMode(IntEnum):
 
 @dataclass(frozen=True)
 class OpSpec:
-    """One row of the instruction set: a name for humans, argument names in order, and the kind."""
+    """One row of the instruction set: all that is known of an instruction besides its arithmetic.
+
+    Attributes:
+        name: for people.
+        kind: how it touches pixels.
+        args: names of its arguments, in order; those that say nothing outside of the program (slots of noise, indices
+            into side tables) begin with an underscore.
+        becomes: what lowering rewrites it to; a map of any kind is given as MAP_FIXED. None where executors run it.
+        neutral: the value of the first argument at which no pixel changes.
+        colour_only: it mixes channels, and so changes no pixel of an image of one channel.
+        uses_fill: the instruction's fill colour appears in its output.
+        commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
+        labelled_args: names of the arguments where users declared the operation (the instruction has a label).
+    """
 
     name: str
     kind: Kind
     args: tuple[str, ...] = ()
+    becomes: Op | None = None
+    neutral: float | None = None
+    colour_only: bool = False
+    uses_fill: bool = False
+    commutes_with_blend: bool = False
+    labelled_args: tuple[str, ...] | None = None
 
+
+_MAP = Op.MAP_FIXED
 
 SPECS: dict[Op, OpSpec] = {
-    Op.HFLIP: OpSpec("HorizontalFlip", Kind.GEOMETRY),
-    Op.VFLIP: OpSpec("VerticalFlip", Kind.GEOMETRY),
-    Op.ROT90: OpSpec("Rotate90", Kind.GEOMETRY, ("quarter_turns",)),
-    Op.CROP: OpSpec("Crop", Kind.GEOMETRY, ("top", "left", "height", "width")),
-    Op.PAD: OpSpec("Pad", Kind.GEOMETRY, ("left", "top", "right", "bottom")),
+    Op.HFLIP: OpSpec("HorizontalFlip", Kind.GEOMETRY, becomes=_MAP, commutes_with_blend=True),
+    Op.VFLIP: OpSpec("VerticalFlip", Kind.GEOMETRY, becomes=_MAP, commutes_with_blend=True),
+    Op.ROT90: OpSpec(
+        "Rotate90", Kind.GEOMETRY, ("quarter_turns",), becomes=_MAP, neutral=0.0, commutes_with_blend=True
+    ),
+    Op.CROP: OpSpec(
+        "Crop",
+        Kind.GEOMETRY,
+        ("top", "left", "height", "width"),
+        becomes=_MAP,
+        uses_fill=True,
+        commutes_with_blend=True,
+    ),
+    Op.PAD: OpSpec(
+        "Pad",
+        Kind.GEOMETRY,
+        ("left", "top", "right", "bottom"),
+        becomes=_MAP,
+        uses_fill=True,
+        commutes_with_blend=True,
+    ),
     Op.RESIZED_CROP: OpSpec(
         "ResizedCrop", Kind.RESAMPLE, ("top", "left", "height", "width", "out_height", "out_width")
     ),
-    Op.ROTATE: OpSpec("Rotate", Kind.GEOMETRY, ("angle", "center_x", "center_y", "expand")),
-    Op.SHEAR_X: OpSpec("ShearX", Kind.GEOMETRY, ("shear",)),
-    Op.SHEAR_Y: OpSpec("ShearY", Kind.GEOMETRY, ("shear",)),
-    Op.TRANSLATE_X: OpSpec("TranslateX", Kind.GEOMETRY, ("pixels",)),
-    Op.TRANSLATE_Y: OpSpec("TranslateY", Kind.GEOMETRY, ("pixels",)),
-    Op.AFFINE: OpSpec("Affine", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
-    Op.PERSPECTIVE: OpSpec("Perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h")),
-    Op.BRIGHTNESS: OpSpec("Brightness", Kind.VALUE, ("factor",)),
-    Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",)),
-    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",)),
-    Op.GAMMA: OpSpec("Gamma", Kind.VALUE, ("gamma", "gain")),
-    Op.POSTERIZE: OpSpec("Posterize", Kind.VALUE, ("bits",)),
-    Op.SOLARIZE: OpSpec("Solarize", Kind.VALUE, ("threshold",)),
-    Op.SOLARIZE_ADD: OpSpec("SolarizeAdd", Kind.VALUE, ("addition", "threshold")),
-    Op.INVERT: OpSpec("Invert", Kind.VALUE),
-    Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE),
-    Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third")),
-    Op.RGB_SHIFT: OpSpec("RGBShift", Kind.VALUE, ("red", "green", "blue")),
-    Op.LUT: OpSpec("LUT", Kind.VALUE, ("table",)),
-    Op.COLOR_MATRIX: OpSpec("ColorMatrix", Kind.VALUE, ("table",)),
-    Op.POINT: OpSpec("Point", Kind.VALUE, ("function", "magnitude")),
-    Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",)),
+    Op.ROTATE: OpSpec(
+        "Rotate", Kind.GEOMETRY, ("angle", "center_x", "center_y", "expand"), becomes=_MAP, uses_fill=True
+    ),
+    Op.SHEAR_X: OpSpec("ShearX", Kind.GEOMETRY, ("shear",), becomes=_MAP, neutral=0.0, uses_fill=True),
+    Op.SHEAR_Y: OpSpec("ShearY", Kind.GEOMETRY, ("shear",), becomes=_MAP, neutral=0.0, uses_fill=True),
+    Op.TRANSLATE_X: OpSpec("TranslateX", Kind.GEOMETRY, ("pixels",), becomes=_MAP, neutral=0.0, uses_fill=True),
+    Op.TRANSLATE_Y: OpSpec("TranslateY", Kind.GEOMETRY, ("pixels",), becomes=_MAP, neutral=0.0, uses_fill=True),
+    Op.AFFINE: OpSpec(
+        "Affine",
+        Kind.GEOMETRY,
+        ("a", "b", "c", "d", "e", "f"),
+        becomes=_MAP,
+        uses_fill=True,
+        labelled_args=("_a", "_b", "_c", "_d", "_e", "_f", "magnitude"),
+    ),
+    Op.PERSPECTIVE: OpSpec(
+        "Perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h"), becomes=_MAP, uses_fill=True
+    ),
+    Op.BRIGHTNESS: OpSpec("Brightness", Kind.VALUE, ("factor",), becomes=Op.LUT, neutral=1.0),
+    Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), becomes=Op.MIX, neutral=1.0, colour_only=True),
+    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), colour_only=True),
+    Op.GAMMA: OpSpec("Gamma", Kind.VALUE, ("gamma", "gain"), becomes=Op.LUT),
+    Op.POSTERIZE: OpSpec("Posterize", Kind.VALUE, ("bits",), becomes=Op.LUT, neutral=8.0),
+    Op.SOLARIZE: OpSpec("Solarize", Kind.VALUE, ("threshold",), becomes=Op.LUT),
+    Op.SOLARIZE_ADD: OpSpec("SolarizeAdd", Kind.VALUE, ("addition", "threshold"), becomes=Op.LUT),
+    Op.INVERT: OpSpec("Invert", Kind.VALUE, becomes=Op.LUT),
+    Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, becomes=Op.MIX, colour_only=True),
+    Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), colour_only=True),
+    Op.RGB_SHIFT: OpSpec("RGBShift", Kind.VALUE, ("red", "green", "blue"), becomes=Op.LUT),
+    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude")),
+    Op.COLOR_MATRIX: OpSpec("ColorMatrix", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude")),
+    Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude")),
+    Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
-    Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",)),
-    Op.GAUSSIAN_BLUR: OpSpec("GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y")),
-    Op.MOTION_BLUR: OpSpec("MotionBlur", Kind.NEIGHBOURHOOD, ("kernel", "angle", "direction")),
-    Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "slot")),
-    Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "slot")),
-    Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "slot")),
-    Op.ERASE: OpSpec("Erase", Kind.POSITION, ("first", "count", "random", "slot", "v0", "v1", "v2", "normalized")),
+    Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",), neutral=1.0),
+    Op.GAUSSIAN_BLUR: OpSpec(
+        "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y"), becomes=Op.CONVOLVE
+    ),
+    Op.MOTION_BLUR: OpSpec("MotionBlur", Kind.NEIGHBOURHOOD, ("kernel", "angle", "direction"), becomes=Op.CONVOLVE),
+    Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot")),
+    Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
+    Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot")),
+    Op.ERASE: OpSpec(
+        "Erase",
+        Kind.POSITION,
+        ("_first", "_count", "random", "_slot", "v0", "v1", "v2", "normalized"),
+        uses_fill=True,
+        commutes_with_blend=True,
+    ),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_PERSPECTIVE: OpSpec("map_perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h")),
     Op.MAP_PAD: OpSpec("map_pad", Kind.GEOMETRY, ("left", "top", "right", "bottom")),
-    Op.CONVOLVE: OpSpec("convolve", Kind.NEIGHBOURHOOD, ("table", "kernel_x", "kernel_y", "separable")),
+    Op.CONVOLVE: OpSpec("convolve", Kind.NEIGHBOURHOOD, ("_table", "kernel_x", "kernel_y", "separable")),
     Op.MIX: OpSpec("mix", Kind.VALUE, ("factor",)),
 }
 
 NUM_ARGS = 8
 MAX_OPCODE = 128
+
+# The same for kernels, by opcode. -1 stands for no instruction, NaN for none neutral: it equals nothing.
+KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
+NEUTRAL_OF = np.full(MAX_OPCODE, np.nan)
+IS_COLOUR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
+IS_TABLE = np.zeros(MAX_OPCODE, np.bool_)
+for _op, _spec in SPECS.items():
+    KIND_OF[_op] = _spec.kind
+    NEUTRAL_OF[_op] = np.nan if _spec.neutral is None else _spec.neutral
+    IS_COLOUR_ONLY[_op] = _spec.colour_only
+    IS_TABLE[_op] = _op is Op.LUT or _spec.becomes is Op.LUT

@@ -15,9 +15,6 @@ from variegate.program.program import MAX_SIDE, Blend, Output, Program, Tables, 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
 
-# After a blend of rows only operations that commute with a weighted sum may follow; they run on every row.
-_COMMUTES_WITH_BLEND = {Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.ERASE}
-
 
 class Sampling:
     """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``."""
@@ -81,7 +78,8 @@ class Sampling:
         """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
         if len(rows) == 0:
             return
-        commutes = isinstance(op, Op) and op in _COMMUTES_WITH_BLEND
+        # What follows a blend runs on every row of it.
+        commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
         if self._blend_weight is not None and not commutes and self._is_mixed[self.source[rows]].any():
             shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
             raise ValueError(

@@ -8,20 +8,8 @@ from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.program import Program
 
 _STAGES = ("sampled", "compact", "mapped", "tabled", "merged", "composed", "fused")
-_GEOMETRY_SEMANTIC = {op for op, spec in SPECS.items() if spec.kind is Kind.GEOMETRY and op < Op.MAP_FIXED}
-_TABLE_SEMANTIC = {
-    Op.BRIGHTNESS,
-    Op.SATURATION,
-    Op.GAMMA,
-    Op.POSTERIZE,
-    Op.SOLARIZE,
-    Op.SOLARIZE_ADD,
-    Op.INVERT,
-    Op.GRAYSCALE,
-    Op.RGB_SHIFT,
-    Op.GAUSSIAN_BLUR,
-    Op.MOTION_BLUR,
-}
+_TO_MAPS = {op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED}
+_TO_TABLES = {op for op, spec in SPECS.items() if spec.becomes is not None} - _TO_MAPS
 
 
 class InvalidProgram(AssertionError):
@@ -68,8 +56,8 @@ def _check_instruction(program: Program, r: int, k: int, at: int) -> None:
         before = program.out_size[r, k - 1] if k else program.in_shape[r, :2]
         _require(bool((before == program.out_size[r, k]).all()), f"{where}: changes the size")
     _require(op < Op.MAP_FIXED or at > 0, f"{where}: a primitive in a sampled program")
-    _require(at < _STAGES.index("mapped") or op not in _GEOMETRY_SEMANTIC, f"{where}: should be a map by now")
-    _require(at < _STAGES.index("tabled") or op not in _TABLE_SEMANTIC, f"{where}: should be a table by now")
+    _require(at < _STAGES.index("mapped") or op not in _TO_MAPS, f"{where}: should be a map by now")
+    _require(at < _STAGES.index("tabled") or op not in _TO_TABLES, f"{where}: should be a table by now")
     first = int(program.args[r, k, 0]) if op is not Op.ROTATE else 0
     if op is Op.LUT:
         _require(0 <= first < len(program.tables.luts), f"{where}: LUT {first} does not exist")

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.layout import Scratch, make_scratch, padded
-from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Interpolation, Kind, Op
+from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.program import Program
 
 _ALIGNMENT = 64

@@ -9,7 +9,7 @@ import numpy as np
 from variegate.executors.cpu.simd import address_of
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.program.compiled import pixel_kernel
-from variegate.program.places import reflect
+from variegate.program.coordinate_tables import reflect
 
 
 @pixel_kernel

@@ -40,9 +40,8 @@ from variegate.executors.cpu.simd import bytes_at, floats_at
 from variegate.executors.cpu.store import store_bytes, store_floats
 from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
-from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Kind, Op
-from variegate.program.places import pad_table, scale_table
+from variegate.program.coordinate_tables import pad_table, scale_table
+from variegate.program.ops import KIND_OF, Kind, Op
 
 _GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)

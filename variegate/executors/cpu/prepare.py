@@ -12,9 +12,8 @@ from variegate.executors.cpu.simd import BLOCK, address_of, copy_block
 from variegate.executors.cpu.statistics import build_table
 from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
-from variegate.program.lowering.merge import KIND_OF, _is_integer
-from variegate.program.ops import Kind, Op
-from variegate.program.places import source_rectangle
+from variegate.program.coordinate_tables import moves_whole_pixels, source_rectangle
+from variegate.program.ops import KIND_OF, Kind, Op
 
 _GEOMETRY, _RESAMPLE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
@@ -46,7 +45,7 @@ def survey(op: Any, begin: Any, end: Any, slots: Any) -> Any:
 @pixel_kernel
 def is_whole(op: Any, a: Any) -> bool:
     """A whole-pixel map whose rows are stretches of source rows."""
-    return bool(op == _FIXED and _is_integer(a) and a[1] == 0.0)
+    return bool(op == _FIXED and moves_whole_pixels(a) and a[1] == 0.0)
 
 
 @pixel_kernel

@@ -14,7 +14,7 @@ import numpy as np
 from variegate.executors.cpu.simd import BLOCK, address_of, split_rgb, split_rgb_reversed
 from variegate.executors.cpu.simd_gather import begin_walk, fill_block, gather_rgb, gather_rgb_affine, step_back
 from variegate.program.compiled import pixel_kernel
-from variegate.program.places import may_hit
+from variegate.program.coordinate_tables import may_hit
 
 _SHIFT = 16
 _GATHER = 16

@@ -9,8 +9,7 @@ import numpy as np
 from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, address_of, call_point, lookup_block
 from variegate.executors.cpu.simd_colour import LANES, mix_block
 from variegate.program.compiled import pixel_kernel
-from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Kind, Op
+from variegate.program.ops import KIND_OF, Kind, Op
 
 _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
     int(op) for op in (Op.LUT, Op.MIX, Op.HUE, Op.PERMUTE, Op.COLOR_MATRIX, Op.POINT)

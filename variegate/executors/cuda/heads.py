@@ -22,9 +22,8 @@ from variegate.executors.cuda.plan import (
     tap_count,
 )
 from variegate.program.compiled import kernel
-from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Kind, Op
-from variegate.program.places import source_rectangle
+from variegate.program.coordinate_tables import source_rectangle
+from variegate.program.ops import KIND_OF, Kind, Op
 
 _GEOMETRY, _RESAMPLE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
     int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)

@@ -9,9 +9,8 @@ import numpy as np
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.plan import TABLE
 from variegate.program.compiled import kernel
-from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Kind, Op
-from variegate.program.places import may_hit, pad_table, scale_table
+from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
+from variegate.program.ops import KIND_OF, Kind, Op
 
 _GEOMETRY, _VALUE, _STATISTIC, _POSITION = (
     int(kind) for kind in (Kind.GEOMETRY, Kind.VALUE, Kind.STATISTIC, Kind.POSITION)

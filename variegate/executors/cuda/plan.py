@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import kernel
-from variegate.program.lowering.merge import KIND_OF
-from variegate.program.ops import Interpolation, Kind, Op
+from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 
 _RESAMPLE, _STATISTIC = int(Kind.RESAMPLE), int(Kind.STATISTIC)
 _SCALE, _PAD = int(Op.MAP_SCALE), int(Op.MAP_PAD)

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import kernel
-from variegate.program.lowering.merge import KIND_OF, _is_integer
-from variegate.program.ops import Kind, Op
+from variegate.program.coordinate_tables import moves_whole_pixels
+from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.program import Program
 
 _FIXED, _FLOAT, _PERSPECTIVE, _LUT, _CONTRAST = (
@@ -113,7 +113,7 @@ def _map_joins(op: Any, a: Any, flag: Any, source: Any, chain_flag: Any, only_lu
 @kernel
 def _source_of(op: Any, a: Any, flag: Any, source: Any) -> int:
     if op == _FIXED:
-        return _WHOLE if source == _DIRECT and _is_integer(a) else _CHAIN
+        return _WHOLE if source == _DIRECT and moves_whole_pixels(a) else _CHAIN
     if (op == _FLOAT or op == _PERSPECTIVE) and flag != 0:
         return _INTERPOLATING
     return _CLOSED

@@ -7,30 +7,8 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import kernel
-from variegate.program.ops import Op
+from variegate.program.ops import IS_COLOUR_ONLY, NEUTRAL_OF, Op
 from variegate.program.program import Program
-
-# Operations that are the identity for one value of their first argument.
-_NEUTRAL = {
-    Op.SHEAR_X: 0.0,
-    Op.SHEAR_Y: 0.0,
-    Op.TRANSLATE_X: 0.0,
-    Op.TRANSLATE_Y: 0.0,
-    Op.BRIGHTNESS: 1.0,
-    Op.SATURATION: 1.0,
-    Op.CONTRAST: 1.0,
-    Op.SHARPNESS: 1.0,
-    Op.POSTERIZE: 8.0,
-    Op.ROT90: 0.0,
-}
-# Operations that mix channels: the identity on images of one channel.
-_COLOUR_ONLY = (Op.SATURATION, Op.HUE, Op.GRAYSCALE, Op.PERMUTE)
-
-_NEUTRAL_TABLE = np.full(128, np.nan)
-for _op, _value in _NEUTRAL.items():
-    _NEUTRAL_TABLE[_op] = _value
-_COLOUR_TABLE = np.zeros(128, dtype=bool)
-_COLOUR_TABLE[list(_COLOUR_ONLY)] = True
 
 _GRIDS = ("opcode", "args", "flags", "fill", "out_size", "label")
 _ROTATE, _SOLARIZE, _CROP, _PAD, _RESIZED_CROP = (
@@ -59,7 +37,7 @@ def _compact(
         for k in range(length[r]):
             op = opcode[r, k]
             is_gray = in_shape[r, 2] == 1
-            if op == 0 or (is_gray and _COLOUR_TABLE[op]) or _is_neutral(op, args[r, k], out_size[r, k], h, w):
+            if op == 0 or (is_gray and IS_COLOUR_ONLY[op]) or _is_neutral(op, args[r, k], out_size[r, k], h, w):
                 continue
             h, w = out_size[r, k, 0], out_size[r, k, 1]
             if n < k:
@@ -72,8 +50,9 @@ def _compact(
 
 @kernel
 def _is_neutral(op: Any, a: Any, out_size: Any, h: Any, w: Any) -> bool:
-    if a[0] == _NEUTRAL_TABLE[op]:
+    if a[0] == NEUTRAL_OF[op]:
         return True
+    # What one value of one argument does not say.
     if op == _ROTATE:
         return bool(a[0] % 360.0 == 0.0 and np.isnan(a[1]))
     if op == _SOLARIZE:

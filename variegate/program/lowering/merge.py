@@ -11,20 +11,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from variegate.program.compiled import kernel
-from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.coordinate_tables import ONE, moves_whole_pixels
+from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.program import Program
 
-ONE = 65536
 _FIXED, _FLOAT, _PERSPECTIVE, _LUT = (int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT))
 _RESIZED_CROP = int(Op.RESIZED_CROP)
 _VALUE, _STATISTIC, _GEOMETRY = int(Kind.VALUE), int(Kind.STATISTIC), int(Kind.GEOMETRY)
-
-KIND_OF = np.full(128, -1, dtype=np.int8)
-for _op, _spec in SPECS.items():
-    KIND_OF[_op] = _spec.kind
 
 _GRIDS = ("opcode", "args", "flags", "fill", "out_size", "label", "window")
 
@@ -52,13 +46,6 @@ def _remove(
         opcode[i], flags[i], label[i] = opcode[i + 1], flags[i + 1], label[i + 1]
         args[i], fill[i], out_size[i], window[i] = args[i + 1], fill[i + 1], out_size[i + 1], window[i + 1]
     opcode[n - 1] = 0
-
-
-@kernel
-def _is_integer(a: Any) -> bool:
-    """The fixed map moves whole pixels: every step is 0 or +-1 and it has no fraction."""
-    unit = abs(a[0]) + abs(a[1]) == ONE and abs(a[3]) + abs(a[4]) == ONE and a[0] * a[1] == 0.0 and a[3] * a[4] == 0.0
-    return bool(unit and a[2] % ONE == 0.0 and a[5] % ONE == 0.0 and abs(a[0]) == abs(a[4]))
 
 
 @kernel
@@ -177,8 +164,8 @@ def _join(
     ``in_size`` is the size of the image before slot i.
     """
     first, then = opcode[i], opcode[j]
-    first_whole = first == _FIXED and _is_integer(args[i])
-    then_whole = then == _FIXED and _is_integer(args[j])
+    first_whole = first == _FIXED and moves_whole_pixels(args[i])
+    then_whole = then == _FIXED and moves_whole_pixels(args[j])
     if then_whole and _stays_inside(args[j], window[j], out_size[j]):
         bijective = out_size[j, 0] * out_size[j, 1] == out_size[i, 0] * out_size[i, 1]
         if (bijective or not statistic) and (first == _FIXED or first == _FLOAT):

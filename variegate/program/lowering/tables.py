@@ -9,31 +9,23 @@ import numpy as np
 
 from variegate.program.compiled import kernel
 from variegate.program.kernels import gaussian_kernel, motion_kernel
-from variegate.program.ops import Op
+from variegate.program.ops import IS_TABLE, Op
 from variegate.program.program import Program
 
 _BRIGHTNESS, _GAMMA, _POSTERIZE, _SOLARIZE, _SOLARIZE_ADD, _INVERT, _RGB_SHIFT, _LUT = (
     int(op)
     for op in (
-        Op.BRIGHTNESS,
-        Op.GAMMA,
-        Op.POSTERIZE,
-        Op.SOLARIZE,
-        Op.SOLARIZE_ADD,
-        Op.INVERT,
-        Op.RGB_SHIFT,
+        *(Op.BRIGHTNESS, Op.GAMMA, Op.POSTERIZE, Op.SOLARIZE, Op.SOLARIZE_ADD, Op.INVERT, Op.RGB_SHIFT),
         Op.LUT,
     )
 )
 _SATURATION, _GRAYSCALE, _MIX = int(Op.SATURATION), int(Op.GRAYSCALE), int(Op.MIX)
-_IS_TABLE = np.zeros(128, dtype=np.bool_)
-_IS_TABLE[[_BRIGHTNESS, _GAMMA, _POSTERIZE, _SOLARIZE, _SOLARIZE_ADD, _INVERT, _RGB_SHIFT, _LUT]] = True
 
 
 def values_to_tables(program: Program) -> Program:
     """Give every per-channel operation a LUT of its own (so that later rewrites may compose in place)."""
     opcode, args = program.opcode, program.args
-    count = int(_IS_TABLE[opcode].sum())
+    count = int(IS_TABLE[opcode].sum())
     luts = np.empty((count, 3, 256), np.uint8)
     _build(opcode, args, program.length, program.tables.luts, luts)
     kernels = _blurs_to_kernels(program)
@@ -52,7 +44,7 @@ def _build(opcode: Any, args: Any, length: Any, given: Any, luts: Any) -> None:
             elif op == _GRAYSCALE:
                 opcode[r, k] = _MIX
                 a[0] = 0.0
-            elif _IS_TABLE[op]:
+            elif IS_TABLE[op]:
                 table = luts[at]
                 if op == _LUT:
                     table[:] = given[int(a[0])]

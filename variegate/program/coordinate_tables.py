@@ -9,6 +9,7 @@ from variegate.program.ops import PadMode
 
 _EDGE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
 _SHIFT = 16
+ONE = 1 << _SHIFT
 
 
 @pixel_kernel
@@ -43,6 +44,13 @@ def pad_table(before: Any, mode: Any, in_size: Any, table: Any, n: Any) -> None:
         else:
             at = at % (2 * in_size)
             table[i] = 2 * in_size - 1 - at if at >= in_size else at
+
+
+@pixel_kernel
+def moves_whole_pixels(a: Any) -> bool:
+    """A fixed map moves whole pixels: every step is 0 or +-1 and it has no fraction."""
+    unit = abs(a[0]) + abs(a[1]) == ONE and abs(a[3]) + abs(a[4]) == ONE and a[0] * a[1] == 0.0 and a[3] * a[4] == 0.0
+    return bool(unit and a[2] % ONE == 0.0 and a[5] % ONE == 0.0 and abs(a[0]) == abs(a[4]))
 
 
 @pixel_kernel
