@@ -44,7 +44,7 @@ def run_poisoned(
 ) -> list[npt.NDArray[Any]]:
     """A sampled program and its images -> its outputs. The workspace must be clean again."""
     executor.memory.poison = poison  # type: ignore[attr-defined]
-    fused = lower(program, geometry, contrast_first=True)
+    fused = lower(program, geometry, measured_once=True)
     placed = upload_images(executor, [np.ascontiguousarray(image) for image in images])
     stacked, results = executor.run(fused, placed)
     assert not executor.memory.workspace(1).any(), "the workspace is not clean"

@@ -13,8 +13,10 @@ from tests.programs import Step, crop, erase, program_of, resized_crop, rotate, 
 from variegate import Augmenter
 from variegate import transforms as T
 from variegate.executors import reference
+from variegate.program.describe import explain_row
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
+from variegate.program.passes import SOURCE, PassSource
 from variegate.program.program import Program
 from variegate.program.validate import validate
 
@@ -86,6 +88,89 @@ def test_plan_and_pixels(device: Device, name: str) -> None:
         assert_close(device, program, out, wanted, len(steps), name)
     else:
         np.testing.assert_array_equal(out, wanted)
+
+
+# How the passes of a plan read, and why each but the first is a pass of its own.
+SOURCES: dict[str, tuple[Sequence[Step], str, list[PassSource], list[str]]] = {
+    "nothing": ([], "composed", [PassSource.DIRECT], []),
+    "flip": ([FLIP], "composed", [PassSource.STRETCH], []),
+    "turn": ([TURN], "composed", [PassSource.FIXED], []),
+    "rotations about a table": ([ROTATE, SATURATE, rotate(-33.0)], "composed", [PassSource.CHAIN], []),
+    "padding by reflection": (
+        [step(Op.PAD, 4, 4, 4, 4, size=(72, 72), flags=2)],
+        "composed",
+        [PassSource.TABLE],
+        [],
+    ),
+    "rotate, equalize": (
+        [ROTATE, EQUALIZE],
+        "composed",
+        [PassSource.FIXED, PassSource.DIRECT],
+        ["Equalize needs the histogram after map_fixed"],
+    ),
+    "flip, sharpness, rotate": (
+        [FLIP, SHARP, ROTATE],
+        "composed",
+        [PassSource.FILTER, PassSource.FIXED],
+        ["map_fixed reads what Sharpness has made"],
+    ),
+    "saturation, sharpness": (
+        [SATURATE, SHARP],
+        "composed",
+        [PassSource.DIRECT, PassSource.FILTER],
+        ["Sharpness needs the neighbours of pixels after mix"],
+    ),
+    "saturation, bilinear": (
+        [SATURATE, BILINEAR],
+        "composed",
+        [PassSource.DIRECT, PassSource.INTERPOLATED],
+        ["map_float interpolates between pixels that mix has changed"],
+    ),
+    "two bilinear rotations": (
+        [BILINEAR, rotate(-5.0, flags=1)],
+        "exact",
+        [PassSource.INTERPOLATED] * 2,
+        ['geometry="exact" rounds between map_float and map_float'],
+    ),
+    "nearest, bilinear": (
+        [ROTATE, BILINEAR],
+        "composed",
+        [PassSource.FIXED, PassSource.INTERPOLATED],
+        ["map_float and map_fixed do not interpolate alike"],
+    ),
+    "posterize, crop and resize": (
+        [POSTERIZE, RRC],
+        "composed",
+        [PassSource.DIRECT, PassSource.RESAMPLE],
+        ["ResizedCrop averages what LUT has made"],
+    ),
+    "erase, rotate": (
+        [erase((1, 1, 5, 5)), ROTATE],
+        "composed",
+        [PassSource.DIRECT, PassSource.FIXED],
+        ["map_fixed moves what Erase has drawn"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_how_passes_read_and_why_they_are_apart(name: str) -> None:
+    steps, geometry, sources, reasons = SOURCES[name]
+    sampled = program_of([steps], [photo(64, 64)])
+    fused = validate(lower(sampled, geometry))
+    assert fused.passes is not None
+    assert fused.passes[0, :, SOURCE].tolist() == sources
+    told = [line.partition(", as ")[2] for line in explain_row(sampled, fused).splitlines() if " apart from " in line]
+    assert told == reasons
+
+
+def test_statistics_that_are_measured_at_once_see_one_image() -> None:
+    chain = [AUTO, crop(3, 4, 50, 50), EQUALIZE]
+    program = program_of([chain], [photo(64, 64)])
+    assert plan_of(lower(program)) == [["AUTOCONTRAST", "MAP_FIXED", "EQUALIZE"]]
+    fused = validate(lower(program, measured_once=True))
+    assert plan_of(fused) == [["AUTOCONTRAST", "MAP_FIXED"], ["EQUALIZE"]]
+    assert "Equalize needs a histogram of its own after AutoContrast" in explain_row(program, fused)
 
 
 def test_two_bilinear_rotations_are_one_pass_composed_and_two_exact() -> None:

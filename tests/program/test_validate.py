@@ -9,6 +9,7 @@ import pytest
 
 from tests.images import photo
 from tests.programs import POINT, SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
+from variegate.program import passes as P
 from variegate.program.lowering import lower, lowering_passes
 from variegate.program.ops import Op
 from variegate.program.program import Blend, Program
@@ -155,8 +156,16 @@ def _map_last(program: Program) -> None:
     program.opcode[0, program.length[0] - 1] = Op.MAP_FIXED
 
 
+def _plan(column: int, value: int) -> Callable[[Program], None]:
+    def mutate(program: Program) -> None:
+        assert program.passes is not None
+        program.passes[0, 0, column] = value
+
+    return mutate
+
+
 FUSED: dict[str, tuple[Callable[[Program], None], str]] = {
-    "no windows": (_drop_windows, "lacks pass_of, num_passes or window"),
+    "no windows": (_drop_windows, "lacks pass_of, num_passes, passes or window"),
     "a pass skipped": (_pass(1, 0, 1), "row 1: says 1 passes"),
     "an unused slot": (_pass(1, 1, 0), "row 1: unused slots belong to a pass"),
     "a pass too many": (_count, "row 0: says"),
@@ -166,6 +175,11 @@ FUSED: dict[str, tuple[Callable[[Program], None], str]] = {
     "a geometry left": (_set_opcode(Op.MAP_FIXED, Op.ROTATE), "should be a map by now"),
     "a value left": (_set_opcode(Op.MIX, Op.SATURATION), "should be a table by now"),
     "no such kernel": (_set_arg(Op.CONVOLVE, 9), "kernel 9 does not exist"),
+    "a plan of other slots": (_plan(P.END, 9), "row 0 pass 0: 0..9 by its table"),
+    "a plan of another source": (_plan(P.SOURCE, P.PassSource.CHAIN), "row 0 pass 0: read as CHAIN"),
+    "a plan without a map": (_plan(P.MAPS_END, -1), "row 0 pass 0: maps outside of the pass"),
+    "a plan that measures for nothing": (_plan(P.NEEDS, P.NEEDS_LUMA), "row 0 pass 0: 0 statistics"),
+    "a first pass apart": (_plan(P.BREAK, P.PassBreak.RESAMPLE_NOT_FIRST), "row 0 pass 0: no reason|reason"),
 }
 
 

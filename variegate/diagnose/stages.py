@@ -146,7 +146,7 @@ def _lowered(augmenter: Augmenter, view: Held | Part, batch: int) -> Program:
     samples = [view.samples[place] for place in view.places(batch)]
     given = given_by_labels([sample.item.label for sample in samples])
     sampled = augmenter.program([s.shape for s in samples], ids=[s.id for s in samples], given=given)
-    return lower(sampled, augmenter.geometry, contrast_first=augmenter.device.startswith("cuda"))
+    return lower(sampled, augmenter.geometry, measured_once=augmenter.device.startswith("cuda"))
 
 
 def make_step(feed: Feed, augmenter: Augmenter) -> Step:

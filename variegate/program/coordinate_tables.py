@@ -66,6 +66,19 @@ def source_rectangle(a: Any, window: Any, out_height: Any, out_width: Any) -> An
 
 
 @pixel_kernel
+def seen_by_statistics(args: Any, out_size: Any, window: Any, map_slot: Any, height: Any, width: Any) -> Any:
+    """What a statistic behind the whole-pixel map at ``map_slot`` (-1: none) sees of a source of height x width:
+    (top, left, bottom, right, how many pixels of the map's fill colour besides)."""
+    top, left, bottom, right, outside = 0, 0, int(height), int(width), 0
+    if map_slot >= 0:
+        h, w = int(out_size[map_slot, 0]), int(out_size[map_slot, 1])
+        first_y, first_x, end_y, end_x = source_rectangle(args[map_slot], window[map_slot], h, w)
+        top, left, bottom, right = int(first_y), int(first_x), int(end_y), int(end_x)
+        outside = h * w - max(0, bottom - top) * max(0, right - left)
+    return top, left, bottom, right, outside
+
+
+@pixel_kernel
 def may_hit(a: Any, window: Any, size: Any) -> bool:
     """Whether the bounding box of what a 16.16 map reads meets its window."""
     dx, dy = a[0] * (size[1] - 1), a[1] * (size[0] - 1)

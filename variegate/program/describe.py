@@ -8,9 +8,21 @@ from typing import Any
 import numpy as np
 
 from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode
+from variegate.program.passes import BEGIN, BREAK, BREAKER, PassBreak
 from variegate.program.program import Program
 
 _OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude"})
+_WHY_APART = {
+    PassBreak.MAP_AFTER_POSITION: "{this} moves what {that} has drawn",
+    PassBreak.MAP_AFTER_SOURCE: "{this} reads what {that} has made",
+    PassBreak.MAP_OF_ANOTHER_KIND: "{this} and {that} do not interpolate alike",
+    PassBreak.MAP_STAGE_BY_STAGE: 'geometry="exact" rounds between {that} and {this}',
+    PassBreak.MAP_AFTER_VALUES: "{this} interpolates between pixels that {that} has changed",
+    PassBreak.STATISTIC_OF_NEW_IMAGE: "{this} needs the histogram after {that}",
+    PassBreak.STATISTIC_MEASURED_BEFORE: "{this} needs a histogram of its own after {that}",
+    PassBreak.FILTER_OF_NEW_IMAGE: "{this} needs the neighbours of pixels after {that}",
+    PassBreak.RESAMPLE_NOT_FIRST: "{this} averages what {that} has made",
+}
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
 
 
@@ -109,7 +121,7 @@ def explain_row(sampled: Program, fused: Program) -> str:
     """The operations of a sampled program's first output, then the passes of each of its rows, as lines of text."""
     lines = ["operations:"]
     lines += [f"  {line}" for line in captions(operations_of(sampled, 0))]
-    if fused.pass_of is None or fused.num_passes is None:
+    if fused.pass_of is None or fused.num_passes is None or fused.passes is None:
         raise ValueError("explain_row: the second program must be lowered")
     for row in range(fused.num_rows):
         name = "" if fused.num_rows == 1 else f" of row {row}"
@@ -122,7 +134,17 @@ def explain_row(sampled: Program, fused: Program) -> str:
             if p == count - 1:
                 ends = _destination(fused) if fused.blend is None else "blend"
             lines.append(f"  {p + 1}: {held} -> {ends}")
+            if p > 0:
+                lines.append(f"     apart from pass {p}, as {_why_apart(fused, row, p)}")
     return "\n".join(lines)
+
+
+def _why_apart(fused: Program, row: int, p: int) -> str:
+    """Why pass ``p`` of a row could not be one with the pass before it."""
+    assert fused.passes is not None
+    plan = fused.passes[row, p]
+    this, that = (_step(fused, row, int(plan[column])) for column in (BEGIN, BREAKER))
+    return _WHY_APART[PassBreak(int(plan[BREAK]))].format(this=this, that=that)
 
 
 def _step(fused: Program, row: int, k: int) -> str:

@@ -92,10 +92,12 @@ class Program:
     names: tuple[str, ...] = ()
     stage: str = "sampled"
     # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;
-    # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; and the number of passes of a row.
+    # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; the number of passes of a row; and
+    # what each pass reads and does, [R, P, PASS_FIELDS], see ``passes``.
     window: npt.NDArray[np.int32] | None = None
     pass_of: npt.NDArray[np.int16] | None = None
     num_passes: npt.NDArray[np.int32] | None = None
+    passes: npt.NDArray[np.int32] | None = None
 
     @property
     def num_rows(self) -> int:

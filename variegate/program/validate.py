@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from variegate.program import passes as P
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.program import Program
 
@@ -73,8 +75,8 @@ def _check_instruction(program: Program, r: int, k: int, at: int) -> None:
 
 
 def _check_passes(program: Program, r: int) -> None:
-    if program.pass_of is None or program.num_passes is None or program.window is None:
-        raise InvalidProgram("a fused program lacks pass_of, num_passes or window")
+    if program.pass_of is None or program.num_passes is None or program.window is None or program.passes is None:
+        raise InvalidProgram("a fused program lacks pass_of, num_passes, passes or window")
     n = int(program.length[r])
     passes = program.pass_of[r, :n].astype(int)
     count = int(program.num_passes[r])
@@ -93,3 +95,27 @@ def _check_passes(program: Program, r: int) -> None:
                 all(kind in (Kind.POSITION, Kind.VALUE) for kind in after),
                 f"row {r} pass {p}: a map or statistic after an operation that depends on position",
             )
+    for p in range(count):
+        _check_plan(program, r, p, np.flatnonzero(passes == p))
+
+
+def _check_plan(program: Program, r: int, p: int, slots: npt.NDArray[np.intp]) -> None:
+    """The pass table says of pass ``p`` what its instructions are."""
+    assert program.passes is not None
+    plan, where = program.passes[r, p].tolist(), f"row {r} pass {p}"
+    begin, end = plan[P.BEGIN], plan[P.END]
+    _require(list(range(begin, end)) == slots.tolist(), f"{where}: {begin}..{end} by its table, {slots} by slots")
+    _require(begin <= plan[P.FIRST] <= plan[P.MAPS_END] <= end, f"{where}: maps outside of the pass")
+    _require(begin <= plan[P.VALUES] <= plan[P.POSITION] <= end, f"{where}: value operations outside of the pass")
+    kinds = [SPECS[Op(int(op))].kind for op in program.opcode[r, begin:end]]
+    needs = [kind for kind in kinds if kind is Kind.STATISTIC]
+    _require(bool(plan[P.NEEDS]) == bool(needs), f"{where}: {len(needs)} statistics, which need {plan[P.NEEDS]}")
+    source = P.PassSource(plan[P.SOURCE])
+    counts = {kind: kinds.count(kind) for kind in (Kind.GEOMETRY, Kind.NEIGHBOURHOOD, Kind.RESAMPLE)}
+    expected = {
+        P.PassSource.DIRECT: not any(counts.values()),
+        P.PassSource.FILTER: counts[Kind.NEIGHBOURHOOD] == 1,
+        P.PassSource.RESAMPLE: counts[Kind.RESAMPLE] == 1,
+    }.get(source, counts[Kind.GEOMETRY] >= 1)
+    _require(expected, f"{where}: read as {source.name}, holds {kinds}")
+    _require((plan[P.BREAK] == P.PassBreak.NONE) == (p == 0), f"{where}: no reason for a pass of its own")

@@ -40,7 +40,7 @@ class CudaRunner:
         executor: CudaExecutor | None = None,
         decoder: JpegDecoder | None = None,
     ) -> None:
-        self.lower = partial(lower, geometry=geometry, contrast_first=True)
+        self.lower = partial(lower, geometry=geometry, measured_once=True)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
         self._decode, self._decoder = decode, decoder

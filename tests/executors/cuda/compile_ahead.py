@@ -65,7 +65,7 @@ def works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
 def launches(transform: Transform, options: dict[str, Any], is_channels_last: bool) -> list[Launch]:
     """What a batch of 64 images is run by."""
     program = vg.Augmenter(transform, **options).program([(32, 48)] * 64, ids=np.arange(64))
-    fused: Program = lower(program, contrast_first=True)
+    fused: Program = lower(program, measured_once=True)
     shape = (64, 32, 48, 3) if is_channels_last else (64, 3, 32, 48)
     placed = place_tensor(torch.zeros(shape, dtype=torch.uint8), is_channels_last)
     return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64)).launches

@@ -38,11 +38,11 @@ def _placed() -> PlacedImages:
 @pytest.mark.parametrize("name", POLICIES)
 def test_new_programs_run_in_the_same_memory(name: str) -> None:
     transform = POLICIES[name]
-    samples = [lower(program, contrast_first=True) for program in _programs(transform, 0, 12)]
+    samples = [lower(program, measured_once=True) for program in _programs(transform, 0, 12)]
     captured = CapturedRun(poisoned_executor("cpu"), samples, _placed())
     output, ran = captured.output, []
     for program in _programs(transform, 100, 5):
-        ran.append(captured.run(lower(program, contrast_first=True)))
+        ran.append(captured.run(lower(program, measured_once=True)))
         for out, wanted in zip(output, cpu.run(program, list(IMAGES), 1), strict=True):
             np.testing.assert_array_equal(out.numpy(), wanted)
     assert captured.output is output
@@ -50,11 +50,11 @@ def test_new_programs_run_in_the_same_memory(name: str) -> None:
 
 
 def test_a_program_that_does_not_fit_is_launched_by_itself() -> None:
-    flips = [lower(program, contrast_first=True) for program in _programs(T.RandomHorizontalFlip(), 0, 4)]
+    flips = [lower(program, measured_once=True) for program in _programs(T.RandomHorizontalFlip(), 0, 4)]
     captured = CapturedRun(poisoned_executor("cpu"), flips, _placed())
     for chain in ([T.Equalize()], [T.Sharpness(1.5)], [T.Invert(), T.Contrast(0.5), T.Sharpness(0.5), T.Equalize()]):
         program = _programs(T.Compose(chain), 0, 1)[0]
-        assert not captured.run(lower(program, contrast_first=True))
+        assert not captured.run(lower(program, measured_once=True))
         for out, wanted in zip(captured.output, cpu.run(program, list(IMAGES), 1), strict=True):
             np.testing.assert_array_equal(out.numpy(), wanted)
     # And what had been there still runs.
@@ -64,7 +64,7 @@ def test_a_program_that_does_not_fit_is_launched_by_itself() -> None:
 
 def test_new_images_are_read_by_the_next_run() -> None:
     images = torch.from_numpy(IMAGES.copy())
-    programs = [lower(p, contrast_first=True) for p in _programs(T.Compose([T.Equalize()]), 0, 2)]
+    programs = [lower(p, measured_once=True) for p in _programs(T.Compose([T.Equalize()]), 0, 2)]
     captured = CapturedRun(poisoned_executor("cpu"), programs, place_tensor(images, is_channels_last=True))
     images.copy_(torch.from_numpy(IMAGES[::-1].copy()))
     captured.run(programs[0])
@@ -75,7 +75,7 @@ def test_new_images_are_read_by_the_next_run() -> None:
 def test_outputs_of_several_shapes_are_refused() -> None:
     ragged = Augmenter(T.Invert()).program([photo(9, 9), gray(9, 9)], ids=[0, 1])
     with pytest.raises(ValueError, match="capture: outputs differ in shape; accepted: a transform that makes them all"):
-        CapturedRun(poisoned_executor("cpu"), [lower(ragged, contrast_first=True)], _placed())
+        CapturedRun(poisoned_executor("cpu"), [lower(ragged, measured_once=True)], _placed())
 
 
 def test_only_cuda_devices_capture() -> None:

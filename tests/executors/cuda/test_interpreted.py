@@ -19,6 +19,7 @@ from tests.programs import (
     ROUNDED,
     SEMANTIC,
     Step,
+    crop,
     program_of,
     random_chain,
     random_step,
@@ -61,6 +62,19 @@ def test_every_instruction(op: Op) -> None:
     output = OUTPUTS[int(op) % len(OUTPUTS)]
     check_against_cpu(program_of(chains, images, output), images, chains)
     check(DEVICE, program_of(chains, images), images, chains)
+
+
+def test_statistics_on_both_sides_of_a_crop() -> None:
+    """Measured at once, they would both see the image before the crop."""
+    images = [photo(40, 50), photo(30, 33)]
+    beyond = crop(-3, 4, 12, 15, fill=(255, 0, 9))
+    chains = [
+        [step(Op.AUTOCONTRAST), crop(3, 4, 9, 11), step(Op.EQUALIZE)],
+        [step(Op.EQUALIZE), beyond, step(Op.AUTOCONTRAST), step(Op.EQUALIZE)],
+    ]
+    program = program_of(chains, images)
+    check_against_cpu(program, images, chains)
+    check(DEVICE, program, images, chains)
 
 
 def _random(seed: int, ops: Sequence[Op], interpolate: bool) -> tuple[Program, list[Image], list[list[Step]]]:

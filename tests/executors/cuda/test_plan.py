@@ -21,7 +21,7 @@ from variegate.program.validate import validate
 
 
 def _prepare(program: Program, executor: CudaExecutor | None = None) -> tuple[Program, Work]:
-    fused = validate(lower(program, contrast_first=True))
+    fused = validate(lower(program, measured_once=True))
     executor = executor or poisoned_executor("cpu")
     images = [np.zeros(shape, np.uint8) for shape in fused.in_shape[np.unique(fused.source, return_index=True)[1]]]
     return fused, executor.prepare(fused, upload_images(executor, images), np.zeros(fused.num_outputs, np.int64))
@@ -49,7 +49,7 @@ def test_launches_of_randaugment_and_augmix() -> None:
 
 def _passes(*chain: Step) -> int:
     program = program_of([list(chain)], [photo(20, 30)])
-    return int(validate(lower(program, contrast_first=True)).num_passes[0])
+    return int(validate(lower(program, measured_once=True)).num_passes[0])
 
 
 def test_a_contrast_is_the_first_statistic_of_its_pass() -> None:
@@ -79,7 +79,7 @@ def test_kernels_are_compiled_for_what_a_batch_holds_and_never_unlearn() -> None
 def test_the_program_travels_in_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = poisoned_executor("cpu")
     program = Augmenter(T.Compose([T.RandAugment(2, 9)])).program([(48, 64)] * 16, ids=np.arange(16))
-    fused = lower(program, contrast_first=True)
+    fused = lower(program, measured_once=True)
     placed = upload_images(executor, [photo(48, 64)] * 16)
     copied: list[int] = []
     upload = executor.memory.upload
@@ -99,7 +99,7 @@ def test_memory_known_by_address_alone_is_held() -> None:
     program = program_of([[step(Op.EQUALIZE), step(Op.SHARPNESS, 0.5), step(Op.EQUALIZE)]] * 2, images)
     executor = poisoned_executor("cpu")
     placed = upload_images(executor, images)
-    work = executor.prepare(lower(program, contrast_first=True), placed, np.zeros(2, np.int64))
+    work = executor.prepare(lower(program, measured_once=True), placed, np.zeros(2, np.int64))
     held = {tensor.data_ptr() for tensor in work.owners}
     assert placed.owners[0].data_ptr() in held
     assert len(work.owners) == 2

@@ -25,7 +25,7 @@ class Instructions(NamedTuple):
     fill: Array  # uint8[R, K, 3]
     out_size: Array  # int32[R, K, 2]
     window: Array  # int32[R, K, 4]
-    pass_of: Array  # int16[R, K]
+    passes: Array  # int32[R, P, PASS_FIELDS]
     length: Array  # int32[R]
     num_passes: Array  # int32[R]
     in_shape: Array  # int32[R, 3]

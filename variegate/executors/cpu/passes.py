@@ -10,20 +10,11 @@ from variegate.executors.cpu.interpolate import sample_row, table_row, walk_back
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW
 from variegate.executors.cpu.position import apply_position, erase_normalized
 from variegate.executors.cpu.prepare import (
-    CHAIN,
-    DIRECT,
-    FILTER,
-    ONE_FIXED,
-    REAL,
-    RESIZE,
-    TABLE,
-    WHOLE,
     build_tables,
-    choose,
     colour_after,
     filter_row,
+    maps_of,
     planes_for_filter,
-    survey,
     tap_lut,
 )
 from variegate.executors.cpu.resample import prepare_resize, resized_row
@@ -42,13 +33,10 @@ from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import pad_table, scale_table
 from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.passes import BEGIN, END, FIRST, POSITION, SOURCE, VALUES, PassSource
 
-_GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
-    int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
-)
-_FIXED, _SCALE, _PAD, _SHARPNESS, _ERASE = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_PAD, Op.SHARPNESS, Op.ERASE)
-)
+_POSITION, _SCALE, _ERASE = int(Kind.POSITION), int(Op.MAP_SCALE), int(Op.ERASE)
+_DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
 
 @pixel_kernel
@@ -59,8 +47,7 @@ def run_pass(
     fill: Any,
     out_size: Any,
     window: Any,
-    begin: Any,
-    end: Any,
+    plan: Any,
     image: Any,
     height: Any,
     width: Any,
@@ -75,57 +62,57 @@ def run_pass(
     bias: Any,
     target: Any,
 ) -> None:
-    """Slots begin..end of one row of a program, from ``image`` (HWC bytes) to ``target`` (an address)."""
+    """One pass of one row of a program, from ``image`` (HWC bytes) to ``target`` (an address).
+
+    ``plan``: the pass's row of the pass table.
+    """
+    begin, end, source, position = plan[BEGIN], plan[END], plan[SOURCE], plan[POSITION]
+    first_slot, values_from = plan[FIRST], plan[VALUES]
     h, w = (nb.int64(out_size[end - 1, 0]), nb.int64(out_size[end - 1, 1])) if end > begin else (height, width)
     slots, planes, stage, fills = scratch.slots, scratch.planes, scratch.stage, scratch.fills
-    count, filter_slot, resample_slot, position = survey(op, begin, end, slots)
-    source = choose(op, args, slots, count, filter_slot, resample_slot)
-    build_tables(op, args, fill, out_size, window, begin, end, image, height, width, channels, side, scratch)
+    count = maps_of(op, plan, slots)
+    build_tables(op, args, fill, out_size, window, plan, image, height, width, channels, side, scratch)
     for i in range(count):
         slot = slots[i]
         colour = fills[slot]
         colour_after(op, args, fill[slot], slot + 1, position, channels, side, scratch, colour)
         scratch.colours[slot] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
 
-    values_from = begin
-    first_slot = slots[0]
     lines = scratch.line
     taps_x, has_picks = 0, False
-    if source == FILTER:
-        values_from = filter_slot
-        planes_for_filter(op, args, fill, out_size, window, begin, filter_slot, image, width, channels, side, scratch)
-    elif source == REAL:
-        values_from = first_slot
+    if source == _FILTER:
+        planes_for_filter(op, args, fill, out_size, window, begin, first_slot, image, width, channels, side, scratch)
+    elif source == _INTERPOLATED:
         tap_lut(op, args, begin, first_slot, channels, side, scratch)
-    elif source == TABLE:
+    elif source == _TABLE:
         if op[first_slot] == _SCALE:
             scale_table(args[first_slot, 1], args[first_slot, 0], width, scratch.column, w, args[first_slot, 4] != 0.0)
             scale_table(args[first_slot, 3], args[first_slot, 2], height, lines, h, False)
         else:
             pad_table(int(args[first_slot, 0]), flags[first_slot], width, scratch.column, w)
             pad_table(int(args[first_slot, 1]), flags[first_slot], height, lines, h)
-    elif source == CHAIN:
+    elif source == _CHAIN:
         pack_maps(args, window, out_size, slots, count, scratch.maps)
-    elif source == RESIZE:
+    elif source == _RESIZE:
         taps_x, has_picks = prepare_resize(
-            image, height, width, channels, args[resample_slot], flags[resample_slot], h, w, scratch
+            image, height, width, channels, args[first_slot], flags[first_slot], h, w, scratch
         )
 
     bytes_target = bytes_at(target, h * w * channels)
     floats_target = floats_at(target, h * w * channels)
     for y in range(h):
         first, last = 0, w
-        if source == DIRECT:
+        if source == _DIRECT:
             copy_pixels(image, y * width, w, False, channels, planes, 0)
-        elif source == WHOLE:
+        elif source == _STRETCH:
             first, last = whole_row(image, width, channels, args[first_slot], window[first_slot], y, w, planes)
-        elif source == ONE_FIXED:
+        elif source == _ONE_FIXED:
             first, last = fixed_row(image, width, channels, args[first_slot], window[first_slot], y, w, planes)
-        elif source == CHAIN:
+        elif source == _CHAIN:
             chain_row(image, width, channels, scratch.maps, count, y, w, scratch, planes)
-        elif source == TABLE:
+        elif source == _TABLE:
             table_row(image, width, channels, scratch.column, lines[y], first_slot, w, stage, planes)
-        elif source == REAL:
+        elif source == _INTERPOLATED:
             walk_back(op, args, window, slots, count, y, w, scratch.real, stage)
             sample_row(
                 image,
@@ -139,10 +126,10 @@ def run_pass(
                 w,
                 planes,
             )
-        elif source == FILTER:
-            filter_row(op, args, filter_slot, h, w, y, channels, side, scratch)
+        elif source == _FILTER:
+            filter_row(op, args, first_slot, h, w, y, channels, side, scratch)
         else:
-            resized_row(image, width, channels, args[resample_slot], taps_x, has_picks, y, h, w, scratch, planes)
+            resized_row(image, width, channels, args[first_slot], taps_x, has_picks, y, h, w, scratch, planes)
         apply_values(
             op,
             args,
@@ -157,9 +144,9 @@ def run_pass(
             first,
             last,
         )
-        if source == WHOLE or source == ONE_FIXED:
+        if source == _STRETCH or source == _ONE_FIXED:
             fill_outside(planes, channels, fills[first_slot], first, last, w)
-        elif source == CHAIN or source == TABLE or source == REAL:
+        elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
             fill_by_stage(planes, scratch.colours, stage, w)
         for k in range(position, end):
             if KIND_OF[op[k]] == _POSITION:
@@ -210,11 +197,8 @@ def run_rows(
         height, width = nb.int64(program.in_shape[r, 0]), nb.int64(program.in_shape[r, 1])
         channels = nb.int64(program.in_shape[r, 2])
         image = bytes_at(sources[r], height * width * channels)
-        begin = 0
         for p in range(program.num_passes[r]):
-            end = begin
-            while end < program.length[r] and program.pass_of[r, end] == p:
-                end += 1
+            plan = program.passes[r, p]
             is_last = p == program.num_passes[r] - 1
             canvas = scratch.canvas[p & 1]
             run_pass(
@@ -224,8 +208,7 @@ def run_rows(
                 program.fill[r],
                 program.out_size[r],
                 program.window[r],
-                begin,
-                end,
+                plan,
                 image,
                 height,
                 width,
@@ -240,7 +223,7 @@ def run_rows(
                 bias[0 if channels == 1 else 1],
                 targets[r] if is_last else canvas.ctypes.data,
             )
-            if end > begin:
-                height, width = nb.int64(program.out_size[r, end - 1, 0]), nb.int64(program.out_size[r, end - 1, 1])
+            last = plan[END] - 1
+            if last >= plan[BEGIN]:
+                height, width = nb.int64(program.out_size[r, last, 0]), nb.int64(program.out_size[r, last, 1])
             image = canvas[: height * width * channels]
-            begin = end

@@ -1,4 +1,4 @@
-"""What a pass works out before its first row: where rows come from, tables of statistics, colours of the outside."""
+"""What a pass works out before its first row: its maps, tables of statistics, colours of the outside."""
 
 from __future__ import annotations
 
@@ -12,58 +12,23 @@ from variegate.executors.cpu.simd import BLOCK, address_of, copy_block
 from variegate.executors.cpu.statistics import build_table
 from variegate.executors.cpu.values import apply_values
 from variegate.program.compiled import pixel_kernel
-from variegate.program.coordinate_tables import moves_whole_pixels, source_rectangle
+from variegate.program.coordinate_tables import moves_whole_pixels, seen_by_statistics
 from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.passes import BEGIN, FIRST, MAPS_END, NEEDS, STATISTICS_END
 
-_GEOMETRY, _RESAMPLE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
-    int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
-)
-_FIXED, _SCALE, _PAD, _SHARPNESS = (int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_PAD, Op.SHARPNESS))
-
-# How a pass gets its rows.
-DIRECT, WHOLE, ONE_FIXED, CHAIN, TABLE, REAL, FILTER, RESIZE = range(8)
+_GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
+_SHARPNESS = int(Op.SHARPNESS)
 
 
 @pixel_kernel
-def survey(op: Any, begin: Any, end: Any, slots: Any) -> Any:
-    """Slots of the maps into ``slots`` -> (how many, filter slot, resample slot, first position slot)."""
-    count, filter_slot, resample_slot, position = 0, -1, -1, end
-    for k in range(begin, end):
-        kind = KIND_OF[op[k]]
-        if kind == _GEOMETRY:
+def maps_of(op: Any, plan: Any, slots: Any) -> int:
+    """Slots of the maps that a pass reads through into ``slots`` -> how many."""
+    count = 0
+    for k in range(plan[FIRST], plan[MAPS_END]):
+        if KIND_OF[op[k]] == _GEOMETRY:
             slots[count] = k
             count += 1
-        elif kind == _NEIGHBOURHOOD:
-            filter_slot = k
-        elif kind == _RESAMPLE:
-            resample_slot = k
-        elif kind == _POSITION and position == end:
-            position = k
-    return count, filter_slot, resample_slot, position
-
-
-@pixel_kernel
-def is_whole(op: Any, a: Any) -> bool:
-    """A whole-pixel map whose rows are stretches of source rows."""
-    return bool(op == _FIXED and moves_whole_pixels(a) and a[1] == 0.0)
-
-
-@pixel_kernel
-def choose(op: Any, args: Any, slots: Any, count: Any, filter_slot: Any, resample_slot: Any) -> int:
-    if resample_slot >= 0:
-        return RESIZE
-    if filter_slot >= 0:
-        return FILTER
-    if count == 0:
-        return DIRECT
-    first = slots[0]
-    if op[first] == _SCALE or op[first] == _PAD:
-        return TABLE
-    if op[first] != _FIXED:
-        return REAL
-    if count > 1:
-        return CHAIN
-    return WHOLE if is_whole(op[first], args[first]) else ONE_FIXED
+    return count
 
 
 @pixel_kernel
@@ -86,8 +51,7 @@ def build_tables(
     fill: Any,
     out_size: Any,
     window: Any,
-    begin: Any,
-    end: Any,
+    plan: Any,
     image: Any,
     height: Any,
     width: Any,
@@ -96,19 +60,15 @@ def build_tables(
     scratch: Any,
 ) -> None:
     """The tables of the pass's statistics. Only LUTs and at most one whole-pixel map come before them."""
-    map_slot = -1
-    for k in range(begin, end):
+    map_slot, begin = -1, plan[BEGIN]
+    for k in range(begin, plan[STATISTICS_END] if plan[NEEDS] != 0 else begin):
         kind = KIND_OF[op[k]]
         if kind == _GEOMETRY:
             map_slot = k
         elif kind == _STATISTIC:
-            rectangle, outside = (0, 0, height, width), 0
             colour = scratch.fills[k]
+            seen = seen_by_statistics(args, out_size, window, map_slot, height, width)
             if map_slot >= 0:
-                h, w = out_size[map_slot, 0], out_size[map_slot, 1]
-                top, left, bottom, right = source_rectangle(args[map_slot], window[map_slot], h, w)
-                rectangle = (top, left, bottom, right)
-                outside = h * w - max(0, bottom - top) * max(0, right - left)
                 colour_after(op, args, fill[map_slot], map_slot + 1, k, channels, side, scratch, colour)
             build_table(
                 k,
@@ -117,8 +77,8 @@ def build_tables(
                 image,
                 width,
                 channels,
-                rectangle,
-                outside,
+                (seen[0], seen[1], seen[2], seen[3]),
+                seen[4],
                 colour,
                 op,
                 args,
@@ -159,7 +119,7 @@ def planes_for_filter(
         first, last = 0, w
         if map_slot < 0:
             copy_pixels(image, y * width, w, False, channels, planes, 0)
-        elif is_whole(op[map_slot], args[map_slot]):
+        elif moves_whole_pixels(args[map_slot]) and args[map_slot, 1] == 0.0:
             first, last = whole_row(image, width, channels, args[map_slot], window[map_slot], y, w, planes)
         else:
             first, last = fixed_row(image, width, channels, args[map_slot], window[map_slot], y, w, planes)

@@ -50,7 +50,7 @@ class CudaExecutor:
         self._one_at_a_time = Lock()
 
     def run(self, program: Program, images: PlacedImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
-        """A fused program (lowered with ``contrast_first``) -> the batch, or the outputs one by one if shapes differ.
+        """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
         Raises DeviceMemoryError where the device has no room for it.
         """

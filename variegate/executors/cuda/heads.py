@@ -21,16 +21,24 @@ from variegate.executors.cuda.plan import (
     canvas_pixels,
     tap_count,
 )
+from variegate.program import passes as P
 from variegate.program.compiled import kernel
-from variegate.program.coordinate_tables import source_rectangle
 from variegate.program.ops import KIND_OF, Kind, Op
 
-_GEOMETRY, _RESAMPLE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
-    int(kind) for kind in (Kind.GEOMETRY, Kind.RESAMPLE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
-)
-_FIXED, _SCALE, _PAD, _HUE, _ERASE, _CONTRAST = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_PAD, Op.HUE, Op.ERASE, Op.CONTRAST)
-)
+_POSITION, _HUE, _ERASE = int(Kind.POSITION), int(Op.HUE), int(Op.ERASE)
+
+# What kernels tell apart of the sources of a pass (a stretch and a direct read are chains of one map and of none), and
+# what a launch must be able to do for it.
+_KIND_OF_SOURCE = np.zeros(len(P.PassSource), np.int64)
+for _source, _kind in (
+    (P.PassSource.TABLE, L.TABLE),
+    (P.PassSource.INTERPOLATED, L.REAL),
+    (P.PassSource.FILTER, L.FILTER),
+    (P.PassSource.RESAMPLE, L.RESAMPLE),
+):
+    _KIND_OF_SOURCE[_source] = _kind
+_FEATURES_OF_KIND = np.zeros(5, np.int64)
+_FEATURES_OF_KIND[[L.REAL, L.FILTER, L.RESAMPLE]] = REAL, FILTER, RESAMPLE
 
 
 @kernel
@@ -39,9 +47,7 @@ def fill_heads(
     args: Any,
     flags: Any,
     out_size: Any,
-    window: Any,
-    pass_of: Any,
-    length: Any,
+    passes: Any,
     num_passes: Any,
     in_shape: Any,
     ids: Any,
@@ -66,16 +72,14 @@ def fill_heads(
     rows, slots = opcode.shape
     launches[:] = 0
     for r in range(rows):
-        first, second = canvas_pixels(out_size[r], pass_of[r], length[r], num_passes[r], in_shape[r], is_blended)
+        first, second = canvas_pixels(out_size[r], passes[r], num_passes[r], in_shape[r], is_blended)
         canvas = (canvases, canvases + 4 * first)
         canvases += 4 * (first + second)
         source, stride_y, stride_x, stride_c = sources[r], strides[r, 0], strides[r, 1], strides[r, 2]
         height, width, channels = int(in_shape[r, 0]), int(in_shape[r, 1]), int(in_shape[r, 2])
-        begin = 0
         for p in range(num_passes[r]):
-            end = begin
-            while end < length[r] and pass_of[r, end] == p:
-                end += 1
+            plan = passes[r, p]
+            begin, end = plan[P.BEGIN], plan[P.END]
             h, w = height, width
             if end > begin:
                 h, w = int(out_size[r, end - 1, 0]), int(out_size[r, end - 1, 1])
@@ -89,9 +93,9 @@ def fill_heads(
             head[L.OUT_HEIGHT], head[L.OUT_WIDTH], head[L.IS_FINAL] = h, w, is_final
             head[L.TARGET] = targets[r] if is_final else canvas[p % 2]
             head[L.ID_LOW], head[L.ID_HIGH] = ids[r] & np.uint64(0xFFFFFFFF), ids[r] >> np.uint64(32)
-            launch[FEATURES] |= _describe_source(opcode[r], begin, end, r * slots, head)
+            launch[FEATURES] |= _describe_source(plan, r * slots, head)
             launch[FEATURES] |= _describe_values(opcode[r], args[r], begin, end, head)
-            _describe_statistics(opcode[r], args[r], out_size[r], window[r], begin, end, r * slots, height, width, head)
+            _describe_statistics(plan, r * slots, head)
             tiles = -(-h // block[0]) * -(-w // block[1])
             lists[1 + p, launch[NUM_ROWS]] = r
             launch[NUM_ROWS] += 1
@@ -113,32 +117,23 @@ def fill_heads(
                 launches[0, NUM_ROWS] += 1
                 launches[0, NUM_TILES] = max(launches[0, NUM_TILES], prepared)
             source, stride_y, stride_x, stride_c = canvas[p % 2], 4 * w, 4, 1
-            height, width, begin = h, w, end
+            height, width = h, w
         last_canvas[r] = source
         for p in range(num_passes[r], heads.shape[0]):
             heads[p, r, L.NEEDS] = 0
 
 
 @kernel
-def _describe_source(op: Any, begin: Any, end: Any, base: Any, head: Any) -> int:
+def _describe_source(plan: Any, base: Any, head: Any) -> int:
     """KIND, FIRST, MAPS_END and VALUES of a pass whose slots count from ``base`` -> features."""
-    kind, first, maps_end, features = L.CHAIN, begin, begin, 0
-    values = begin
-    for k in range(begin, end):
-        group = KIND_OF[op[k]]
-        if group == _NEIGHBOURHOOD:
-            kind, first, maps_end, values, features = L.FILTER, k, k, k, FILTER
-        elif group == _RESAMPLE:
-            kind, first, maps_end, features = L.RESAMPLE, k, k, RESAMPLE
-        elif group == _GEOMETRY:
-            maps_end = k + 1
-            if op[k] == _SCALE or op[k] == _PAD:
-                kind, first = L.TABLE, k
-            elif op[k] != _FIXED and kind != L.REAL:
-                kind, first, values, features = L.REAL, k, k, REAL
+    kind = _KIND_OF_SOURCE[plan[P.SOURCE]]
     head[L.KIND] = kind
-    head[L.FIRST], head[L.MAPS_END], head[L.VALUES] = base + first, base + maps_end, base + values
-    return features
+    head[L.FIRST], head[L.MAPS_END], head[L.VALUES] = (
+        base + plan[P.FIRST],
+        base + plan[P.MAPS_END],
+        base + plan[P.VALUES],
+    )
+    return _FEATURES_OF_KIND[kind]
 
 
 @kernel
@@ -158,43 +153,18 @@ def _describe_values(op: Any, args: Any, begin: Any, end: Any, head: Any) -> int
 
 
 @kernel
-def _describe_statistics(
-    op: Any,
-    args: Any,
-    out_size: Any,
-    window: Any,
-    begin: Any,
-    end: Any,
-    base: Any,
-    height: Any,
-    width: Any,
-    head: Any,
-) -> None:
+def _describe_statistics(plan: Any, base: Any, head: Any) -> None:
     """NEEDS and what of the source the pass's statistics see."""
-    map_slot, needs = -1, 0
-    for k in range(begin, end):
-        kind = KIND_OF[op[k]]
-        if kind == _GEOMETRY:
-            map_slot = k
-        elif kind == _STATISTIC:
-            if needs == 0:
-                head[L.PREFIX_END] = base + k
-                rectangle, outside = (0, 0, height, width), 0
-                if map_slot >= 0:
-                    h, w = np.int64(out_size[map_slot, 0]), np.int64(out_size[map_slot, 1])
-                    rectangle = _seen(args[map_slot], window[map_slot], out_size[map_slot])
-                    outside = h * w - max(0, rectangle[2] - rectangle[0]) * max(0, rectangle[3] - rectangle[1])
-                head[L.TOP], head[L.LEFT], head[L.BOTTOM], head[L.RIGHT] = rectangle
-                head[L.OUTSIDE] = outside
-            needs |= L.NEEDS_LUMA if op[k] == _CONTRAST else L.NEEDS_COUNTS
-            head[L.STATISTICS_END] = base + k + 1
-    head[L.NEEDS] = needs
-
-
-@kernel
-def _seen(a: Any, window: Any, size: Any) -> Any:
-    top, left, bottom, right = source_rectangle(a, window, size[0], size[1])
-    return np.int64(top), np.int64(left), np.int64(bottom), np.int64(right)
+    head[L.NEEDS] = plan[P.NEEDS]
+    if plan[P.NEEDS] != 0:
+        head[L.PREFIX_END], head[L.STATISTICS_END] = base + plan[P.STATISTICS], base + plan[P.STATISTICS_END]
+        head[L.TOP], head[L.LEFT], head[L.BOTTOM], head[L.RIGHT] = (
+            plan[P.TOP],
+            plan[P.LEFT],
+            plan[P.BOTTOM],
+            plan[P.RIGHT],
+        )
+        head[L.OUTSIDE] = plan[P.OUTSIDE]
 
 
 @kernel

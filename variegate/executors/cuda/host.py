@@ -38,7 +38,7 @@ def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> Pl
 def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[npt.NDArray[Any]]:
     """A sampled program and its images -> one array per output, when they are done."""
     check_fits(program, images)
-    fused = program if program.stage == "fused" else lower(program, contrast_first=True)
+    fused = program if program.stage == "fused" else lower(program, measured_once=True)
     executor = executor_of(device)
     whole = [np.ascontiguousarray(image if image.ndim == 3 else image[:, :, None]) for image in images]
     stacked, results = executor.run(fused, upload_images(executor, whole))

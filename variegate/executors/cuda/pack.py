@@ -61,7 +61,7 @@ class Packer:
         self.program = program
         self.is_blended = program.blend is not None
         indices, self.statistics, self.weights, pixels = measure(
-            program.opcode, program.args, program.flags, program.out_size, program.pass_of, program.length,
+            program.opcode, program.args, program.flags, program.out_size, program.length, program.passes,
             program.num_passes, program.in_shape, self.is_blended,
         )  # fmt: skip
         self.sizes = self._sizes(indices)
@@ -136,8 +136,8 @@ class Packer:
         last_canvas = np.zeros(rows, np.int64)
         given = np.zeros(rows, np.int64) if self.is_blended else targets
         fill_heads(
-            program.opcode, program.args, program.flags, program.out_size, program.window, program.pass_of,
-            program.length, program.num_passes, program.in_shape, program.ids, sources, strides, given, canvases,
+            program.opcode, program.args, program.flags, program.out_size, program.passes, program.num_passes,
+            program.in_shape, program.ids, sources, strides, given, canvases,
             self._weights_at, self.is_blended, block, heads, last_canvas, lists, launches[:-1],
         )  # fmt: skip
         self._fill_tables(view, slots)

@@ -8,6 +8,7 @@ import numpy as np
 
 from variegate.program.compiled import kernel
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.passes import END
 
 _RESAMPLE, _STATISTIC = int(Kind.RESAMPLE), int(Kind.STATISTIC)
 _SCALE, _PAD = int(Op.MAP_SCALE), int(Op.MAP_PAD)
@@ -44,8 +45,8 @@ def measure(
     args: Any,
     flags: Any,
     out_size: Any,
-    pass_of: Any,
     length: Any,
+    passes: Any,
     num_passes: Any,
     in_shape: Any,
     is_blended: Any,
@@ -63,23 +64,21 @@ def measure(
             elif kind == _RESAMPLE:
                 taps_x, taps_y = tap_count(args[r, k], flags[r, k])
                 weights += (taps_x + 1) * w + (taps_y + 1) * h
-        first, second = canvas_pixels(out_size[r], pass_of[r], length[r], num_passes[r], in_shape[r], is_blended)
+        first, second = canvas_pixels(out_size[r], passes[r], num_passes[r], in_shape[r], is_blended)
         pixels += first + second
     return indices, statistics, weights, pixels
 
 
 @kernel
-def canvas_pixels(out_size: Any, pass_of: Any, length: Any, num_passes: Any, in_shape: Any, is_blended: Any) -> Any:
+def canvas_pixels(out_size: Any, passes: Any, num_passes: Any, in_shape: Any, is_blended: Any) -> Any:
     """Pixels of a row's two canvases, which its passes write in turn. The last pass writes none, unless rows blend."""
     sizes = (0, 0)
     written = num_passes if is_blended else num_passes - 1
-    if length == 0 and is_blended:
-        # A row without instructions has one pass that copies its image.
-        sizes = (_pixels(in_shape), 0)
-    for k in range(length):
-        if (k + 1 == length or pass_of[k + 1] != pass_of[k]) and pass_of[k] < written:
-            size = _pixels(out_size[k])
-            sizes = (max(sizes[0], size), sizes[1]) if pass_of[k] % 2 == 0 else (sizes[0], max(sizes[1], size))
+    for p in range(written):
+        # A row without instructions has one pass, which copies its image.
+        end = passes[p, END]
+        size = _pixels(out_size[end - 1]) if end > 0 else _pixels(in_shape)
+        sizes = (max(sizes[0], size), sizes[1]) if p % 2 == 0 else (sizes[0], max(sizes[1], size))
     return sizes
 
 

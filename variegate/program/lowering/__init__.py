@@ -14,7 +14,7 @@ from variegate.program.program import Program
 GEOMETRY_MODES = ("composed", "exact")
 
 
-def lowering_passes(geometry: str = "composed", contrast_first: bool = False) -> list[Callable[[Program], Program]]:
+def lowering_passes(geometry: str = "composed", measured_once: bool = False) -> list[Callable[[Program], Program]]:
     """The rewrites in order. Each takes and returns a Program and leaves it valid (see ``program.validate``)."""
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed" or "exact"')
@@ -24,15 +24,15 @@ def lowering_passes(geometry: str = "composed", contrast_first: bool = False) ->
         values_to_tables,
         merge_maps,
         merge_luts,
-        lambda program: assign_passes(program, geometry == "composed", contrast_first),
+        lambda program: assign_passes(program, geometry == "composed", measured_once),
     ]
 
 
-def lower(program: Program, geometry: str = "composed", contrast_first: bool = False) -> Program:
+def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
     """Run every rewrite. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not.
 
-    ``contrast_first``: see ``assign_passes``.
+    ``measured_once``: see ``assign_passes``.
     """
-    for rewrite in lowering_passes(geometry, contrast_first):
+    for rewrite in lowering_passes(geometry, measured_once):
         program = rewrite(program)
     return program
