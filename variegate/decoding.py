@@ -41,9 +41,6 @@ _SCALES = (8, 4, 2)
 
 # A thread keeps its buffers for good; those of larger pictures are made and given back.
 _KEPT_BYTES = 4 << 20
-# Pictures of other kinds than JPEG are decoded at once and kept for the batch; larger ones when their turn comes.
-_HELD_BYTES = 32 << 20
-
 _local = threading.local()
 
 
@@ -121,11 +118,11 @@ class EncodedBatch:
         """A file of another kind: decoded, but for large ones, of which a batch in memory would be too much."""
         name = self.name(i)
         with PillowFile(data, name, *self._limits) as file:
-            if file.nbytes <= _HELD_BYTES:
+            if file.is_large:
+                height, width = file.size()
+            else:
                 self.decoded[i] = file.decode()
                 height, width, _ = self.decoded[i].shape
-            else:
-                height, width = file.size()
         check_side(name, height, width)
         return height, width, 3
 

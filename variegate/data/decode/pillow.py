@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode.budget import room_for
+from variegate.data.decode.budget import LARGE, room_for
 from variegate.data.decode.cost import bytes_needed
 from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import pillow_orientation
@@ -34,7 +34,8 @@ _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.ad
 class PillowFile:
     """A picture whose header was read; a context manager that lets go of it.
 
-    ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``nbytes``: the result's.
+    ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``is_large``: the result is so
+    large that a batch of such had better be decoded one after the other.
 
     Raises DecodeError(path, reason) for whatever Pillow raises, and for pictures beyond the limits.
     """
@@ -60,7 +61,7 @@ class PillowFile:
                 # Sides that are not whole numbers ask for exactly this scale; whole ones of narrow pictures do not.
                 image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
             self.needed = bytes_needed(image, len(data), decoder_bytes)
-            self.nbytes = 3 * image.height * image.width
+            self.is_large = 3 * image.height * image.width >= LARGE
         except (DecodeError, MemoryError):
             raise
         except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
