@@ -59,7 +59,7 @@ def traced_ghostscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ``gs`` that leaves a trace -> the trace."""
     trace, script = tmp_path / "trace", tmp_path / "bin" / "gs"
     script.parent.mkdir()
-    script.write_text(f"#!/bin/sh\necho started >> '{trace}'\n[ "$1" = --version ]\n")
+    script.write_text(f"#!/bin/sh\necho started >> '{trace}'\ntest $1 = --version\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # where Pillow keeps what it has found
