@@ -18,7 +18,7 @@ from variegate.data.decode.budget import LARGE, room_for
 from variegate.data.decode.cost import bytes_needed
 from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import pillow_orientation
-from variegate.data.decode.limits import check_bytes, check_pixels
+from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_bytes, check_limit, check_pixels
 from variegate.data.decode.orientation import as_stored
 from variegate.data.decode.reasons import reason_for
 from variegate.errors import DecodeError
@@ -37,7 +37,8 @@ class PillowFile:
     ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``is_large``: the result is so
     large that a batch of such had better be decoded one after the other.
 
-    Raises DecodeError(path, reason) for whatever Pillow raises, and for pictures beyond the limits.
+    Raises DecodeError(path, reason) for whatever Pillow raises, and for pictures beyond the limits; ValueError for
+    limits that are no positive integers.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class PillowFile:
         divisor: int = 1,
         decoder_bytes: int = 0,
     ) -> None:
+        max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
+        max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         self._data, self._path = data, path
         try:
             self._image = image = Image.open(io.BytesIO(data), formats=formats)
