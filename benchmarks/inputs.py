@@ -95,7 +95,7 @@ def make_images(jpegs: list[bytes], count: int = 1024, seed: int = 0) -> npt.NDA
     rng = np.random.default_rng(seed)
     images = np.empty((count, SIZE, SIZE, 3), np.uint8)
     for i in range(count):
-        photo = Image.open(io.BytesIO(jpegs[i % len(jpegs)])).convert("RGB")
+        photo = Image.open(io.BytesIO(jpegs[i % len(jpegs)]), formats=("JPEG",)).convert("RGB")
         side = min(photo.size) * rng.uniform(0.7, 1.0)
         left, top = rng.uniform(0, photo.width - side), rng.uniform(0, photo.height - side)
         images[i] = np.asarray(
@@ -127,4 +127,4 @@ def load(folder: Path) -> Inputs:
 def _is_rgb(data: bytes) -> bool:
     from PIL import Image
 
-    return bool(Image.open(io.BytesIO(data)).mode == "RGB")
+    return bool(Image.open(io.BytesIO(data), formats=("JPEG",)).mode == "RGB")

@@ -30,7 +30,7 @@ class Folder(Dataset):
 
     def __getitem__(self, index):
         file = self.files[index]
-        with Image.open(file) as image:
+        with Image.open(file, formats=("JPEG",)) as image:  # whatever else a file may hold, its name says JPEG
             return self.transform(image), self.classes.index(file.parent.name)
 
 

@@ -16,7 +16,8 @@ import variegate as vg
 from tests.images import photo
 from variegate import decoding
 from variegate import transforms as T
-from variegate.data.decode import read_image
+from variegate.data.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, read_image
+from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
 from variegate.executors.cpu.executor import share_out
 from variegate.policies import AugMix
@@ -103,6 +104,71 @@ def test_a_bad_file_is_named(bad: bytes) -> None:
 def test_only_bytes_are_taken() -> None:
     with pytest.raises(TypeError, match=r"files\[0\]: got str; accepted: the bytes"):
         vg.Augmenter(CROP).decode_and_run(["photo.jpg"])
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize(
+    ("pixels", "error", "words"),
+    [
+        (np.zeros((30, 20, 4), np.uint8), ValueError, r"got shape \(30, 20, 4\)"),
+        (np.zeros((30, 20, 1000), np.uint8), ValueError, r"got shape \(30, 20, 1000\)"),
+        (np.zeros((30, 0, 3), np.uint8), ValueError, r"got shape \(30, 0, 3\).*no side empty"),
+        (np.zeros(30, np.uint8), ValueError, r"got shape \(30,\)"),
+        (np.zeros((30, 20, 3)), TypeError, "got dtype float64"),
+        (np.zeros((30, 20, 3), np.int16), TypeError, "got dtype int16"),
+        (np.zeros((30, 20, 3), np.bool_), TypeError, "got dtype bool"),
+        (torch.zeros(30, 20, 3), TypeError, "got dtype float32"),
+        (np.zeros((1, 32_768, 3), np.uint8), ValueError, "sides of at most 32,767 pixels"),
+    ],
+)
+def test_pixels_are_checked_as_in_calls(device: str, pixels: Any, error: type[Exception], words: str) -> None:
+    aug = vg.Augmenter(T.CenterCrop(1), device=device)
+    with pytest.raises(error, match=words):
+        aug([pixels])
+    for files in ([FILES["4:2:0"], pixels], [photo(30, 20), pixels]):
+        with pytest.raises(error, match=rf"files\[1\]: .*{words}"):
+            aug.decode_and_run(files)
+    with pytest.raises(error, match=rf"a/b.npy: .*{words}"):
+        EncodedBatch([pixels], lambda _: "a/b.npy", {})
+
+
+def test_pixels_are_taken_as_in_calls() -> None:
+    image = photo(120, 160)
+    views = [
+        image[:, ::-1],
+        image[::2, ::3],
+        image[:, :, ::-1],
+        image[:, :, 0],
+        image[:, :, :1],
+        np.asfortranarray(image),
+    ]
+    aug = vg.Augmenter(T.Compose([T.CenterCrop(32), T.RandomHorizontalFlip(), T.Rotate(30)]))
+    for view in views:
+        expected = aug([view, view], ids=[1, 2])
+        for given in (view, torch.from_numpy(view.copy())):
+            assert torch.equal(aug.decode_and_run([given, given], ids=[1, 2]), expected)
+    mixed = aug.decode_and_run([views[0], FILES["png"], FILES["4:2:0"]], ids=[1, 2, 3])
+    assert torch.equal(mixed, aug([views[0], *whole([FILES["png"], FILES["4:2:0"]])], ids=[1, 2, 3]))
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1, 0, 1.5, 1e8, True, False, "9", np.nan, np.True_])
+def test_limits_are_positive_integers(limit: Any) -> None:
+    data = FILES["4:2:0"]
+    for name in ("max_pixels", "max_decode_bytes"):
+        for use in (
+            lambda: EncodedBatch([], **{name: limit}),  # noqa: B023
+            lambda: read_image(data, **{name: limit}),  # noqa: B023
+            lambda: read_image(FILES["png"], **{name: limit}),  # noqa: B023
+            lambda: decode_jpeg(data, **{name: limit}),  # noqa: B023
+            lambda: decode_jpeg_scaled(data, 8, 8, **{name: limit}),  # noqa: B023
+            lambda: decode_jpeg_box(data, 0, 0, 8, 8, **{name: limit}),  # noqa: B023
+            lambda: vg.Loader((photo(8, 8)[None], [0]), **{name: limit}, device="cpu"),  # noqa: B023
+        ):
+            with pytest.raises(
+                ValueError, match=rf"^{name}: got .*{limit}.*; accepted: a positive integer, or None for"
+            ):
+                use()
+    assert read_image(data, max_pixels=np.int64(10**6)).shape == (120, 160, 3)  # type: ignore[arg-type]
 
 
 def test_no_thread_writes_after_an_error_was_raised() -> None:

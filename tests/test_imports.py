@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transforms/functional": {"program", "transforms", "executors"},
     "data/decode": {"program"},
     "inputs": {"program"},
-    "decoding": {"program", "data/decode"},
+    "decoding": {"program", "inputs", "data/decode"},
     "ragged": {"program", "executors", "inputs"},
     "running": {"program", "executors", "inputs", "decoding", "data/decode", "ragged"},
     "augmenter": {"program", "transforms", "policies", "executors", "inputs", "decoding", "data/decode", "running"},

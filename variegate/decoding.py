@@ -10,8 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode import (
+    MAX_DECODE_BYTES,
+    MAX_PIXELS,
     JpegHeader,
-    check_pixels,
+    PillowFile,
+    check_jpeg,
+    check_limit,
     check_side,
     decode_jpeg_box,
     decode_jpeg_scaled,
@@ -21,6 +25,7 @@ from variegate.data.decode import (
     read_image,
 )
 from variegate.errors import DecodeError
+from variegate.inputs import as_tensor, check_image
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
@@ -36,7 +41,6 @@ _SCALES = (8, 4, 2)
 
 # A thread keeps its buffers for good; those of larger pictures are made and given back.
 _KEPT_BYTES = 4 << 20
-
 _local = threading.local()
 
 
@@ -52,13 +56,16 @@ class EncodedBatch:
     """Encoded images of a batch: their sizes at once, their pixels when asked for.
 
     Args:
-        files: the bytes of image files, or pixels (uint8 [H, W, C]) where they are there already.
+        files: the bytes of image files, or pixels where they are there already, as an ``Augmenter`` takes them: uint8
+            [H, W, 3], [H, W, 1] or [H, W], as array or CPU tensor.
         name_of: what errors call a file, by its place; None for ``files[i]``.
         failures: where given, files that do not decode are noted here by their place, and black pictures take their
             place, so that the rest of the batch can be made. None raises instead.
         max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
+        max_decode_bytes: files that take more memory to decode are refused; None for ``decode.MAX_DECODE_BYTES``.
 
-    Raises TypeError for what is neither bytes nor pixels, DecodeError with the name of a file.
+    Raises TypeError for what is neither bytes nor pixels and for pixels that are not uint8, ValueError for shapes that
+    are no image's and for limits that are no positive integers, DecodeError for files; each with the name of a file.
     """
 
     def __init__(
@@ -67,11 +74,16 @@ class EncodedBatch:
         name_of: Callable[[int], str] | None = None,
         failures: dict[int, DecodeError] | None = None,
         max_pixels: int | None = None,
+        max_decode_bytes: int | None = None,
     ) -> None:
+        self._limits = (
+            check_limit("max_pixels", max_pixels, MAX_PIXELS),
+            check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES),
+        )
         self.files = files
         self.headers: list[JpegHeader | None] = [None] * len(files)
         self.decoded: dict[int, Image] = {}
-        self._name_of, self._failures, self._max_pixels = name_of, failures, max_pixels
+        self._name_of, self._failures = name_of, failures
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         shapes = [self._open(i) for i in range(len(files))]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
@@ -87,22 +99,32 @@ class EncodedBatch:
     def _open(self, i: int) -> tuple[int, ...] | None:
         """The shape of picture ``i``; None where it was noted as a failure."""
         data = self.files[i]
-        if isinstance(data, np.ndarray):
-            self.decoded[i] = data
-            return data.shape
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: the bytes of an image file")
+            self.decoded[i] = self._pixels(i, data)
+            return self.decoded[i].shape
         try:
-            if is_jpeg(data):
-                return self._open_jpeg(i, data)
-            # Formats other than JPEG are decoded whole, and need be decoded to know their size for sure.
-            image = read_image(bytes(data), self.name(i), self._max_pixels)
-            check_side(self.name(i), *image.shape[:2])
+            return self._open_jpeg(i, bytes(data)) if is_jpeg(data) else self._open_other(i, bytes(data))
         except DecodeError as error:
             self._note(i, error)
             return None
-        self.decoded[i] = image
-        return image.shape
+
+    def _pixels(self, i: int, data: object) -> Image:
+        if not isinstance(data, np.ndarray) and as_tensor(data) is None:
+            accepted = "the bytes of an image file, or its pixels, uint8 [H, W, 3], [H, W, 1] or [H, W]"
+            raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: {accepted}")
+        return check_image(data, self.name(i))
+
+    def _open_other(self, i: int, data: bytes) -> tuple[int, int, int]:
+        """A file of another kind: decoded, but for large ones, of which a batch in memory would be too much."""
+        name = self.name(i)
+        with PillowFile(data, name, *self._limits) as file:
+            if file.is_large:
+                height, width = file.size()
+            else:
+                self.decoded[i] = file.decode()
+                height, width, _ = self.decoded[i].shape
+        check_side(name, height, width)
+        return height, width, 3
 
     def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
         name = self.name(i)
@@ -110,7 +132,7 @@ class EncodedBatch:
             header = read_header(data)
         except ValueError as error:
             raise DecodeError(name, str(error)) from error
-        check_pixels(name, header.height, header.width, self._max_pixels)
+        check_jpeg(header, name, *self._limits)
         check_side(name, *header.oriented_size)
         self.headers[i] = header
         return (*header.oriented_size, 3)
@@ -125,7 +147,9 @@ class EncodedBatch:
         image = self.decoded.get(i)
         if image is None:
             try:
-                image = read_image(bytes(self.files[i]), self.name(i), self._max_pixels)
+                image = read_image(bytes(self.files[i]), self.name(i), *self._limits)
+                if image.shape != tuple(self.shapes[i]):  # what comes next trusts it
+                    raise DecodeError(self.name(i), "damaged: its headers disagree about its size")
             except DecodeError as error:
                 self._note(i, error)
                 image = self.decoded[i] = np.zeros(tuple(self.shapes[i]), np.uint8)
@@ -195,13 +219,13 @@ class EncodedBatch:
         for divisor in _SCALES:
             if height / divisor >= out_height and width / divisor >= out_width:
                 sides = -(-in_height // divisor), -(-in_width // divisor)
-                image = decode_jpeg_scaled(data, *sides, name, self._max_pixels)
+                image = decode_jpeg_scaled(data, *sides, name, *self._limits, header)
                 args[:4] /= divisor
                 fused.in_shape[row, :2] = image.shape[:2]
                 return image
         first_y, first_x, end_y, end_x = _reach(args, support, in_height, in_width)
         image, part_top, part_left = decode_jpeg_box(
-            data, first_y, first_x, end_y - first_y, end_x - first_x, name, self._max_pixels, header, buffer
+            data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
         )
         shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])
         return image

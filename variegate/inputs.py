@@ -35,18 +35,19 @@ def check_images(images: Any) -> list[Image] | Image:
     return [check_image(image, i) for i, image in enumerate(images)]
 
 
-def check_image(image: Any, i: int) -> Image:
-    """Image number ``i`` as a contiguous uint8 [H, W, C] array, not copied if it is one."""
+def check_image(image: Any, place: int | str) -> Image:
+    """An image as a contiguous uint8 [H, W, C] array, not copied if it is one. ``place``: its number, or its name."""
+    where = place if isinstance(place, str) else f"images[{place}]"
     array = _as_array(image)
     if array is None:
-        raise TypeError(f"images[{i}]: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor")
+        raise TypeError(f"{where}: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor")
     if array.dtype != np.uint8:
-        raise TypeError(f"images[{i}]: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
-        raise ValueError(f"images[{i}]: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty")
-    _check_sides(f"images[{i}]", array.shape, array.shape[:2])
+        raise ValueError(f"{where}: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty")
+    _check_sides(where, array.shape, array.shape[:2])
     return np.ascontiguousarray(array)
 
 

@@ -69,7 +69,7 @@ def whole(jpegs: Sequence[bytes]) -> Pictures:
     """The photos at their own sizes, decoded: W3r."""
     from PIL import Image
 
-    return pack([np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) for data in jpegs])
+    return pack([np.asarray(Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB")) for data in jpegs])
 
 
 def save(pictures: Pictures, folder: Path) -> None:

@@ -40,7 +40,7 @@ def pipelines(work: str, to_tensor: list[Any]) -> dict[str, Callable[[list[Any]]
 
 
 def open_jpeg(data: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(data)).convert("RGB")
+    return Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB")
 
 
 class TorchvisionPil(Peer):

@@ -63,7 +63,7 @@ def _decode(data: bytes) -> npt.NDArray[np.uint8]:
 
     from PIL import Image
 
-    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+    return np.asarray(Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB"))
 
 
 WORK = Work(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ class MemorySource:
     classes = ("even", "odd")
     is_remote = False
 
-    def __init__(self, number: int, broken: dict[int, bytes | DecodeError] | None = None) -> None:
+    def __init__(self, number: int, broken: dict[int, Any] | None = None) -> None:
         self.number, self.broken = number, broken or {}
         self.reads: list[int] = []
 
@@ -65,7 +66,7 @@ class MemoryStream:
     classes = ("even", "odd")
     fingerprint = "stream"
 
-    def __init__(self, number: int, shards: int = 3, broken: dict[int, bytes | DecodeError] | None = None) -> None:
+    def __init__(self, number: int, shards: int = 3, broken: dict[int, Any] | None = None) -> None:
         self._source = MemorySource(number, broken)
         self._parts = np.array_split(np.arange(number), shards)
         self.num_shards = shards

@@ -240,6 +240,19 @@ def test_whatever_a_data_set_raises_is_one_bad_sample() -> None:
         list(load(Moody(), T.CenterCrop(8), shuffle=False))
 
 
+@pytest.mark.parametrize("cache", [None, "host"])
+def test_pixels_of_a_source_of_its_own_are_checked(cache: str | None) -> None:
+    bad = {1: np.zeros((30, 20, 4), np.uint8), 2: np.zeros((30, 20, 3)), 5: np.zeros((0, 3, 3), np.uint8)}
+    side = None if cache is None else 16
+    loader = load(MemorySource(8, bad), T.CenterCrop(8), on_error="skip", shuffle=False, cache=cache, cache_side=side)
+    assert sum(len(batch.ids) for batch in loader) == 5
+    assert [failure.reason.partition(";")[0] for failure in loader.errors] == [
+        "cannot be read (ValueError: its pixels: got shape (30, 20, 4)",
+        "cannot be read (TypeError: its pixels: got dtype float64",
+        "cannot be read (ValueError: its pixels: got shape (0, 3, 3)",
+    ]
+
+
 def test_bombs_are_refused_by_their_header() -> None:
     height_at = jpeg(5).index(b"\xff\xc0") + 5
     bomb = bytearray(jpeg(5))

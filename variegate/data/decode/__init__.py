@@ -1,13 +1,20 @@
 """From bytes to pixels: ``read_image`` for any file, and ways to decode no more of a JPEG than will be used."""
 
+from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
 from variegate.data.decode.image import read_bytes, read_image
-from variegate.data.decode.jpeg import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
-from variegate.data.decode.limits import MAX_PIXELS, check_pixels, check_side
+from variegate.data.decode.jpeg import check_jpeg, decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
+from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
+from variegate.data.decode.pillow import PillowFile
 
 __all__ = [
+    "FORMATS",
+    "MAX_DECODE_BYTES",
     "MAX_PIXELS",
     "JpegHeader",
+    "PillowFile",
+    "check_jpeg",
+    "check_limit",
     "check_pixels",
     "check_side",
     "decode_jpeg",

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from PIL import Image
 
+from variegate.data.decode.formats import JPEG_FORMATS
+
 _ORIENTATION_TAG = 0x0112
+# By equality, as Pillow looks them up: damaged EXIF may hold one as a fraction.
+_ORIENTATIONS = {value: value for value in range(2, 9)}
 _SOF_MARKERS = frozenset((0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF))
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
-_SOI, _SOS, _EOI, _APP1, _APP14 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE1, 0xEE
+_SOI, _SOS, _EOI, _APP0, _APP1, _APP14 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE0, 0xE1, 0xEE
 _HUFFMAN_MARKERS = (0xC0, 0xC1, 0xC2)
 
 
@@ -25,7 +29,10 @@ class JpegHeader:
     height_offset: int  # where the two bytes of the height are, for decoding the upper rows only
     mcu_height: int  # rows that are coded together
     is_sequential: bool  # one pass over the picture, top to bottom, in Huffman code
-    is_ordinary: bool  # gray or YCbCr, 8 bits, Huffman code: nearly all; not RGB, CMYK, 12 bits or arithmetic code
+    # Gray or YCbCr, 8 bits, Huffman code, and nothing that libjpeg warns of before the picture begins: nearly all. Not
+    # RGB, CMYK, 12 bits or arithmetic code; no bytes between segments, no version that JFIF never had.
+    is_ordinary: bool
+    coefficient_bytes: int  # that libjpeg holds where the picture comes in several scans; 0 where it comes in one
 
     @property
     def oriented_size(self) -> tuple[int, int]:
@@ -40,33 +47,45 @@ def is_jpeg(data: bytes) -> bool:
 
 def read_header(data: bytes) -> JpegHeader:
     """Walk the segments up to the first scan. Raises ValueError with a plain reason where that is not possible."""
+    data = bytes(data)  # a memoryview has no search for metadata
     if not is_jpeg(data):
         raise ValueError("not a JPEG: it does not begin with ff d8 ff")
     frame: tuple[int, int] | None = None
-    may_be_oriented = is_rgb = False
+    may_be_oriented = has_exif = is_rgb = is_odd = False
     at, end = 2, len(data)
     while at + 4 <= end:
         if data[at] != 0xFF:
             at += 1  # junk between segments, which libjpeg skips as well
+            is_odd = True
             continue
         marker = data[at + 1]
-        if marker == 0xFF or marker == 0 or marker in _STANDALONE_MARKERS:
-            at += 1 if marker == 0xFF else 2
+        if marker == 0xFF:
+            at += 1  # padding, which a marker may have
+            continue
+        if marker == 0 or marker in _STANDALONE_MARKERS:
+            at += 2
+            is_odd = True
             continue
         if marker == _EOI:
             break
         length = data[at + 2] << 8 | data[at + 3]
         if marker in _SOF_MARKERS:
+            is_odd = is_odd or frame is not None
             frame = (marker, at)
+        elif marker == _APP0:
+            is_odd = is_odd or (data[at + 4 : at + 9] == b"JFIF\0" and data[at + 9 : at + 10] not in (b"\1", b"\2"))
         elif marker == _APP1:
-            may_be_oriented = may_be_oriented or _mentions_orientation(data[at + 4 : at + 2 + length])
+            segment = data[at + 4 : at + 2 + length]
+            # Pillow joins the parts of EXIF that comes in several.
+            may_be_oriented = may_be_oriented or (has_exif and segment[:4] == b"Exif") or _mentions_orientation(segment)
+            has_exif = has_exif or segment[:4] == b"Exif"
         elif marker == _APP14:
             # Adobe's: its last byte says how colours are stored, 0 for RGB (or CMYK).
             is_rgb = is_rgb or (data[at + 4 : at + 9] == b"Adobe" and data[at + 15 : at + 16] == b"\0")
         elif marker == _SOS:
             if frame is None:
                 break
-            return _from_frame(data, *frame, scan_at=at, may_be_oriented=may_be_oriented, is_rgb=is_rgb)
+            return _from_frame(data, *frame, scan_at=at, may_be_oriented=may_be_oriented, is_rgb=is_rgb, is_odd=is_odd)
         at += 2 + length
     raise ValueError(f"truncated: it ends after {end:,} bytes, before the picture begins")
 
@@ -78,8 +97,7 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 def pillow_orientation(image: Image.Image) -> int:
     """The EXIF or XMP orientation 1..8 that ``ImageOps.exif_transpose`` would act on; 1 where there is none."""
-    value = image.getexif().get(_ORIENTATION_TAG, 1)
-    return value if isinstance(value, int) and 2 <= value <= 8 else 1
+    return _ORIENTATIONS.get(image.getexif().get(_ORIENTATION_TAG), 1)
 
 
 def _mentions_orientation(segment: bytes) -> bool:
@@ -87,31 +105,45 @@ def _mentions_orientation(segment: bytes) -> bool:
     return b"\x01\x12" in segment or b"\x12\x01" in segment or b"Orientation" in segment
 
 
-def _from_frame(data: bytes, marker: int, at: int, *, scan_at: int, may_be_oriented: bool, is_rgb: bool) -> JpegHeader:
+def _from_frame(
+    data: bytes, marker: int, at: int, *, scan_at: int, may_be_oriented: bool, is_rgb: bool, is_odd: bool
+) -> JpegHeader:
     if at + 10 > len(data):
         raise ValueError(f"truncated: it ends after {len(data):,} bytes, in its header")
     components = data[at + 9]
     if components == 0 or at + 10 + 3 * components > len(data) or scan_at + 5 > len(data):
         raise ValueError("damaged: its header names no colour components")
-    sampling = [data[at + 11 + 3 * i] & 15 for i in range(components)]
+    factors = [divmod(data[at + 11 + 3 * i], 16) for i in range(components)]
     # Files without Adobe's segment may name their components instead.
     is_rgb = is_rgb or bytes(data[at + 10 + 3 * i] for i in range(components)) == b"RGB"
     in_one_scan = data[scan_at + 4] == components
     orientation = 1
     if may_be_oriented:
         try:
-            with Image.open(io.BytesIO(data)) as image:
+            with Image.open(io.BytesIO(data), formats=JPEG_FORMATS) as image:
                 orientation = pillow_orientation(image)
         except Exception as error:
             raise ValueError(f"damaged: {error}") from error
+    height, width = data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8]
+    is_sequential = marker in (0xC0, 0xC1) and in_one_scan
     return JpegHeader(
-        height=data[at + 5] << 8 | data[at + 6],
-        width=data[at + 7] << 8 | data[at + 8],
+        height=height,
+        width=width,
         components=components,
         orientation=orientation,
         height_offset=at + 5,
         # A component alone in its scan is coded block by block, whatever its sampling factors say.
-        mcu_height=8 * (max(sampling) if components > 1 else 1),
-        is_sequential=marker in (0xC0, 0xC1) and in_one_scan,
-        is_ordinary=marker in _HUFFMAN_MARKERS and data[at + 4] == 8 and components in (1, 3) and not is_rgb,
+        mcu_height=8 * (max(1, *(rows for _, rows in factors)) if components > 1 else 1),
+        is_sequential=is_sequential,
+        is_ordinary=(
+            marker in _HUFFMAN_MARKERS and data[at + 4] == 8 and components in (1, 3) and not is_rgb and not is_odd
+        ),
+        coefficient_bytes=0 if is_sequential else _coefficient_bytes(height, width, factors),
     )
+
+
+def _coefficient_bytes(height: int, width: int, factors: list[tuple[int, int]]) -> int:
+    """Two for each sample of each component, whose sides are filled up to whole blocks."""
+    across, down = (max(1, *(factor[axis] for factor in factors)) for axis in (0, 1))
+    units = -(-width // (8 * across)) * -(-height // (8 * down))
+    return 2 * 64 * units * sum(columns * rows for columns, rows in factors)

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from os import PathLike, fsdecode
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps
 
 from variegate.data.decode.header import is_jpeg
 from variegate.data.decode.jpeg import decode_jpeg
-from variegate.data.decode.limits import check_pixels
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode.pillow import PillowFile
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]
 Source = str | PathLike[str] | bytes | bytearray | memoryview
 
 
-def read_image(source: Source, name: str | None = None, max_pixels: int | None = None) -> Image_HWC:
+def read_image(
+    source: Source, name: str | None = None, max_pixels: int | None = None, max_decode_bytes: int | None = None
+) -> Image_HWC:
     """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous.
 
-    The pixels are those of Pillow's ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied,
-    palettes are looked up, alpha is dropped (not blended), gray is repeated, the first frame of an animation is taken.
-    16-bit RGB keeps its upper eight bits; **16-bit and float gray are clipped to 0..255** as Pillow does, which turns
-    most of such a picture white, so a UserWarning names the file. ``name`` stands for the file in errors.
+    JPEG, PNG, WebP, GIF, BMP, TIFF and PPM are read, whatever the name. The pixels are those of Pillow's
+    ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
+    dropped (not blended), gray is repeated, the first frame of an animation is taken. 16-bit RGB keeps its upper eight
+    bits; **16-bit and float gray are clipped to 0..255** as Pillow does, which turns most of such a picture white, so a
+    UserWarning names the file. ``name`` stands for the file in errors.
 
-    Raises DecodeError(path, reason) whatever the file holds, and for more than ``max_pixels`` (default
-    ``limits.MAX_PIXELS``) pixels before any of them is decoded.
+    Raises DecodeError(path, reason) whatever the file holds, and, before any pixel is decoded, for more than
+    ``max_pixels`` (default ``limits.MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes``
+    (default ``limits.MAX_DECODE_BYTES``, 1 GB) of memory to decode. ValueError for a limit that is no positive integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         path, data = name or "<bytes>", bytes(source)
     else:
         path = name or fsdecode(source)
         data = read_bytes(source, path)
-    if not data:
-        raise DecodeError(path, reason_for(ValueError(), data))
     if is_jpeg(data):
-        return decode_jpeg(data, path, max_pixels)
-    return _decode_by_pillow(data, path, max_pixels)
+        return decode_jpeg(data, path, max_pixels, max_decode_bytes)
+    with PillowFile(data, path, max_pixels, max_decode_bytes) as file:
+        return file.decode()
 
 
 def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
@@ -55,20 +54,3 @@ def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error})"
     raise DecodeError(name or fsdecode(source), reason)
-
-
-def _decode_by_pillow(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            check_pixels(path, image.height, image.width, max_pixels)
-            if image.mode.startswith("I") or image.mode == "F":
-                warnings.warn(
-                    f"{path}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
-                    'convert("RGB") does. Scale such files to 8 bits first.',
-                    stacklevel=3,
-                )
-            return np.array(ImageOps.exif_transpose(image).convert("RGB"))
-    except (DecodeError, MemoryError):
-        raise
-    except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
-        raise DecodeError(path, reason_for(error, data)) from error

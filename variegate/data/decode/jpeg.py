@@ -2,42 +2,54 @@
 
 simplejpeg and Pillow both run libjpeg-turbo's accurate integer DCT and fancy upsampling, and give the same bytes.
 ``fastdct`` would save 5 to 7 % and cost 1.2 levels on average (21 at most), so it is not offered.
+
+simplejpeg refuses headers that libjpeg merely warns of, and Pillow reads. Whichever part of a picture is asked for,
+Pillow then decides, so that no file is good for one crop and bad for another by its header.
 """
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import simplejpeg
-from PIL import Image
 
+from variegate.data.decode.budget import room_for
+from variegate.data.decode.formats import JPEG_FORMATS
 from variegate.data.decode.header import JpegHeader, read_header
-from variegate.data.decode.limits import check_pixels
+from variegate.data.decode.limits import check_bytes, check_pixels
 from variegate.data.decode.orientation import apply_orientation, stored_rows_needed
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode.pillow import PillowFile
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]
 
-# Scales whose inverse DCT libjpeg-turbo has in SIMD. The others (7/8, 6/8, 5/8) take longer than a full decode.
-_FAST_SCALES = (1, 2, 4)
+# What a picture is divided by at the scales whose inverse DCT libjpeg-turbo has in SIMD. The others (7/8, 6/8, 5/8)
+# take longer than a full decode.
+_FAST_DIVISORS = (8, 4, 2)
 _EOI = b"\xff\xd9"
 
 
-def decode_jpeg(data: bytes, path: str = "<bytes>", max_pixels: int | None = None) -> Image_HWC:
+def decode_jpeg(
+    data: bytes, path: str = "<bytes>", max_pixels: int | None = None, max_decode_bytes: int | None = None
+) -> Image_HWC:
     """JPEG bytes -> uint8[H, W, 3], RGB, EXIF orientation applied. Gray is repeated; CMYK and YCCK as Pillow does it.
 
     Raises DecodeError naming ``path``. What Pillow accepts with a shrug (bytes between segments, say), is accepted.
     """
-    header = _header(data, path, max_pixels)
-    return apply_orientation(_decode_stored(data, header, path), header.orientation)
+    header = _header(data, path, max_pixels, max_decode_bytes)
+    return _decode_whole(data, header, path, max_decode_bytes)
 
 
 def decode_jpeg_scaled(
-    data: bytes, min_height: int, min_width: int, path: str = "<bytes>", max_pixels: int | None = None
+    data: bytes,
+    min_height: int,
+    min_width: int,
+    path: str = "<bytes>",
+    max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
+    header: JpegHeader | None = None,
 ) -> Image_HWC:
     """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels.
 
@@ -45,16 +57,13 @@ def decode_jpeg_scaled(
     picture smaller than asked for comes back whole. On photos of ImageNet's size, half scale saves about a quarter
     of the time and smaller scales little more: most of it goes into the Huffman code, which is read in any case.
     """
-    header = _header(data, path, max_pixels)
+    header = header or _header(data, path, max_pixels, max_decode_bytes)
     if header.orientation >= 5:
         min_height, min_width = min_width, min_height
-    options: dict[str, Any] = {}
-    for eighths in _FAST_SCALES:
-        height, width = -(-header.height * eighths // 8), -(-header.width * eighths // 8)
-        if height >= min_height and width >= min_width:
-            options = {"min_height": height, "min_width": width}
-            break
-    return apply_orientation(_decode_stored(data, header, path, **options), header.orientation)
+    for divisor in _FAST_DIVISORS:
+        if -(-header.height // divisor) >= min_height and -(-header.width // divisor) >= min_width:
+            return _decode_whole(data, header, path, max_decode_bytes, divisor=divisor)
+    return _decode_whole(data, header, path, max_decode_bytes)
 
 
 def decode_jpeg_box(
@@ -65,6 +74,7 @@ def decode_jpeg_box(
     width: int,
     path: str = "<bytes>",
     max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
     header: JpegHeader | None = None,
     buffer: npt.NDArray[np.uint8] | None = None,
 ) -> tuple[Image_HWC, int, int]:
@@ -76,24 +86,18 @@ def decode_jpeg_box(
     unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
     used if large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
     """
-    header = header or _header(data, path, max_pixels)
+    header = header or _header(data, path, max_pixels, max_decode_bytes)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
     # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
     block = header.mcu_height
     kept = (-(-rows // block) + (block > 8)) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
-    if not header.is_sequential or header.components == 4 or kept >= header.height or not is_complete(data):
-        whole = apply_orientation(_decode_stored(data, header, path, buffer), header.orientation)
-        return whole, 0, 0
-    patched = bytearray(data)
-    patched[header.height_offset : header.height_offset + 2] = kept.to_bytes(2, "big")
-    try:
-        part = simplejpeg.decode_jpeg(patched, "RGB", strict=False, buffer=_fitting(buffer, kept, header.width))
-    except ValueError as error:
-        raise DecodeError(path, reason_for(error, data)) from error
-    part = apply_orientation(part, header.orientation)
-    offset = header.height - kept if from_far_end else 0
-    return (part, 0, offset) if along_columns else (part, offset, 0)
+    if header.is_sequential and header.components != 4 and kept < header.height and is_complete(data):
+        part = _decode_rows(data, header, kept, buffer)
+        if part is not None:
+            offset = header.height - kept if from_far_end else 0
+            return (part, 0, offset) if along_columns else (part, offset, 0)
+    return _decode_whole(data, header, path, max_decode_bytes, buffer), 0, 0
 
 
 def is_complete(data: bytes) -> bool:
@@ -101,33 +105,76 @@ def is_complete(data: bytes) -> bool:
     return data[-2:] == _EOI or _EOI in data[-64:]
 
 
-def _header(data: bytes, path: str, max_pixels: int | None) -> JpegHeader:
+def check_jpeg(
+    header: JpegHeader, path: str, max_pixels: int | None = None, max_decode_bytes: int | None = None
+) -> None:
+    """Raise DecodeError for a picture beyond a limit. Whatever part of it is wanted, the whole is what counts."""
+    check_pixels(path, header.height, header.width, max_pixels)
+    kind = "progressive JPEG" if header.coefficient_bytes else "JPEG"
+    needed = _bytes_needed(header, header.height, header.width)
+    check_bytes(path, header.height, header.width, kind, needed, max_decode_bytes)
+
+
+def _header(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> JpegHeader:
     try:
         header = read_header(data)
     except ValueError as error:
         raise DecodeError(path, str(error)) from error
-    check_pixels(path, header.height, header.width, max_pixels)
+    check_jpeg(header, path, max_pixels, max_decode_bytes)
     return header
+
+
+def _bytes_needed(header: JpegHeader, height: int, width: int) -> int:
+    """About what decoding to ``height`` x ``width`` takes at its peak."""
+    result = 3 * height * width
+    if header.components == 4:  # Pillow's, four bytes a pixel
+        return max(4 * height * width + header.coefficient_bytes, 7 * height * width)
+    # What libjpeg holds is given back before the picture is turned, for which there are two of it.
+    return max(result + header.coefficient_bytes, result if header.orientation == 1 else 2 * result)
+
+
+def _decode_whole(
+    data: bytes,
+    header: JpegHeader,
+    path: str,
+    max_decode_bytes: int | None,
+    buffer: npt.NDArray[np.uint8] | None = None,
+    divisor: int = 1,
+) -> Image_HWC:
+    """All rows, upright; ``divisor``: 2, 4 or 8 for a reduced scale."""
+    height, width = -(-header.height // divisor), -(-header.width // divisor)
+    if header.components != 4:
+        options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
+        try:
+            with room_for(_bytes_needed(header, height, width)):
+                image = simplejpeg.decode_jpeg(data, "RGB", buffer=_fitting(buffer, height, width), **options)
+                if image.shape == (height, width, 3):
+                    return apply_orientation(image, header.orientation)
+        except ValueError:
+            pass  # strict about warnings that Pillow passes over: Pillow decides below
+    file = PillowFile(
+        *(data, path, header.height * header.width, max_decode_bytes, JPEG_FORMATS),
+        divisor=divisor,
+        decoder_bytes=header.coefficient_bytes,
+    )
+    with file:
+        image = file.decode(header.orientation)
+    if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
+        raise DecodeError(path, "damaged: its headers disagree about its size")
+    return image
+
+
+def _decode_rows(data: bytes, header: JpegHeader, rows: int, buffer: npt.NDArray[np.uint8] | None) -> Image_HWC | None:
+    """The upper rows, upright; None where simplejpeg does not take the file."""
+    patched = bytearray(data)
+    patched[header.height_offset : header.height_offset + 2] = rows.to_bytes(2, "big")
+    with room_for(_bytes_needed(header, rows, header.width)):
+        try:
+            part = simplejpeg.decode_jpeg(patched, "RGB", strict=False, buffer=_fitting(buffer, rows, header.width))
+        except ValueError:
+            return None
+        return apply_orientation(part, header.orientation) if part.shape == (rows, header.width, 3) else None
 
 
 def _fitting(buffer: npt.NDArray[np.uint8] | None, height: int, width: int) -> npt.NDArray[np.uint8] | None:
     return buffer if buffer is not None and buffer.size >= 3 * height * width else None
-
-
-def _decode_stored(
-    data: bytes, header: JpegHeader, path: str, buffer: npt.NDArray[np.uint8] | None = None, **options: Any
-) -> Image_HWC:
-    if header.components != 4:
-        try:
-            room = _fitting(buffer, header.height, header.width)
-            img_HWC: Image_HWC = simplejpeg.decode_jpeg(data, "RGB", buffer=room, **options)
-            return img_HWC
-        except ValueError:
-            pass  # strict about warnings that Pillow passes over: Pillow decides below
-    try:
-        with Image.open(io.BytesIO(data), formats=("JPEG", "MPO")) as image:
-            if options:
-                image.draft(None, (options["min_width"], options["min_height"]))
-            return np.asarray(image.convert("RGB"))
-    except Exception as error:
-        raise DecodeError(path, reason_for(error, data)) from error

@@ -1,17 +1,37 @@
-"""A limit on pixels, checked from the header, so that a small file cannot ask for all of the memory."""
+"""Limits that are checked from the header, so that a small file cannot ask for all of the memory.
+
+They are fixed numbers and do not look at the machine: whether a file is accepted must not depend on where it is read.
+"""
 
 from __future__ import annotations
+
+import operator
 
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_SIDE
 
 # Where Pillow refuses by default as well (twice its MAX_IMAGE_PIXELS): 512 MiB of RGB.
 MAX_PIXELS = 178_956_970
+# A photo of 100 megapixels passes in every way that JPEGs of photos are stored, RGB and RGBA of other kinds up to 140.
+MAX_DECODE_BYTES = 1_000_000_000
+
+
+def check_limit(name: str, value: object, default: int) -> int:
+    """A limit as the user gave it, ``default`` for None. Raises ValueError for what is no positive integer."""
+    if value is None:
+        return default
+    try:
+        limit = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        limit = 0
+    if limit < 1:
+        raise ValueError(f"{name}: got {value!r}; accepted: a positive integer, or None for {default:,}")
+    return limit
 
 
 def check_pixels(path: str, height: int, width: int, max_pixels: int | None = None) -> None:
     """Raise DecodeError when ``height * width`` passes the limit, or is nothing at all."""
-    limit = MAX_PIXELS if max_pixels is None else max_pixels
+    limit = check_limit("max_pixels", max_pixels, MAX_PIXELS)
     if height * width > limit:
         raise DecodeError(
             path, f"{width:,} x {height:,} pixels by its header, more than the limit of {limit:,} (max_pixels)"
@@ -20,7 +40,24 @@ def check_pixels(path: str, height: int, width: int, max_pixels: int | None = No
         raise DecodeError(path, f"damaged: its header says {width} x {height} pixels")
 
 
+def check_bytes(
+    path: str, height: int, width: int, kind: str, needed: int, max_decode_bytes: int | None = None
+) -> None:
+    """Raise DecodeError when decoding would take more than the limit. ``kind``: what the pixels are, such as "RGBA"."""
+    limit = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
+    if needed > limit:
+        raise DecodeError(
+            path,
+            f"{width:,} x {height:,} {kind} pixels take about {_gigabytes(needed)} to decode, more than the limit of "
+            f"{_gigabytes(limit)}; raise it with max_decode_bytes",
+        )
+
+
 def check_side(path: str, height: int, width: int) -> None:
     """Raise DecodeError for a picture with a longer side than programs can address."""
     if max(height, width) > MAX_SIDE:
         raise DecodeError(path, f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side")
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 10_000_000 else f"{count:,} bytes"

@@ -29,6 +29,25 @@ def apply_orientation(img_HWC: Image_HWC, orientation: int) -> Image_HWC:
     return np.ascontiguousarray(turned)
 
 
+def as_stored(shown_HWC: Image_HWC, orientation: int) -> Image_HWC:
+    """A view of a picture as it is shown, laid out as it is stored: writing to it turns what is written."""
+    if orientation == 2:
+        return shown_HWC[:, ::-1]
+    if orientation == 3:
+        return shown_HWC[::-1, ::-1]
+    if orientation == 4:
+        return shown_HWC[::-1]
+    if orientation == 5:
+        return shown_HWC.transpose(1, 0, 2)
+    if orientation == 6:
+        return shown_HWC.transpose(1, 0, 2)[::-1]
+    if orientation == 7:
+        return shown_HWC.transpose(1, 0, 2)[::-1, ::-1]
+    if orientation == 8:
+        return shown_HWC.transpose(1, 0, 2)[:, ::-1]
+    return shown_HWC
+
+
 def stored_rows_needed(
     orientation: int, stored_height: int, top: int, left: int, height: int, width: int
 ) -> tuple[int, bool, bool]:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from PIL import Image, UnidentifiedImageError
 
-_IMAGE_SIGNATURES = {
-    b"\xff\xd8\xff": "JPEG",
-    b"\x89PNG": "PNG",
-    b"GIF8": "GIF",
-    b"II*\x00": "TIFF",
-    b"MM\x00*": "TIFF",
-    b"BM": "BMP",
-    b"RIFF": "WebP",
-}
+from variegate.data.decode.formats import READ, kind_not_read, kind_read
 
 
 def reason_for(error: BaseException, data: bytes) -> str:
@@ -22,10 +14,11 @@ def reason_for(error: BaseException, data: bytes) -> str:
     if not data:
         return "zero bytes: the file is empty"
     if isinstance(error, UnidentifiedImageError):
-        kind = next((name for start, name in _IMAGE_SIGNATURES.items() if data.startswith(start)), None)
-        if kind is not None:
+        if (kind := kind_read(data)) is not None:
             return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
-        return f"not an image: no known format begins with {data[:12]!r}"
+        if (kind := kind_not_read(data)) is not None:
+            return f"its contents are {kind}, whatever its name; accepted: {READ}"
+        return f"not an image: no known format begins with {data[:12]!r}; accepted: {READ}"
     if isinstance(error, Image.DecompressionBombError):
         return f"more pixels than Pillow's limit against decompression bombs ({text})"
     lowered = text.lower()

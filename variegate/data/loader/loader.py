@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ahead import Ahead
 from variegate.data.loader.arguments import check_integer
 from variegate.data.loader.batch import Batch
@@ -73,6 +74,7 @@ class Loader:
         prefetch: batches made ahead of the one in use, at the end of an epoch those of the next; 0 makes each when it
             is asked for.
         max_pixels: larger pictures are refused before they are decoded; None for ``MAX_PIXELS`` (179 million).
+        max_decode_bytes: so are those that take more memory to decode; None for ``MAX_DECODE_BYTES`` (1 GB).
         shuffle_buffer, shuffle_bytes: samples, and bytes of files, among which a stream is shuffled.
 
     Raises ValueError, TypeError or SourceError naming the argument, its value and what is accepted.
@@ -102,12 +104,15 @@ class Loader:
         cache_bytes: int | None = None,
         cache_side: int | None = None,
         max_pixels: int | None = None,
+        max_decode_bytes: int | None = None,
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
     ) -> None:
         batch_size, prefetch = check_integer("batch_size", batch_size, 1), check_integer("prefetch", prefetch, 0)
         shuffle_buffer = check_integer("shuffle_buffer", shuffle_buffer, 1)
         shuffle_bytes = check_integer("shuffle_bytes", shuffle_bytes, 1)
+        max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
+        max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         if on_error not in ON_ERROR:
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, ON_ERROR)))
         self.batch_size, self.drop_last, self.shuffle, self.prefetch = batch_size, drop_last, shuffle, prefetch
@@ -139,7 +144,8 @@ class Loader:
             fingerprint=self.source.fingerprint,
             processes=processes_here(),
         )
-        reader = Reader(self.cache, cache_side, max_pixels, in_memory=isinstance(self.source, ArraySource))
+        is_memory = isinstance(self.source, ArraySource)
+        reader = Reader(self.cache, cache_side, max_pixels, is_memory, max_decode_bytes)
         self._order = order_of(
             self.source,
             reader,
@@ -150,7 +156,7 @@ class Loader:
             world_size=self.world_size,
         )
         self._check_length()
-        self._maker = BatchMaker(self.augmenter, on_error, max_pixels, self._order.substitutes)
+        self._maker = BatchMaker(self.augmenter, on_error, max_pixels, self._order.substitutes, max_decode_bytes)
         self._handover = Handover(self.device)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         readers = reader_threads(self._order.is_remote, num_threads)

@@ -38,9 +38,14 @@ class BatchMaker:
     """``on_error``: "raise" for the first bad sample of a batch, "skip" them, or "replace" each by another sample."""
 
     def __init__(
-        self, augmenter: Augmenter, on_error: str, max_pixels: int | None, substitutes: FindSubstitutes
+        self,
+        augmenter: Augmenter,
+        on_error: str,
+        max_pixels: int | None,
+        substitutes: FindSubstitutes,
+        max_decode_bytes: int | None = None,
     ) -> None:
-        self._augmenter, self._on_error, self._max_pixels = augmenter, on_error, max_pixels
+        self._augmenter, self._on_error, self._limits = augmenter, on_error, (max_pixels, max_decode_bytes)
         self._substitutes = substitutes
 
     def make(self, rows: Rows, epoch: int) -> Made:
@@ -121,7 +126,7 @@ class BatchMaker:
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
             return self._augmenter(data, ids=ids, epoch=epoch, given=given)
         failures: dict[int, DecodeError] = {}
-        encoded = EncodedBatch(data, lambda row: str(name_of(row)), failures, self._max_pixels)
+        encoded = EncodedBatch(data, lambda row: str(name_of(row)), failures, *self._limits)
         outputs = self._augmenter.decode_and_run(encoded, ids=ids, epoch=epoch, given=given)
         for row, error in failures.items():
             bad.setdefault(row, error)

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from variegate.data.decode import is_jpeg
 from variegate.data.loader.cache import PixelCache
-from variegate.data.loader.cache.pictures import decode_picture
+from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Item, SampleName, Source, StreamItem
 from variegate.errors import DecodeError
+from variegate.inputs import check_image
 
 # Samples that a thread reads at a time from a local disk.
 _CHUNK = 8
@@ -59,8 +60,15 @@ class Reader:
     must not depend on what there was room for.
     """
 
-    def __init__(self, cache: PixelCache | None, side: int | None, max_pixels: int | None, in_memory: bool) -> None:
-        self._cache, self._side, self._max_pixels = cache, side, max_pixels
+    def __init__(
+        self,
+        cache: PixelCache | None,
+        side: int | None,
+        max_pixels: int | None,
+        in_memory: bool,
+        max_decode_bytes: int | None = None,
+    ) -> None:
+        self._cache, self._side, self._limits = cache, side, (max_pixels, max_decode_bytes)
         # Pixels that lie in memory already gain only by another memory.
         self.may_gather = in_memory and (cache is None or not cache.holds_device_memory)
 
@@ -83,11 +91,13 @@ class Reader:
         data = item.data
         if self.may_gather:
             return data
+        if isinstance(data, np.ndarray):
+            data = check_image(data, "its pixels")
         if self._cache is None:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
-            whole = isinstance(data, np.ndarray) or is_jpeg(data)
-            return data if whole else decode_picture(data, str(name_of()), None, self._max_pixels)
-        picture = decode_picture(data, str(name_of()), self._side, self._max_pixels)
+            is_ready = isinstance(data, np.ndarray) or is_jpeg(data)
+            return data if is_ready else decode_unless_large(data, str(name_of()), *self._limits)
+        picture = decode_picture(data, str(name_of()), self._side, *self._limits)
         return self._cache.put(sample_id, picture, item.label)
 
     def read_indices(

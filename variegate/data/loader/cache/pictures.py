@@ -6,13 +6,32 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode import check_side, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
+from variegate.data.decode import PillowFile, check_side, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
 from variegate.errors import DecodeError
 
 Picture = npt.NDArray[np.uint8]
 
 
-def decode_picture(data: bytes | Picture, name: str, side: int | None, max_pixels: int | None) -> Picture:
+def decode_unless_large(
+    data: bytes, name: str, max_pixels: int | None = None, max_decode_bytes: int | None = None
+) -> bytes | Picture:
+    """A file that is no JPEG, decoded: uint8[H, W, 3]; as it is where a batch of such pictures would take too much
+    memory, so that each is decoded when it is augmented. Raises DecodeError with ``name``."""
+    with PillowFile(bytes(data), name, max_pixels, max_decode_bytes) as file:
+        if file.is_large:
+            return data
+        image = file.decode()
+    check_side(name, *image.shape[:2])
+    return image
+
+
+def decode_picture(
+    data: bytes | Picture,
+    name: str,
+    side: int | None,
+    max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
+) -> Picture:
     """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels
     (never enlarged).
 
@@ -22,13 +41,13 @@ def decode_picture(data: bytes | Picture, name: str, side: int | None, max_pixel
     if isinstance(data, np.ndarray):
         image = data
     elif side is None or not is_jpeg(data):
-        image = read_image(data, name, max_pixels)
+        image = read_image(data, name, max_pixels, max_decode_bytes)
     else:
         try:
             height, width = jpeg_size(data)
         except ValueError as error:
             raise DecodeError(name, str(error)) from error
-        image = decode_jpeg_scaled(data, *_reduced(height, width, side), name, max_pixels)
+        image = decode_jpeg_scaled(data, *_reduced(height, width, side), name, max_pixels, max_decode_bytes)
     check_side(name, *image.shape[:2])
     return image if side is None else _resize(image, side)
 

@@ -1,0 +1,202 @@
+"""JPEGs with unusual, odd and damaged headers, for tests of what is accepted."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from tests.images import photo
+
+SOF, SOS, EOI = (0xC0, 0xC1, 0xC2), 0xDA, b"\xff\xd9"
+
+Segments = list[bytes]
+Mutation = Callable[[Segments, np.random.Generator], None]
+
+
+def jpeg(height: int = 61, width: int = 75, mode: str = "RGB", orientation: int = 1, **options: Any) -> bytes:
+    if orientation != 1:
+        options["exif"] = exif = Image.Exif()
+        exif[0x0112] = orientation
+    stream = io.BytesIO()
+    Image.fromarray(photo(height, width)).convert(mode).save(stream, "JPEG", **options)
+    return stream.getvalue()
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "4:4:4": {"subsampling": 0},
+    "4:2:2": {"subsampling": 1},
+    "4:2:0": {"subsampling": 2},
+    "gray": {"mode": "L"},
+    "cmyk": {"mode": "CMYK"},
+    "rgb": {"keep_rgb": True},
+    "progressive": {"progressive": True},
+    "progressive 4:4:4": {"progressive": True, "subsampling": 0},
+    "restarts": {"restart_marker_blocks": 2},
+    **{f"orientation {value}": {"orientation": value, "subsampling": value % 3} for value in range(2, 9)},
+}
+
+
+def split(data: bytes) -> Segments:
+    """The segments of a well-formed file, each with its marker; the last goes from the first scan to the end."""
+    segments, at = [data[:2]], 2
+    while data[at + 1] != SOS:
+        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        segments.append(data[at:end])
+        at = end
+    return [*segments, data[at:]]
+
+
+def place_of(segments: Segments, *markers: int) -> int:
+    return next(
+        i for i, piece in enumerate(segments) if len(piece) > 3 and piece[:1] == b"\xff" and piece[1] in markers
+    )
+
+
+def segment(marker: int, body: bytes, length: int | None = None) -> bytes:
+    return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2 if length is None else length) + body
+
+
+def anywhere(segments: Segments, rng: np.random.Generator) -> int:
+    """A place between two segments, not before the second byte pair, by which a JPEG is known."""
+    return int(rng.integers(2, len(segments)))
+
+
+def stray_before_frame(segments: Segments, rng: np.random.Generator) -> None:
+    segments.insert(place_of(segments, *SOF), bytes(rng.integers(0, 255, rng.integers(1, 9)).tolist()))
+
+
+def stray_between(segments: Segments, rng: np.random.Generator) -> None:
+    for _ in range(rng.integers(1, 4)):
+        segments.insert(anywhere(segments, rng), bytes(rng.integers(0, 255, rng.integers(1, 40)).tolist()))
+
+
+def escaped_bytes(segments: Segments, rng: np.random.Generator) -> None:
+    segments.insert(anywhere(segments, rng), b"\xff\x00\x01\xff\x00")
+
+
+def lone_marker(segments: Segments, rng: np.random.Generator) -> None:
+    segments.insert(anywhere(segments, rng), bytes([0xFF, rng.choice([0x01, 0xD0, 0xD7, 0xD8, 0x02, 0xBF, 0xF0])]))
+
+
+def fill_bytes(segments: Segments, rng: np.random.Generator) -> None:
+    for _ in range(rng.integers(1, 4)):
+        segments.insert(anywhere(segments, rng), b"\xff" * int(rng.integers(1, 5)))
+
+
+def version(segments: Segments, rng: np.random.Generator) -> None:
+    body = b"JFIF\0" + bytes(rng.choice([[0, 0], [1, 0], [1, 9], [2, 1], [3, 0], [255, 255]])) + b"\0\0\1\0\1\0\0"
+    segments[1:1] = [segment(0xE0, body)]
+    if segments[2][1] == 0xE0:
+        del segments[2]
+
+
+def no_end(segments: Segments, rng: np.random.Generator) -> None:
+    segments[-1] = segments[-1].removesuffix(EOI)
+
+
+def after_the_end(segments: Segments, rng: np.random.Generator) -> None:
+    segments[-1] += bytes(rng.integers(0, 256, rng.choice([1, 30, 63, 64, 300])).tolist())
+
+
+def cut_short(segments: Segments, rng: np.random.Generator) -> None:
+    segments[-1] = segments[-1][: rng.integers(1, len(segments[-1]))] + (EOI if rng.random() < 0.5 else b"")
+
+
+def restart_interval(segments: Segments, rng: np.random.Generator) -> None:
+    segments.insert(anywhere(segments, rng), segment(0xDD, struct.pack(">H", rng.choice([0, 1, 7, 500, 65535]))))
+
+
+def odd_restart_interval(segments: Segments, rng: np.random.Generator) -> None:
+    segments.insert(anywhere(segments, rng), segment(0xDD, b"\0\1\2"[: rng.integers(0, 4)], rng.choice([0, 2, 3, 5])))
+
+
+def tables_twice(segments: Segments, rng: np.random.Generator) -> None:
+    tables = [piece for piece in segments[1:-1] if piece[1:2] in (b"\xdb", b"\xc4")]
+    for _ in range(rng.integers(1, 4)):
+        segments.insert(anywhere(segments, rng), tables[rng.integers(len(tables))])
+
+
+def frame_twice(segments: Segments, rng: np.random.Generator) -> None:
+    at = place_of(segments, *SOF)
+    frame = bytearray(segments[at])
+    frame[5:9] = struct.pack(">HH", 16, 16)
+    segments.insert(at + int(rng.integers(0, 2)), bytes(frame))
+
+
+def other_size(segments: Segments, rng: np.random.Generator) -> None:
+    at = place_of(segments, *SOF)
+    frame = bytearray(segments[at])
+    frame[5:9] = struct.pack(">HH", *rng.choice([0, 1, 8, 17, 60, 62, 76, 90], 2).tolist())
+    segments[at] = bytes(frame)
+
+
+def other_sampling(segments: Segments, rng: np.random.Generator) -> None:
+    at = place_of(segments, *SOF)
+    frame = bytearray(segments[at])
+    frame[11] = int(rng.choice([0x00, 0x10, 0x01, 0x11, 0x21, 0x12, 0x22, 0x41, 0x14, 0x44, 0xFF]))
+    segments[at] = bytes(frame)
+
+
+def comment(segments: Segments, rng: np.random.Generator) -> None:
+    frame = segments[place_of(segments, *SOF)]
+    body = rng.choice([0, 1, 2, 3])
+    segments.insert(anywhere(segments, rng), segment(0xFE, [b"", b"a word", frame + EOI, b"\xff\xda" * 40][int(body)]))
+
+
+def comment_after_the_scan(segments: Segments, rng: np.random.Generator) -> None:
+    segments[-1] = segments[-1].removesuffix(EOI) + segment(0xFE, EOI + b"abc") + (EOI if rng.random() < 0.5 else b"")
+
+
+def application_data(segments: Segments, rng: np.random.Generator) -> None:
+    body = [b"", b"Exif\0\0", b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0", b"Adobe\0d\0\0\0\0\1", b"MPF\0"]
+    kind = int(rng.choice([0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF]))
+    segments.insert(anywhere(segments, rng), segment(kind, body[rng.integers(len(body))]))
+
+
+def cut_application_data(segments: Segments, rng: np.random.Generator) -> None:
+    body = b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0"[: rng.integers(0, 30)]
+    length = int(rng.choice([0, 1, len(body), len(body) + 1, len(body) + 5, 60000]))
+    segments.insert(anywhere(segments, rng), segment(int(rng.choice([0xE0, 0xE1, 0xEE])), body, length))
+
+
+def header_bytes(segments: Segments, rng: np.random.Generator) -> None:
+    for _ in range(rng.integers(1, 4)):
+        at = int(rng.choice([i for i, piece in enumerate(segments[:-1]) if len(piece) > 2]))
+        piece = bytearray(segments[at])
+        piece[rng.integers(2, len(piece))] = rng.integers(256)
+        segments[at] = bytes(piece)
+
+
+def scan_bytes(segments: Segments, rng: np.random.Generator) -> None:
+    piece = bytearray(segments[-1])
+    for _ in range(rng.integers(1, 4)):
+        piece[rng.integers(2, len(piece))] = rng.integers(256)
+    segments[-1] = bytes(piece)
+
+
+MUTATIONS: list[Mutation] = [
+    *(stray_before_frame, stray_between, escaped_bytes, lone_marker, fill_bytes, version, no_end, after_the_end),
+    *(
+        cut_short,
+        restart_interval,
+        odd_restart_interval,
+        tables_twice,
+        frame_twice,
+        other_size,
+        other_sampling,
+        comment,
+    ),
+    *(comment_after_the_scan, application_data, cut_application_data, header_bytes, scan_bytes),
+]
+
+
+def mutate(data: bytes, mutations: list[Mutation], rng: np.random.Generator) -> bytes:
+    segments = split(data)
+    for mutation in mutations:
+        mutation(segments, rng)
+    return b"".join(segments)

@@ -1,0 +1,117 @@
+"""What Pillow decodes, as RGB arrays: every kind but JPEG, and JPEGs that simplejpeg does not take.
+
+Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
+``np.array``) holds up to fourteen; strips of rows, converted and turned on their way into the result, hold seven.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.data.decode.budget import LARGE, room_for
+from variegate.data.decode.cost import bytes_needed
+from variegate.data.decode.formats import FORMATS
+from variegate.data.decode.header import pillow_orientation
+from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_bytes, check_limit, check_pixels
+from variegate.data.decode.orientation import as_stored
+from variegate.data.decode.reasons import reason_for
+from variegate.errors import DecodeError
+
+Image_HWC = npt.NDArray[np.uint8]
+
+# Pixels of a strip; pictures of no more are converted in one go.
+_STRIP = 1 << 18
+# Where one of these stands anywhere in a file, it may be turned by metadata that come after its pixels.
+_SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile type")
+
+
+class PillowFile:
+    """A picture whose header was read; a context manager that lets go of it.
+
+    ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``is_large``: the result is so
+    large that a batch of such had better be decoded one after the other.
+
+    Raises DecodeError(path, reason) for whatever Pillow raises, and for pictures beyond the limits; ValueError for
+    limits that are no positive integers.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        path: str,
+        max_pixels: int | None = None,
+        max_decode_bytes: int | None = None,
+        formats: tuple[str, ...] = FORMATS,
+        *,
+        divisor: int = 1,
+        decoder_bytes: int = 0,
+    ) -> None:
+        max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
+        max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
+        self._data, self._path = data, path
+        try:
+            self._image = image = Image.open(io.BytesIO(data), formats=formats)
+            check_pixels(path, image.height, image.width, max_pixels)
+            needed = bytes_needed(image, len(data), decoder_bytes)
+            check_bytes(path, image.height, image.width, image.mode, needed, max_decode_bytes)
+            if divisor > 1:
+                # Sides that are not whole numbers ask for exactly this scale; whole ones of narrow pictures do not.
+                image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
+            self.needed = bytes_needed(image, len(data), decoder_bytes)
+            self.is_large = 3 * image.height * image.width >= LARGE
+        except (DecodeError, MemoryError):
+            raise
+        except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
+            raise DecodeError(path, reason_for(error, data)) from error
+
+    def __enter__(self) -> PillowFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._image.close()
+
+    def size(self) -> tuple[int, int]:
+        """Height and width as ``decode`` gives them; decodes only where they cannot be known otherwise."""
+        if any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
+            height, width, _ = self.decode().shape
+            return height, width
+        return self._image.height, self._image.width
+
+    def decode(self, orientation: int | None = None) -> Image_HWC:
+        """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: where it is known; None asks Pillow."""
+        image = self._image
+        if image.mode.startswith("I") or image.mode == "F":
+            warnings.warn(
+                f"{self._path}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+                'convert("RGB") does. Scale such files to 8 bits first.',
+                stacklevel=3,
+            )
+        try:
+            with room_for(self.needed):
+                image.load()
+                return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise DecodeError(self._path, reason_for(error, self._data)) from error
+
+
+def _to_rgb(image: Image.Image, orientation: int) -> Image_HWC:
+    width, height = image.size
+    shown = (width, height) if orientation >= 5 else (height, width)
+    img_HWC = np.empty((*shown, 3), np.uint8)
+    stored = as_stored(img_HWC, orientation)
+    rows = max(1, _STRIP // width)
+    for top in range(0, height, rows):
+        bottom = min(top + rows, height)
+        strip = image if rows >= height else image.crop((0, top, width, bottom))
+        stored[top:bottom] = np.asarray(strip if strip.mode == "RGB" else strip.convert("RGB"))
+    return img_HWC
