@@ -14,8 +14,10 @@ from PIL import Image
 from variegate.data.decode import read_bytes
 from variegate.data.decode.limits import check_pixels
 from variegate.data.decode.reasons import reason_for
-from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
 from variegate.errors import DecodeError
+from variegate.outside.addresses import speakable
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
 _ACCEPTED_IMAGES = (
@@ -92,6 +94,10 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
         raise TypeError(
             f"{name}: got {type(label).__name__} for a label ({error}); accepted: {_ACCEPTED_LABELS}"
         ) from error
+    try:
+        check_int64("label", array)
+    except SourceError as error:
+        raise DecodeError(name, str(error)) from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name}: got {type(label).__name__} for a label; accepted: {_ACCEPTED_LABELS}")
     if array.ndim:
@@ -103,7 +109,7 @@ def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
     check_pixels(name, image.height, image.width)
     if image.mode.startswith("I") or image.mode == "F":
         warnings.warn(
-            f"{name}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
             'convert("RGB") does. Scale such images to 8 bits first.',
             stacklevel=2,
         )
