@@ -52,6 +52,11 @@ def shown(path: str) -> str:
     return "::".join(kept for kept, _ in _split(path)) if is_url(path) else path
 
 
+def shown_host(address: str) -> str:
+    """HOST:PORT as well, which a user and a password may stand before."""
+    return shown(address) if is_url(address) else _split_one(f"host://{address}")[0].removeprefix("host://")
+
+
 def without_secrets(text: str, *known: str) -> str:
     """Text that may hold addresses, without the secrets in them.
 
