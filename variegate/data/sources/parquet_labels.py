@@ -86,11 +86,14 @@ def _class_of(file: ParquetFile, values: pa.ChunkedArray, classes: tuple[str, ..
 
 
 def _rows_of_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:
+    listed = values.to_pylist()
     try:
-        rows = np.array(values.to_pylist())
+        rows = np.array(listed)
+        if rows.dtype == np.float64 and pa.types.is_uint64(values.type.value_type):  # as some are too large for int64
+            rows = np.array(listed, object)
     except ValueError:  # NumPy's word for rows of several lengths
         rows = np.empty(0, object)
+    check_int64(f"{file.path}: column {column!r}", rows)
     if len(values) and (rows.ndim != 2 or rows.dtype.kind not in "biuf"):
         raise SourceError(f"{file.path}: column {column!r} has rows of several lengths; accepted: {ACCEPTED_LABELS}")
-    check_int64(f"{file.path}: column {column!r}", rows)
     return rows.reshape(len(values), -1) if len(values) else np.empty((0, 0))
