@@ -90,6 +90,7 @@ def test_what_a_package_says_of_a_known_address(case: Case) -> None:
         ("s3://KEY:se/cr+et@bucket/a.tar", "s3://bucket/a.tar"),
         ("s3://bucket/a-?.tar", "s3://bucket/a-?.tar"),
         ("s3://bucket/a.tar?versionId=1", "s3://bucket/a.tar"),
+        ("s3://bucket/folder?token/manifest.parquet", "s3://bucket/folder"),
         ("memory://bucket/folder#SECRET", "memory://bucket/folder"),
         ("zip://a.jpg::https://user:pass@host/b.zip?token=1", "zip://a.jpg::https://host/b.zip"),
         ("zip://a.jpg::memory://d/x@y", "zip://a.jpg::memory://d/x@y"),
