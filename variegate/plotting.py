@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from variegate.outside.addresses import speakable
+
 # Text and lines; what matters less; what the eye should go to first.
 INK, FAINT, RED = "#22303c", "#7a8791", "#d1495b"
 BLUE, PALE_BLUE, GREEN = "#5b8db8", "#a9bccb", "#3f6b5c"
@@ -25,6 +27,11 @@ def new_figure(width: float, height: float) -> Any:
     figure = Figure(figsize=(width, height), dpi=130, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
+
+
+def drawable(text: str) -> str:
+    """Text with names in it: as it may be printed, and without a dollar that begins a formula."""
+    return speakable(text).replace("$", r"\$")
 
 
 def check_path(path: Path) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
+    cell,
     emit_json,
     fail,
     interrupt_sets,
@@ -113,6 +114,7 @@ def augment(
     threads. Whatever ends a run, the same command goes on from there to the same files.
     """
     with one_line_errors(as_json):
+        from variegate.data.sources.paths import shown
         from variegate.engine.engine import Engine
         from variegate.engine.expansion import Expansion, Plan, check_apart
         from variegate.engine.recipe import absolute_place, build_transform, idle_note, open_by_index, parse_size
@@ -157,7 +159,9 @@ def augment(
         run_expansion(expansion, as_json)
         report = expansion.report
         if report.written + report.resumed == 0:
-            raise fail(f"{src}: none of its {len(source):,} images could be read; nothing was written", FAILED, as_json)
+            raise fail(
+                f"{shown(src)}: none of its {len(source):,} images could be read; nothing was written", FAILED, as_json
+            )
 
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:
@@ -209,7 +213,7 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
     table.add_column(overflow="fold")
     for name, value in _facts(report):
         table.add_row(name, value)
-    table.add_row("where", shown(str(expansion.destination)))
+    table.add_row("where", cell(shown(str(expansion.destination))))
     stdout().print(table)
 
 

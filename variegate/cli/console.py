@@ -16,6 +16,9 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
+
+from variegate.outside.addresses import speakable, without_secrets
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -31,21 +34,29 @@ def stderr() -> Console:
 
 
 def say(text: str, to: Console | None = None) -> None:
-    """A line as it is: no markup, no emoji for ":x:", no wrapping, whatever bytes a file's name holds."""
-    printable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    (to or stdout()).print(printable, markup=False, emoji=False, soft_wrap=True)
+    """A line as it is: no markup, no emoji for ":x:", no wrapping; without secrets, whatever a file's name holds."""
+    (to or stdout()).print(speakable(text), markup=False, emoji=False, soft_wrap=True)
+
+
+def cell(text: str) -> Text:
+    """The same for a table."""
+    return Text(speakable(text))
 
 
 def emit_json(event: str, **fields: Any) -> None:
-    """A line of JSON on standard output; numbers that JSON does not have are null."""
-    print(json.dumps(_finite({"event": event, **fields}), allow_nan=False), flush=True)
+    """A line of JSON on standard output, in ASCII. Names are as they are, addresses without secrets; numbers that JSON
+    does not have are null."""
+    line = json.dumps(_for_json({"event": event, **fields}), allow_nan=False)
+    print(line.replace("\x7f", "\\u007f"), flush=True)  # the one control character that JSON does not escape
 
 
-def _finite(value: Any) -> Any:
+def _for_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: _for_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [_for_json(item) for item in value]
+    if isinstance(value, str):
+        return without_secrets(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from variegate.cli.augment import run_expansion
-from variegate.cli.console import emit_json, one_line_errors, say, stderr, stdout
+from variegate.cli.console import cell, emit_json, one_line_errors, say, stderr, stdout
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion
@@ -51,9 +51,9 @@ def demo(
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    table.add_row("photos", f"{done.photos}  ({done.num_photos} in class folders)")
-    table.add_row("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)")
-    table.add_row("contact sheet", str(done.sheet))
+    table.add_row("photos", cell(f"{done.photos}  ({done.num_photos} in class folders)"))
+    table.add_row("augmented", cell(f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)"))
+    table.add_row("contact sheet", cell(str(done.sheet)))
     table.add_row("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)")
     table.add_row("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate")
     stdout().print(table)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
+    cell,
     drawn,
     emit_json,
     fail,
@@ -88,6 +88,7 @@ def evaluate(
     """
     with one_line_errors(as_json):
         from variegate.data.sources.base import SourceError
+        from variegate.data.sources.paths import shown
         from variegate.plotting import check_path
         from variegate.search.devices import search_devices
         from variegate.search.evaluate import Evaluation, summarize
@@ -106,7 +107,7 @@ def evaluate(
             tested, _, _ = load(test, size, chosen[0])
             theirs, ours = tested.classes, trained.classes[: tested.num_classes]  # the last may have no image there
             if theirs != ours or tested.pixels.shape[1:] != trained.pixels.shape[1:]:
-                raise SourceError(f"{test}: other classes, or images of another size, than {src}")
+                raise SourceError(f"{shown(test)}: other classes, or images of another size, than {shown(src)}")
         evaluation = Evaluation(
             trained,
             tested,
@@ -178,5 +179,5 @@ def _print_table(summaries: list[Summary]) -> None:
     for one in summaries:
         spread = "" if math.isnan(one.spread) else f"{100 * one.spread:.2f}"
         each = ", ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies)
-        table.add_row(Text(one.policy), f"{one.mean:.2%}", spread, each, f"{one.seconds:.1f}")
+        table.add_row(cell(one.policy), f"{one.mean:.2%}", spread, each, f"{one.seconds:.1f}")
     stdout().print(table)

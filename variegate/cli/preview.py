@@ -12,7 +12,7 @@ from variegate.cli.console import emit_json, one_line_errors, say, stderr, stdou
 
 
 def preview(
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of images or class folders, or a single image.")],
+    src: Annotated[str, typer.Argument(metavar="SRC", help="Folder of images or class folders, or a single image.")],
     policy: Annotated[str, typer.Option(help=POLICY_HELP)] = "randaugment",
     sweep: Annotated[
         str | None,

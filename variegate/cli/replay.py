@@ -28,9 +28,12 @@ def replay(
     with one_line_errors(as_json):
         from variegate.engine.expansion.replay import replay as make_again
         from variegate.sinks.atomic import write_atomically
+        from variegate.sinks.naming import safe_name
 
         made = make_again(manifest, row, source)
-        name = Path(str(made.row["file"])).name if made.row["member"] is None else Path(made.row["member"]).name
+        name = Path(str(made.row["file"] if made.row["member"] is None else made.row["member"])).name
+        if name.startswith(".") or not name:  # no output has such a name, and here it may mean something
+            name = safe_name(name)
         path = out if out is not None else Path(name)
         if out is None and path.exists():
             raise ValueError(f"{path}: is there already; accepted: another folder, or --out FILE")

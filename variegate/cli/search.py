@@ -35,6 +35,7 @@ from variegate.cli.training import (
     listed,
     load,
 )
+from variegate.outside.addresses import shown_host
 
 if TYPE_CHECKING:
     from variegate.policies.schedule import Schedule
@@ -151,7 +152,8 @@ def _check_backend(backend: Backend, address: str | None, gpus_per_member: float
         return
     for name, value in (("--address", address), ("--gpus-per-member", gpus_per_member)):
         if value is not None:
-            raise ValueError(f"{name}: got {value!r}, with --backend local; accepted: with --backend ray")
+            got = shown_host(value) if isinstance(value, str) else value
+            raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
 def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:

@@ -53,6 +53,7 @@ def listed(devices: str) -> str | list[str]:
 def load(src: str, size: str, device: str) -> tuple[LabelledImages, str, str]:
     """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError."""
     from variegate.data.sources.base import SourceError
+    from variegate.data.sources.paths import shown
     from variegate.engine.recipe import absolute_place, open_by_index, parse_size
     from variegate.training.images import load_images
 
@@ -65,7 +66,9 @@ def load(src: str, size: str, device: str) -> tuple[LabelledImages, str, str]:
     if len(images) < len(source):
         say(f"note: {len(source) - len(images):,} of {len(source):,} images cannot be read and are left out", stderr())
     if images.num_classes < 2:
-        raise SourceError(f"{src}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own")
+        raise SourceError(
+            f"{shown(src)}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
+        )
     return images, absolute_place(src), source.fingerprint
 
 

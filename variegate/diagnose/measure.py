@@ -18,6 +18,7 @@ from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
 from variegate.executors.cpu.executor import default_threads
+from variegate.outside.addresses import shown
 from variegate.transforms.base import Transform
 
 _BAD_SHOWN = 5
@@ -71,23 +72,23 @@ def measure(
     }
     # Made first: what is wrong with the arguments or the place is known before anything is read.
     loader = Loader(source, transform, **options)
-    shown = _shown(source)
+    place = _shown(source)
     with Recorder(seconds, on_progress) as recorder:
         session = Session(loader, transform, options, recorder)
         try:
             session.run(limit, alternatives)
         except SourceError as error:
-            raise SourceError(f"{shown}: {error}") from None
-        return _result(session, shown)
+            raise SourceError(f"{place}: {error}") from None
+        return _result(session, place)
 
 
-def _result(session: Session, shown: str) -> Measurements:
+def _result(session: Session, place: str) -> Measurements:
     loader, chosen, source = session.loader, session.chosen, session.source
     samples = chosen.samples
     shapes = np.array([sample.shape for sample in samples], np.float64)
     cache = session.options["cache"]
     return Measurements(
-        source=shown,
+        source=place,
         samples=len(source) if isinstance(source, Source) else None,
         measured=len(samples),
         skipped=len(chosen.bad),
@@ -116,4 +117,4 @@ def _result(session: Session, shown: str) -> Measurements:
 
 
 def _shown(source: Any) -> str:
-    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
+    return shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__

@@ -8,7 +8,8 @@ from typing import Any
 from variegate.diagnose import measurements as m
 from variegate.diagnose.report import data_lines
 from variegate.diagnose.words import number, rate
-from variegate.plotting import BLUE, FAINT, FRAME, GREEN, GRID, INK, PALE_BLUE, RED, new_figure
+from variegate.outside.addresses import speakable
+from variegate.plotting import BLUE, FAINT, FRAME, GREEN, GRID, INK, PALE_BLUE, RED, drawable, new_figure
 
 _GROUPS = (
     ("alone", (m.READ_FIRST, m.READ, m.DECODE, m.AUGMENT, m.TRANSFER)),
@@ -41,7 +42,8 @@ def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
     top = figure.get_figheight()
     figure.text(0.02, 1 - 0.32 / top, _title(data), fontsize=14, fontweight="bold", color=INK, va="center")
     for place, line in enumerate(lines):
-        figure.text(0.02, 1 - (0.62 + 0.2 * place) / top, _shortened(line), fontsize=8.5, color=FAINT, va="center")
+        line = drawable(_shortened(speakable(line)))
+        figure.text(0.02, 1 - (0.62 + 0.2 * place) / top, line, fontsize=8.5, color=FAINT, va="center")
     figure.savefig(path, format="png")
 
 

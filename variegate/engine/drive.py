@@ -30,6 +30,7 @@ from variegate.engine.messages import (
 from variegate.engine.snapshot import Snapshot
 from variegate.engine.work import EngineError, FatalError
 from variegate.engine.workers.base import Fatal, Report, Workers
+from variegate.outside.addresses import speakable
 
 Payload: TypeAlias = Sequence[Any] | None
 # Items start..stop-1 of a task, with one payload each, or None. Items ascend from task to task; there may be gaps.
@@ -221,7 +222,7 @@ class _Run:
             else:
                 assert isinstance(told, Retire)
                 name = self._dispatcher.snapshot().devices[told.device].name
-                _log.warning("%s is given up: %s", name, told.reason)
+                _log.warning("%s", speakable(f"{name} is given up: {told.reason}"))
 
     def _forget_sent(self, worker: int) -> None:
         """A worker is gone: nothing will come of what it has not done."""

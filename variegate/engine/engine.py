@@ -19,6 +19,7 @@ from variegate.engine.rules import Rules
 from variegate.engine.snapshot import Snapshot
 from variegate.engine.work import Work
 from variegate.engine.workers.base import Workers
+from variegate.outside.addresses import shown_host
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
 
@@ -71,7 +72,9 @@ class Engine:
         if workers not in WORKERS:
             raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKERS))}")
         if address is not None and workers != "ray":
-            raise ValueError(f"address: got {address!r} with workers={workers!r}; accepted: None, or workers='ray'")
+            raise ValueError(
+                f"address: got {shown_host(address)!r} with workers={workers!r}; accepted: None, or workers='ray'"
+            )
         # Made to be checked: it says best what it does not accept.
         Augmenter(transform or Identity(), "reference", seed, dtype, layout, num_threads, geometry)
         self._rules = Rules(

@@ -52,7 +52,7 @@ class ImageRows:
         try:
             if image is None:
                 raise DecodeError(name, "no image: null")
-            data = image_of(image, name)
+            data = image_of(image, name, reads_files=False)
             # Formats other than JPEG are decoded here; of a JPEG only the header is read.
             encoded = EncodedBatch([data], lambda _: name)
         except DecodeError as error:

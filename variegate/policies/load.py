@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 
 from variegate.errors import PolicyError
+from variegate.outside.addresses import speakable
+from variegate.outside.files import MOST_TEXT_BYTES, read_regular
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
@@ -49,6 +51,8 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
     if isinstance(source, Mapping):
         return _from_mapping(source, "")
     if isinstance(source, str):
+        if "://" in source:
+            raise PolicyError("policy", source, "a name, or a file of this machine")
         if source in _NAMED:
             return _NAMED[source]()
         if source in PUBLISHED:
@@ -92,12 +96,14 @@ def _looks_like_file(source: str) -> bool:
 def _read(path: Path) -> Any:
     """The contents of a JSON or YAML file."""
     if not path.exists():
-        raise FileNotFoundError(f"{path}: no such policy file")
+        raise FileNotFoundError(speakable(f"{path}: no such policy file"))
     if path.suffix not in _SUFFIXES:
         raise PolicyError(str(path), path.suffix, "a file that ends in " + ", ".join(_SUFFIXES))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, MOST_TEXT_BYTES).decode("utf-8")
         return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except OSError as error:  # no regular file, too large, or not to be read by this user
+        raise PolicyError(str(path), error.strerror or str(error), "a file of JSON or YAML") from None
     except UnicodeDecodeError as error:
         raise PolicyError(str(path), error.object[error.start : error.start + 4], "text in UTF-8") from error
     except json.JSONDecodeError as error:

@@ -12,6 +12,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import FolderSource, open_folder
+from variegate.data.sources.paths import is_url, plain, shown
 from variegate.errors import DecodeError
 from variegate.preview.sheet import Cell
 from variegate.program.describe import captions, operations_of
@@ -35,7 +36,10 @@ def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[De
     A file that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is
     nothing to show.
     """
-    source = Path(source)
+    if is_url(plain(source)):
+        place = shown(plain(source))
+        raise SourceError(f"{place}: is an address; accepted: a folder of images, or an image, of this machine")
+    source = Path(plain(source))
     if source.is_file():
         return [Chosen(source.name, 0, read_image(source))], []
     folder = open_folder(source)

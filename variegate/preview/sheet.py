@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from variegate.outside.addresses import speakable
+
 Image_HWC = npt.NDArray[np.uint8]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
@@ -78,7 +80,7 @@ def wrap(text: str, font: Font, width: int) -> list[str]:
     lines: list[str] = []
     current = ""
     # A name stays on one line with the number after it: "Rotate -9.00".
-    for word in re.sub(r" (?=-?\d)", _GLUE, " ".join(text.split())).split(" "):
+    for word in re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" "):
         if font.getlength(f"{current} {word}".strip()) <= width:
             current = f"{current} {word}".strip()
             continue

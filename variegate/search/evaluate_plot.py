@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from variegate.plotting import FAINT, GREEN, GRID, INK, PALE_BLUE, RED
+from variegate.plotting import FAINT, GREEN, GRID, INK, PALE_BLUE, RED, drawable
 from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.evaluate import Summary
 
@@ -26,7 +26,7 @@ def plot_evaluation(summaries: Sequence[Summary], path: str | Path, remark: str 
         axes.scatter(each, [place] * len(each), s=26, color=PALE_BLUE, zorder=2)
         beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5, "color": colour}
         axes.annotate(f"{one.mean:.2%}", (1.01, place), **beside)
-    axes.set_yticks(range(len(summaries)), [one.policy for one in summaries], fontsize=9, color=INK)
+    axes.set_yticks(range(len(summaries)), [drawable(one.policy) for one in summaries], fontsize=9, color=INK)
     axes.set_ylim(len(summaries) - 0.4, -0.6)
     axes.set_xlabel("accuracy in per cent", fontsize=8.5, color=FAINT)
     axes.grid(axis="x", color=GRID, linewidth=0.6)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from variegate.data.sources.base import SourceError
+from variegate.outside.addresses import shown
 from variegate.policies.schedule import Schedule
 from variegate.search.ancestry import schedule_of
 from variegate.search.history import History
@@ -53,7 +54,7 @@ class SearchRun:
     def describe(self) -> dict[str, Any]:
         """All that decides what is found, as JSON reads it."""
         described = {
-            "source": self.place,
+            "source": shown(self.place),
             "fingerprint": self.fingerprint,
             "train": len(self.train),
             "validation": len(self.validation),

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import IO, Protocol
 
 from variegate.data.sources.base import SourceError
+from variegate.outside.files import open_regular
 from variegate.sinks.atomic import write_all
 from variegate.sinks.journal_lines import Line, Scan, header
 from variegate.sinks.storage import PRIVATE, Storage, write_error
@@ -60,7 +61,7 @@ class _File:
     def load(self) -> Iterator[Line]:
         path = os.path.join(self._storage.root, JOURNAL)
         if os.path.exists(path):
-            with open(path, "rb", _READ_BUFFER) as file:
+            with io.BufferedReader(open_regular(path), _READ_BUFFER) as file:
                 scan = Scan(file, self._plan, self._shown)
                 yield from scan
                 self.durable, size = scan.end, os.fstat(file.fileno()).st_size

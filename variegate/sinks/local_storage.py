@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from variegate.data.sources.base import SourceError
+from variegate.outside.files import read_regular
 from variegate.sinks.atomic import sync_folder, write_all
 from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, check_relative, write_error
 
@@ -102,8 +103,8 @@ class LocalStorage(Storage):
                 raise
 
     def read(self, relative: str) -> bytes:
-        with self._named(relative, "read"), open(self._path(check_relative(relative)), "rb") as file:
-            return file.read()
+        with self._named(relative, "read"):
+            return read_regular(self._path(check_relative(relative)))
 
     def exists(self, relative: str) -> bool:
         return os.path.exists(self._path(check_relative(relative)))

@@ -99,8 +99,8 @@ class Manifest:
             with self._file.opened() as opened:
                 return opened.read_row_group(group, columns)
         except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
-            place = f"{shown(self._file.path)}: rows from {self._starts[group]:,} on"
-            raise SourceError(f"{place} cannot be read: {reason_for(error)}") from error
+            place = f"{self._file.path}: rows from {self._starts[group]:,} on"
+            raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.address)}") from None
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:

@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
 
+from variegate.outside.addresses import speakable
+
 # What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
 PRIVATE = ".variegate"
 TEMPORARY = f"{PRIVATE}/tmp"
@@ -20,7 +22,7 @@ class WriteError(OSError):
     """A file that cannot be written, read or removed; ``filename`` is its place as the user knows it."""
 
     def __str__(self) -> str:
-        return f"{self.filename}: {self.strerror}"
+        return speakable(f"{self.filename}: {self.strerror}")
 
 
 class DiskFullError(WriteError):

@@ -94,3 +94,14 @@ def test_eight_threads_read_the_same(open_it: Opener, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(check_all, source, expected, order) for order in orders]:
             done.result()
+
+
+def test_it_is_one_line(open_it: Opener, tmp_path: Path) -> None:
+    source, expected = open_it(tmp_path / "data", pictures())
+    kind, count = type(source).__name__, f"{len(expected)} samples"
+    shown = repr(source)
+    assert shown.startswith(f"{kind}(")
+    assert count in shown
+    assert "\n" not in shown
+    assert len(shown) < 300
+    assert ("3 classes" in shown) == bool(source.classes)

@@ -11,6 +11,7 @@ from variegate.data.decode.header import is_jpeg
 from variegate.data.decode.jpeg import decode_jpeg
 from variegate.data.decode.pillow import PillowFile
 from variegate.errors import DecodeError
+from variegate.outside.files import NotRegularError, TooLargeError, read_regular
 
 Image_HWC = npt.NDArray[np.uint8]
 Source = str | PathLike[str] | bytes | bytearray | memoryview
@@ -43,14 +44,13 @@ def read_image(
 
 
 def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
-    """The bytes of a file; whatever the system refuses becomes a DecodeError."""
+    """The bytes of a regular file, 2 GiB at most; whatever the system refuses becomes a DecodeError."""
     try:
-        with open(source, "rb", buffering=0) as file:
-            return file.read()
+        return read_regular(source)
     except FileNotFoundError:
         reason = "no such file"
-    except IsADirectoryError:
-        reason = "a folder, not a file"
-    except OSError as error:
-        reason = f"cannot be read ({error.strerror or error})"
+    except (IsADirectoryError, NotRegularError, TooLargeError) as error:
+        reason = error.strerror
+    except (OSError, ValueError) as error:  # a name with NUL is a ValueError
+        reason = f"cannot be read ({getattr(error, 'strerror', None) or error})"
     raise DecodeError(name or fsdecode(source), reason)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from variegate.data.sources.base import SampleName
+from variegate.outside.addresses import speakable
 
 ON_ERROR = ("raise", "skip", "replace")
 
@@ -22,7 +23,7 @@ class Failure:
     times: int = 1
 
     def __str__(self) -> str:
-        return f"{SampleName(self.file, self.member)}: {self.reason}"
+        return speakable(f"{SampleName(self.file, self.member)}: {self.reason}")
 
 
 class TooManyErrors(RuntimeError):

@@ -30,6 +30,7 @@ from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.executors.cpu.executor import default_threads
+from variegate.outside.addresses import shown, speakable
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
 
@@ -288,5 +289,6 @@ def _open(source: Any, on_error: str) -> Source | StreamSource:
     opened = open_source(source, on_error="raise" if on_error == "raise" else "skip")
     if opened is not source:
         for note in opened.notes():
-            warnings.warn(f"{source if isinstance(source, (str, os.PathLike)) else 'source'}: {note}", stacklevel=3)
+            place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
+            warnings.warn(speakable(f"{place}: {note}"), stacklevel=3)
     return opened

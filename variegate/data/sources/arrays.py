@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, SourceError, check_index
-from variegate.data.sources.labels import Labels, check_classes, first_outside, hash_labels, label_at
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
+from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
 
 Image = npt.NDArray[np.uint8]
 
@@ -39,6 +39,9 @@ class ArraySource:
         self._images = _check_images(images)
         self.classes = check_classes(classes)
         self._labels = None if labels is None else _check_labels(labels, len(self._images), self.classes)
+
+    def __repr__(self) -> str:
+        return describe(self, str(self._images.shape) if isinstance(self._images, np.ndarray) else "a list")
 
     def __len__(self) -> int:
         return len(self._images)
@@ -153,6 +156,11 @@ def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
         array = np.asarray(labels) if array is None else array
     except ValueError as error:  # NumPy's word for rows of several lengths
         raise SourceError(f"labels: arrays of different shapes; accepted: {accepted}") from error
+    # Of a list with one number beyond int64 and others within, NumPy makes floats.
+    is_list_of_ints = (
+        isinstance(labels, (list, tuple)) and array.dtype.kind == "f" and type(next(iter(labels), "")) is int
+    )
+    check_int64("labels", np.array(labels, object) if is_list_of_ints else array)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"labels: got dtype {array.dtype}; accepted: {accepted}")
     if array.ndim == 0 or len(array) != length:

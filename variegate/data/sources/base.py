@@ -9,10 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
+from variegate.outside.addresses import without_secrets
+from variegate.outside.printable import printable
 
 
 class SourceError(ValueError):
     """A source that cannot be read as one; a line that names it and says what was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_secrets(message))
+
+    def __str__(self) -> str:
+        return printable(str(self.args[0]))
+
+    def reason(self, place: str) -> str:
+        """The message without ``place``, which it begins with."""
+        return str(self.args[0]).removeprefix(f"{place}: ")
 
 
 class SampleName(NamedTuple):
@@ -111,6 +123,18 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
+
+
+def describe(source: Any, place: str, what: str = "") -> str:
+    """A line for ``repr``: ``FolderSource(photos: 4 samples, 2 classes)``. ``what``: in place of their number."""
+    parts = [what or _counted(len(source), "sample", "samples")]
+    if source.classes:
+        parts.append(_counted(len(source.classes), "class", "classes"))
+    return printable(f"{type(source).__name__}({without_secrets(place)}: {', '.join(parts)})")
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def check_index(index: int, length: int) -> None:

@@ -9,6 +9,7 @@ from variegate.data.sources.base import SourceError
 from variegate.data.sources.paths import is_url, protocols
 from variegate.data.sources.remote import read_file
 from variegate.errors import DecodeError
+from variegate.outside.files import MOST_TEXT_BYTES
 
 CLASS_NAMES = "classnames.txt"
 
@@ -45,7 +46,7 @@ def class_names_beside(shards: Sequence[str]) -> tuple[str, ...] | None:
     else:
         place = f"{folder}/{CLASS_NAMES}"
     try:
-        data = read_file(place)
+        data = read_file(place, MOST_TEXT_BYTES)
     except DecodeError as error:
         if is_url(place):  # some answer "forbidden" for what is not there
             return None

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, check_index
+from variegate.data.sources.base import Item, SampleName, check_index, describe
 from variegate.data.sources.labels import LABEL_NAMES, hash_labels
 from variegate.data.sources.sample import image_of, label_of, split_sample
 from variegate.errors import DecodeError
@@ -48,6 +48,9 @@ class DatasetSource:
         self.is_locked = not _is_independent(dataset) if lock is None else lock
         self._turn = threading.Lock() if self.is_locked else nullcontext()
         self.classes = _classes(dataset)
+
+    def __repr__(self) -> str:
+        return describe(self, type(self._dataset).__name__)
 
     def __len__(self) -> int:
         return self._length

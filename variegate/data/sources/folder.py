@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode import read_bytes
-from variegate.data.sources.base import Item, SampleName, SourceError, check_index
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
+from variegate.data.sources.walking import walk
 
 EXTENSIONS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
@@ -30,7 +32,7 @@ class Sample:
     label: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Listing:
     """What is in a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder
     does."""
@@ -39,6 +41,11 @@ class Listing:
     samples: tuple[Sample, ...]
     empty_classes: tuple[str, ...] = ()  # folders without a single image; they keep their class index
     ignored: tuple[str, ...] = ()  # files that are no images by their extension, or lie beside the class folders
+    irregular: tuple[str, ...] = ()  # FIFOs, sockets, devices, and links to them
+    unread: tuple[str, ...] = ()  # folders that cannot be listed
+
+    def __repr__(self) -> str:
+        return describe(self, "a listing")
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -64,16 +71,25 @@ class Listing:
             lines.append(f"class folders without images: {_some(self.empty_classes)}")
         if self.ignored:
             lines.append(f"{len(self.ignored):,} files that are not taken for images: {_some(self.ignored)}")
+        if self.irregular:
+            lines.append(
+                f"{len(self.irregular):,} that are no regular files (FIFO, socket, device): {_some(self.irregular)}"
+            )
+        if self.unread:
+            lines.append(f"{len(self.unread):,} folders that cannot be listed: {_some(self.unread)}")
         return lines
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FolderSource(Listing):
     """A folder on a disk of this machine, or mounted as one."""
 
     root: Path = Path()
 
     is_remote: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return describe(self, str(self.root))
 
     def read(self, index: int) -> Item:
         """The bytes of the file and its class. Raises DecodeError naming the file."""
@@ -103,12 +119,11 @@ def open_folder(root: str | os.PathLike[str]) -> FolderSource:
     if not root.is_dir():
         what = "is a file, not a folder" if root.exists() else "no such folder"
         raise SourceError(f"{root}: {what}; expected a folder of images, or of class folders with images")
-    class_names = [entry.name for entry in os.scandir(root) if entry.is_dir() and not _is_hidden(entry.name)]
-    folders = {"": _plain_files(root)}
-    for name in class_names:
-        folders |= {Path(folder).relative_to(root).as_posix(): names for folder, names in _walk(root / name)}
-    found = arrange(str(root), folders)
-    return FolderSource(found.classes, found.samples, found.empty_classes, found.ignored, root)
+    walked = walk(root)
+    found = arrange(str(root), walked.files, walked.irregular, walked.unread)
+    return FolderSource(
+        found.classes, found.samples, found.empty_classes, found.ignored, found.irregular, found.unread, root
+    )
 
 
 def open_image(path: str | os.PathLike[str]) -> FolderSource:
@@ -117,7 +132,9 @@ def open_image(path: str | os.PathLike[str]) -> FolderSource:
     return FolderSource((FLAT_CLASS,), (Sample(path.name, 0),), root=path.parent)
 
 
-def arrange(where: str, folders: dict[str, list[str]]) -> Listing:
+def arrange(
+    where: str, folders: dict[str, list[str]], irregular: Sequence[str] = (), unread: Sequence[str] = ()
+) -> Listing:
     """Classes and samples of a tree that was walked: the names of the files in each folder, by its path below the root
     ("" for the root itself). Raises SourceError where none is an image."""
     listed: dict[str, tuple[list[str], list[str]]] = {}
@@ -138,27 +155,10 @@ def arrange(where: str, folders: dict[str, list[str]]) -> Listing:
         samples = [Sample(path, 0) for path in here]
     if not samples:
         seen = f"{len(ignored):,} other files" if ignored else "nothing else either"
+        for what, names in (("that are no regular files", irregular), ("folders that cannot be listed", unread)):
+            seen += f", {len(names):,} {what}: {_some(names)}" if names else ""
         raise SourceError(f"{where}: no images ({seen}); accepted extensions: {' '.join(EXTENSIONS)}")
-    return Listing(tuple(class_names), tuple(samples), tuple(empty), tuple(ignored))
-
-
-def _walk(top: Path) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
-    above: dict[str, tuple[str, ...]] = {str(top): ()}
-    for folder, folders, names in os.walk(top, followlinks=True):
-        # A link to a folder above would lead round in circles.
-        real = os.path.realpath(folder)
-        if real in above[folder]:
-            folders.clear()
-            continue
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        above.update({os.path.join(folder, name): (*above[folder], real) for name in folders})
-        found.append((folder, names))
-    return found
-
-
-def _plain_files(folder: Path) -> list[str]:
-    return [entry.name for entry in os.scandir(folder) if entry.is_file()]
+    return Listing(tuple(class_names), tuple(samples), tuple(empty), tuple(ignored), tuple(irregular), tuple(unread))
 
 
 def _split(inside: str, names: list[str]) -> tuple[list[str], list[str]]:
@@ -167,7 +167,7 @@ def _split(inside: str, names: list[str]) -> tuple[list[str], list[str]]:
     return images, [inside + name for name in shown if not name.lower().endswith(EXTENSIONS)]
 
 
-def _some(names: tuple[str, ...], shown: int = 5) -> str:
+def _some(names: Sequence[str], shown: int = 5) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 

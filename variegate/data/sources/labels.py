@@ -17,6 +17,8 @@ Labels = npt.NDArray[Any]
 LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "cls", "coarse_label")
 IMAGE_NAMES = ("image", "img", "images", "picture", "jpg", "png")
 NO_LABEL = -1
+MOST_LABEL = (1 << 63) - 1
+WHOLE_LABELS = f"whole numbers up to {MOST_LABEL} (int64), of classes from 0 on, or -1 for none"
 
 
 def check_classes(classes: Iterable[str] | None) -> tuple[str, ...]:
@@ -36,6 +38,19 @@ def first_outside(labels: Labels, classes: Sequence[str]) -> int | None:
         return None
     outside = (labels < NO_LABEL) | (labels >= len(classes))
     return int(outside.argmax()) if outside.any() else None
+
+
+def check_int64(where: str, labels: Labels) -> None:
+    """Raises SourceError naming the first whole number that does not fit int64, which is what batches hold."""
+    if labels.dtype.kind == "O":
+        are_beyond = np.array([type(label) is int and not -MOST_LABEL <= label <= MOST_LABEL for label in labels.flat])
+        beyond = are_beyond.reshape(labels.shape)
+    else:
+        beyond = labels > MOST_LABEL if labels.dtype == np.uint64 else np.zeros(0, np.bool_)
+    if beyond.any():
+        at = tuple(int(i) for i in np.argwhere(beyond)[0])
+        place = f"[{', '.join(map(str, at))}]" if at else ""
+        raise SourceError(f"{where}{place}: got {labels[at]}; accepted: {WHOLE_LABELS}")
 
 
 def label_at(labels: Labels | None, index: int) -> Any:

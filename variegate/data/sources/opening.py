@@ -15,10 +15,13 @@ from variegate.data.sources.folder import open_folder, open_image
 from variegate.data.sources.paths import is_url, plain, shown
 from variegate.data.sources.patterns import expand, is_pattern
 from variegate.data.sources.places import Kind, kind_of, missing, shards_of_folder
+from variegate.data.sources.remote import reason_for
 from variegate.data.sources.remote_folder import list_names, open_remote_folder
 from variegate.data.sources.tar_listing import check_on_error
 from variegate.data.sources.tar_stream import TarStream
 from variegate.data.sources.webdataset import open_webdataset
+from variegate.outside.addresses import without_secrets
+from variegate.outside.files import check_regular
 
 _ACCEPTED = (
     "a folder of images or of class folders, .tar shards (WebDataset), .parquet files, patterns (* and {000..012}) or "
@@ -34,6 +37,7 @@ def open_source(
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
+    image_root: str | os.PathLike[str] | None = None,
 ) -> Source | StreamSource:
     """Samples from a place or an object.
 
@@ -47,7 +51,8 @@ def open_source(
     cannot be read are used as far as they go (see ``open_webdataset``). ``classes``: names of classes, for labels that
     are names; None: for tar shards, those in a file ``classnames.txt`` beside them (a class a line), if there is one.
     ``cache_dir``: where indexes of shards are kept; None: beside them, or where that cannot be written to, in the
-    folder that VARIEGATE_CACHE names, or the user's.
+    folder that VARIEGATE_CACHE names, or the user's. ``image_root``: for ``.parquet`` files whose rows name image files
+    instead of holding their bytes, the folder of those; None: the Parquet file's own. Files outside of it are not read.
 
     Raises SourceError for what cannot be opened, TypeError for objects that are none of these.
     """
@@ -56,11 +61,12 @@ def open_source(
         path = plain(spec)
         if not path:
             raise SourceError(f"an empty path; accepted: {_ACCEPTED}")
-        opened = _Options(stream, on_error, classes, cache_dir).open_path(path)
+        opened = _Options(stream, on_error, classes, cache_dir, image_root).open_path(path)
     elif isinstance(spec, (list, tuple)) and spec and all(isinstance(one, (str, os.PathLike)) for one in spec):
         files = [file for one in spec for file in expand(plain(one))]
-        opened = _Options(stream, on_error, classes, cache_dir).open_files(files)
+        opened = _Options(stream, on_error, classes, cache_dir, image_root).open_files(files)
     else:
+        _refuse_root(f"a {type(spec).__name__}", image_root)
         opened = _open_object(spec, stream, classes)
     return opened
 
@@ -74,8 +80,10 @@ class _Options:
         on_error: str,
         classes: Sequence[str] | None,
         cache_dir: str | os.PathLike[str] | None,
+        image_root: str | os.PathLike[str] | None,
     ) -> None:
         self._stream, self._on_error, self._classes, self._cache_dir = stream, on_error, classes, cache_dir
+        self._image_root = image_root
 
     def open_path(self, path: str) -> Source | StreamSource:
         if is_pattern(path):
@@ -91,6 +99,7 @@ class _Options:
         if files := shards_of_folder(path, names):
             return self.open_files(files)
         _refuse(f"{shown(path)}, a folder of images", self._stream, self._classes)
+        _refuse_root(f"{shown(path)}, a folder of images", self._image_root)
         try:
             return open_remote_folder(path) if is_url(path) else open_folder(path)
         except SourceError as error:
@@ -109,10 +118,11 @@ class _Options:
             few = " and ".join(shown(file) for file in list(kinds.values())[:2])
             raise SourceError(f"{few}: files of different kinds; accepted: .tar files or .parquet files, not both")
         for file in files:
-            if not is_url(file) and not os.path.exists(file):
-                raise missing(file)
+            if not is_url(file):
+                _check_file(file)
         kind = next(iter(kinds))
         if kind == Kind.TAR:
+            _refuse_root(f"{shown(files[0])}, a .tar file", self._image_root)
             is_remote = any(is_url(file) for file in files)
             classes = class_names_beside(files) if self._classes is None else self._classes
             if is_remote if self._stream is None else self._stream:
@@ -120,20 +130,21 @@ class _Options:
             return open_webdataset(files, classes=classes, on_error=self._on_error, cache_dir=self._cache_dir)
         if kind == Kind.PARQUET:
             _refuse(f"{shown(files[0])}, a .parquet file", self._stream, None)
-            cache = {} if self._cache_dir is None else {"cache_dir": self._cache_dir}
-            return _from("parquet", "open_parquet")(sorted(files), classes=self._classes, **cache)
+            given = {"cache_dir": self._cache_dir, "image_root": self._image_root}
+            options = {name: value for name, value in given.items() if value is not None}
+            return _from("parquet", "open_parquet")(sorted(files), classes=self._classes, **options)
         if len(files) == 1:
             return self.open_path(files[0])
         raise SourceError(f"{shown(files[0])}: in a list or pattern, .tar and .parquet files are accepted")
 
     def _open_file(self, path: str) -> Source | StreamSource:
-        if not os.path.exists(path):
-            raise missing(path)
+        _check_file(path)
         kind = kind_of(path)
         if kind in (Kind.TAR, Kind.PARQUET):
             return self.open_files([path])
         if kind == Kind.IMAGE:
             _refuse(f"{path}, an image", self._stream, self._classes)
+            _refuse_root(f"{path}, an image", self._image_root)
             return open_image(path)
         raise SourceError(f"{path}: a file of a kind that is not read; accepted: {_ACCEPTED}")
 
@@ -160,7 +171,7 @@ def _open_object(spec: Any, stream: bool | None, classes: Sequence[str] | None) 
     if not is_collection and _has(spec, "__getitem__", "__len__"):
         _refuse(kind, stream, classes)
         return cast(Source, _from("dataset", "DatasetSource")(spec))
-    got = repr(spec)
+    got = without_secrets(repr(spec))
     got = got if len(got) <= 80 else got[:77] + "..."
     raise TypeError(f"open_source: got {got} ({type(spec).__name__}); accepted: {_ACCEPTED}")
 
@@ -174,6 +185,23 @@ def _refuse(what: str, stream: bool | None, classes: Sequence[str] | None) -> No
         raise SourceError(f"{what}: stream=True is for .tar shards; leave it out")
     if classes is not None:
         raise SourceError(f"{what}: classes= is for sources that do not name theirs; leave it out")
+
+
+def _refuse_root(what: str, image_root: object) -> None:
+    if image_root is not None:
+        raise SourceError(f"{what}: image_root= is for .parquet files; leave it out")
+
+
+def _check_file(path: str) -> None:
+    """Raises SourceError for a path where nothing is, and for what is neither a folder nor a file that ends."""
+    try:
+        check_regular(path)
+    except FileNotFoundError:
+        raise missing(path) from None
+    except IsADirectoryError:
+        pass
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path}: {reason_for(error, path)}") from None
 
 
 def _from(module: str, name: str) -> Any:

@@ -16,17 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode import read_bytes
-from variegate.data.sources.base import Item, SampleName, SourceError, check_index
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.cache_folder import cache_folder
 from variegate.data.sources.group_cache import GroupCache, Held
 from variegate.data.sources.labels import Labels, check_classes, hash_labels, label_at
 from variegate.data.sources.parquet_columns import check_alike, find_columns
 from variegate.data.sources.parquet_file import open_file, reason_for
 from variegate.data.sources.parquet_labels import read_labels
+from variegate.data.sources.paths import is_url, plain, shown
 from variegate.data.sources.row_groups import GroupReader, Rows, unpacked_folder
+from variegate.data.sources.tar_remarks import some
 from variegate.errors import DecodeError
 
 MEMORY = 512 << 20
+_LONGEST_NAME = 200
 
 
 class ParquetSource:
@@ -48,7 +51,9 @@ class ParquetSource:
         classes: tuple[str, ...],
         notes: Sequence[str],
         memory: int,
+        image_root: str | None = None,
     ) -> None:
+        self._image_root = image_root
         self._readers, self._labels, self.classes = list(readers), labels, classes
         self._notes, self._memory = list(notes), memory
         self.is_remote = any(reader.file.local is None for reader in readers)
@@ -59,6 +64,9 @@ class ParquetSource:
         self._file_starts = list(counts)[:-1]
         self.fingerprint = self._fingerprint()
         self._cache = self._new_cache()
+
+    def __repr__(self) -> str:
+        return describe(self, some([reader.file.path for reader in self._readers], 1))
 
     def __len__(self) -> int:
         return self._length
@@ -83,10 +91,11 @@ class ParquetSource:
         except MemoryError:
             raise
         except Exception as error:
-            _, group = self._groups[at]
+            file, group = self._groups[at]
             raise DecodeError(
-                str(self.name(index)), f"its row group {group} cannot be read: {reason_for(error)}"
-            ) from error
+                str(self.name(index)),
+                f"its row group {group} cannot be read: {reason_for(error, self._readers[file].file.address)}",
+            ) from None
         if data is None:
             data = self._read_elsewhere(index, path)
         return Item(data, label_at(self._labels, index))
@@ -105,16 +114,32 @@ class ParquetSource:
         return [*self._notes, *lines]
 
     def _read_elsewhere(self, index: int, path: str) -> bytes:
-        """A row without bytes may name a file; one of this machine is read where the Parquet file is local too."""
+        """A row without bytes may name a file: one below the Parquet file's folder, or the one that the user says."""
+        name = str(self.name(index))
         local = self._readers[bisect_right(self._file_starts, index) - 1].file.local
-        if not path or local is None:
-            named = f"; only a path, {path!r}" if path else ""
-            raise DecodeError(str(self.name(index)), f"no image: its bytes are null{named}")
-        beside = os.path.join(os.path.dirname(local), path)
-        found = next((place for place in (beside, path) if os.path.isfile(place)), None)
-        if found is None:
-            raise DecodeError(str(self.name(index)), f"no image: its bytes are null, and there is no file {path!r}")
-        return read_bytes(found, f"{self.name(index)}: {path}")
+        named = repr(path if len(path) <= _LONGEST_NAME else path[: _LONGEST_NAME - 3] + "...")
+        root = self._image_root
+        if root is None and local is not None:
+            root = os.path.dirname(local) or "."
+        if not path or root is None:
+            what = f", and {named} is on another machine; accepted: image_root=, a folder of this one" if path else ""
+            raise DecodeError(name, f"no image: its bytes are null{what}")
+        try:
+            # What links and ".." come to, so that neither leads out.
+            place, top = os.path.realpath(os.path.join(root, path)), os.path.realpath(root)
+            is_inside = os.path.splitdrive(place)[0] == os.path.splitdrive(top)[0]
+            is_inside = is_inside and os.path.commonpath([place, top]) == top
+        except (OSError, ValueError):  # NUL in it
+            raise DecodeError(name, f"no image: its bytes are null, and {named} is no name of a file") from None
+        if not is_inside:
+            raise DecodeError(
+                name,
+                f"no image: its bytes are null, and it names {named}, which is outside of {root}; accepted: files "
+                "below it, or below image_root= of open_source",
+            )
+        if not os.path.lexists(place):
+            raise DecodeError(name, f"no image: its bytes are null, and there is no file {named} in {root}")
+        return read_bytes(place, f"{name}: {path}")
 
     def _fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
@@ -152,6 +177,7 @@ def open_parquet(
     memory: int = MEMORY,
     cache_dir: str | os.PathLike[str] | None = None,
     unpack: bool = True,
+    image_root: str | os.PathLike[str] | None = None,
 ) -> ParquetSource:
     """Open Parquet files, in the given order, by path or by any address that fsspec understands.
 
@@ -163,6 +189,10 @@ def open_parquet(
     ``memory``: bytes of decoded row groups to hold (while Arrow decodes one, it takes up to about its size on top).
     Where there are more, they are unpacked to ``cache_dir``, if ``unpack`` (None: see ``cache_folder``), taking about
     the size of the images there; what is there of a file that was replaced is removed.
+
+    ``image_root``: the folder that files are read from which rows name instead of holding bytes; None: that of the
+    Parquet file, if it is on this machine. A row that names a file outside of it is a bad sample (DecodeError), also
+    where it leads there by links or "..".
 
     Raises SourceError naming the file: no such file, not Parquet, no images in it, or columns of other types than the
     file before it has.
@@ -186,7 +216,15 @@ def open_parquet(
     readers = [GroupReader(file, columns.image) for file in files]
     if unpack:
         notes += _place(readers, memory, cache_folder(cache_dir))
-    return ParquetSource(readers, labels, names, notes, memory)
+    root = None if image_root is None else _check_root(plain(image_root))
+    return ParquetSource(readers, labels, names, notes, memory, root)
+
+
+def _check_root(folder: str) -> str:
+    if is_url(folder) or not os.path.isdir(folder):
+        what = "an address" if is_url(folder) else "no such folder"
+        raise SourceError(f"image_root: got {shown(folder)!r}, {what}; accepted: a folder of this machine")
+    return os.path.abspath(folder)
 
 
 def _place(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:

@@ -6,22 +6,27 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from variegate.data.sources import remote
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.paths import plain
+from variegate.outside.addresses import is_url, shown, without_secrets
+from variegate.outside.files import NotRegularError, open_regular
 
 _ACCEPTED = "a Parquet file with a column of images"
 
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """``path`` as the user gave it, ``local`` where it is on this machine; ``stamp`` changes when it is replaced."""
+    """``address`` as the user gave it, which may hold a password, and ``path`` for messages; ``local`` where it is on
+    this machine; ``stamp`` changes when it is replaced."""
 
-    path: str
+    address: str = field(repr=False)
     local: str | None
     size: int
     stamp: str
@@ -31,13 +36,17 @@ class ParquetFile:
     @property
     def name(self) -> str:
         """The last part of the path, without what an address has behind it (tokens that expire, for one)."""
-        path = self.path if self.local is not None else self.path.split("?")[0]
+        path = self.address if self.local is not None else self.path
         return path.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
+
+    @property
+    def path(self) -> str:
+        return shown(self.address)
 
     @contextmanager
     def opened(self) -> Iterator[pq.ParquetFile]:
         """Each use opens the file anew, so threads share nothing. Raises OSError where it was replaced meanwhile."""
-        with _handle(self.path, self.local) as (handle, size, stamp):
+        with _handle(self.address, self.local) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
             # Over a network, the columns' parts are fetched together and ahead. From a disk they are read bit by bit,
@@ -49,27 +58,30 @@ class ParquetFile:
 def open_file(path: str | os.PathLike[str], accepted: str = _ACCEPTED) -> ParquetFile:
     """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
     path = os.fspath(path)
+    place = shown(path)
     try:
         local = _local_path(path)
         with _handle(path, local) as (handle, size, stamp):
             if size == 0:
-                raise SourceError(f"{path}: zero bytes: the file is empty; accepted: {accepted}")
+                raise SourceError(f"{place}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
             schema, metadata = opened.schema_arrow, opened.metadata
     except SourceError:
         raise
-    except FileNotFoundError as error:
-        raise SourceError(f"{path}: no such file; accepted: {accepted}") from error
-    except IsADirectoryError as error:
-        raise SourceError(f"{path}: a folder, not a file; accepted: {accepted}") from error
+    except NotRegularError as error:
+        raise SourceError(f"{place}: {error.strerror}") from None
     except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads this address with
-        raise SourceError(f"{path}: {reason_for(error)}; accepted: {accepted}") from error
+        raise SourceError(f"{place}: {reason_for(error, path)}; accepted: {accepted}") from None
     return ParquetFile(path, local, size, stamp, schema, metadata)
 
 
-def reason_for(error: Exception) -> str:
-    """What went wrong, in words for the file's owner where Arrow's are for its author."""
-    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+def reason_for(error: Exception, path: str = "") -> str:
+    """What went wrong, in words for the file's owner where Arrow's are for its author; without the secrets of ``path``,
+    the address that was read."""
+    is_systems = isinstance(error, OSError) and error.errno is not None
+    if not isinstance(error, pa.ArrowException) and (is_url(path) or is_systems):
+        return remote.reason_for(error, path)
+    text = " ".join(without_secrets(str(error)).split()).rstrip(".") or type(error).__name__
     if isinstance(error, pa.ArrowInvalid) and ("magic bytes" in text or "too small" in text or "file size" in text):
         return "not a Parquet file, or cut short: it does not end as one does"
     if isinstance(error, (pa.ArrowInvalid, pa.ArrowException)):
@@ -78,28 +90,23 @@ def reason_for(error: Exception) -> str:
 
 
 def _local_path(path: str) -> str | None:
-    if "://" not in path and "::" not in path:
-        return path
-    import fsspec
-    from fsspec.implementations.local import LocalFileSystem
-
-    system, inner = fsspec.core.url_to_fs(path)
-    return str(inner) if isinstance(system, LocalFileSystem) else None
+    place = plain(path)
+    return None if is_url(place) else place
 
 
 @contextmanager
 def _handle(path: str, local: str | None) -> Iterator[tuple[Any, int, str]]:
     """The open file, its size and a stamp."""
     if local is not None:
-        with open(local, "rb") as handle:
+        with open_regular(local) as handle:
             status = os.fstat(handle.fileno())
-        # Arrow's own file: it reads without holding Python's lock.
-        with pa.OSFile(local) as file:
-            yield file, status.st_size, str(status.st_mtime_ns)
+            # Arrow's own file: it reads without holding Python's lock. By the descriptor where the system has names for
+            # those, because by its own name it may be another file by now.
+            same = f"/dev/fd/{handle.fileno()}"
+            with pa.OSFile(same if os.path.exists(same) else local) as file:
+                yield file, status.st_size, str(status.st_mtime_ns)
         return
-    import fsspec
-
-    system, inner = fsspec.core.url_to_fs(path)
+    system, inner = remote.filesystem(path)
     # Whatever the storage tells of a file: its checksum, version or time, where it has them.
     stamp = hashlib.sha256(repr(sorted(system.info(inner).items(), key=str)).encode()).hexdigest()[:16]
     with system.open(inner, "rb") as handle:

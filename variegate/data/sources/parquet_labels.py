@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.labels import NO_LABEL, Labels, first_outside
+from variegate.data.sources.labels import MOST_LABEL, NO_LABEL, WHOLE_LABELS, Labels, check_int64, first_outside
 from variegate.data.sources.parquet_columns import ACCEPTED_LABELS, label_kind
 from variegate.data.sources.parquet_file import ParquetFile, reason_for
 
@@ -34,7 +34,7 @@ def read_labels(
         )
         parts = [_class_of(file, values, classes) for file, values in zip(files, columns, strict=True)]
     elif kind == "int":
-        parts = [np.asarray(values.cast(pa.int64()).fill_null(NO_LABEL).to_numpy()) for values in columns]
+        parts = [_whole_numbers(file, column, values) for file, values in zip(files, columns, strict=True)]
     elif kind == "float":
         parts = [np.asarray(values.cast(pa.float64()).to_numpy()) for values in columns]
     else:
@@ -62,7 +62,18 @@ def _read(file: ParquetFile, column: str) -> pa.ChunkedArray:
         with file.opened() as opened:
             return opened.read(columns=[column]).column(column)
     except Exception as error:
-        raise SourceError(f"{file.path}: column {column!r} cannot be read: {reason_for(error)}") from error
+        raise SourceError(f"{file.path}: column {column!r} cannot be read: {reason_for(error, file.address)}") from None
+
+
+def _whole_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:
+    if pa.types.is_unsigned_integer(values.type):
+        beyond = pc.greater(values.cast(pa.uint64()), pa.scalar(MOST_LABEL, pa.uint64()))
+        if pc.any(beyond).as_py():
+            row = pc.index(beyond, True).as_py()
+            raise SourceError(
+                f"{file.path}: row {row}: label {values[row].as_py()} in column {column!r}; accepted: {WHOLE_LABELS}"
+            )
+    return np.asarray(values.cast(pa.int64()).fill_null(NO_LABEL).to_numpy())
 
 
 def _class_of(file: ParquetFile, values: pa.ChunkedArray, classes: tuple[str, ...]) -> Labels:
@@ -75,10 +86,14 @@ def _class_of(file: ParquetFile, values: pa.ChunkedArray, classes: tuple[str, ..
 
 
 def _rows_of_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:
+    listed = values.to_pylist()
     try:
-        rows = np.array(values.to_pylist())
+        rows = np.array(listed)
+        if rows.dtype == np.float64 and pa.types.is_uint64(values.type.value_type):  # as some are too large for int64
+            rows = np.array(listed, object)
     except ValueError:  # NumPy's word for rows of several lengths
         rows = np.empty(0, object)
+    check_int64(f"{file.path}: column {column!r}", rows)
     if len(values) and (rows.ndim != 2 or rows.dtype.kind not in "biuf"):
         raise SourceError(f"{file.path}: column {column!r} has rows of several lengths; accepted: {ACCEPTED_LABELS}")
     return rows.reshape(len(values), -1) if len(values) else np.empty((0, 0))

@@ -1,4 +1,4 @@
-"""Names of files: which are addresses (URLs), how they are shown without secrets, and brace notation."""
+"""Names of files: local paths and addresses, their parts, and brace notation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from variegate.data.sources.base import SourceError
+from variegate.outside.addresses import is_url, protocols, shown, without_secrets
 
-# Two letters at least, so that a drive (C:\) is no protocol.
-_PROTOCOL = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+)(?:://|::)")
+__all__ = ["base_name", "expand_braces", "is_url", "plain", "protocols", "relative_names", "shown", "without_secrets"]
+
 _RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$")
 _MOST_NAMES = 1_000_000
 
@@ -19,32 +20,9 @@ _MOST_NAMES = 1_000_000
 def plain(path: str | os.PathLike[str]) -> str:
     """A path as text; ``file://`` addresses and ``~`` become ordinary local paths."""
     text = os.fspath(path)
-    if text.startswith("file://") and "::" not in text:
+    if text.startswith(("file://", "local://")) and "::" not in text:
         return url2pathname(urlsplit(text).path)
     return text if is_url(text) else os.path.expanduser(text)
-
-
-def is_url(path: str) -> bool:
-    """True for what fsspec reads: ``memory://a``, ``s3://bucket/a``, ``zip://a::https://host/b.zip``."""
-    return _PROTOCOL.match(path) is not None
-
-
-def protocols(url: str) -> list[str]:
-    """The protocols of an address, the outermost first: zip, https for ``zip://a::https://host/b.zip``."""
-    return [part.partition("://")[0].lower() for part in url.split("::")]
-
-
-def shown(path: str) -> str:
-    """The path for messages and names: of an address, without user, password and query (signatures, tokens)."""
-    return without_secrets(path) if is_url(path) else path
-
-
-def without_secrets(text: str) -> str:
-    """Text that may hold addresses, without users, passwords and queries in them."""
-    # Up to the last @ before a space or quote, not the first: passwords may hold @ and /, and are then cut off too.
-    text = re.sub(r"(://)[^\s/'\"]*@", r"\1", text)
-    text = re.sub(r"(://)[^\s/@:'\"]+:(?!:|\d+/)[^\s'\"]*@", r"\1", text)
-    return re.sub(r"(https?://[^\s?'\"]*)\?(?:(?!::)[^\s'\"])*", r"\1", text)
 
 
 def base_name(path: str) -> str:

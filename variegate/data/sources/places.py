@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from enum import Enum
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import EXTENSIONS
-from variegate.data.sources.paths import base_name, shown
+from variegate.data.sources.paths import base_name, is_url, shown
 
 _TAR = (".tar", ".tar.gz", ".tgz")
 _MANIFEST = "manifest.parquet"
@@ -24,7 +25,13 @@ class Kind(Enum):
 
 def kind_of(path: str) -> Kind:
     """By the extension, whatever its case; of an address, without its query."""
-    name = base_name(path).lower()
+    kind = _kind_of_name(base_name(path).lower())
+    if kind == Kind.OTHER and is_url(path):  # so much of it may be secret that nothing is left to be shown
+        kind = _kind_of_name(re.split("[?#;]", path.partition("::")[0])[0].lower())
+    return kind
+
+
+def _kind_of_name(name: str) -> Kind:
     if name.endswith(_TAR):
         return Kind.TAR
     if name.endswith(".parquet"):

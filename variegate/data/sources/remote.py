@@ -11,8 +11,16 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.paths import is_url, protocols, shown, without_secrets
+from variegate.data.sources.paths import is_url, plain, protocols, shown, without_secrets
 from variegate.errors import DecodeError
+from variegate.outside.files import (
+    MOST_BYTES,
+    NotRegularError,
+    TooLargeError,
+    check_regular,
+    open_regular,
+    read_regular,
+)
 
 # Packages that fsspec needs for what is asked of it most often.
 _PACKAGES = {
@@ -40,8 +48,8 @@ class ByteStream:
     """A file read from its beginning to its end. ``read`` gives fewer bytes than asked for at the end, and before it
     fails, so that nothing of what has arrived is lost; the next call then gives none or raises DecodeError."""
 
-    def __init__(self, file: Any, name: str) -> None:
-        self._file, self.name = file, name
+    def __init__(self, file: Any, path: str) -> None:
+        self._file, self._path, self.name = file, path, shown(path)
         self._failure = ""
 
     def read(self, size: int) -> bytes:
@@ -50,7 +58,7 @@ class ByteStream:
             try:
                 part = b"" if self._failure else self._file.read(size)
             except Exception as error:  # every kind of storage has its own
-                self._failure, part = reason_for(error, self.name), b""
+                self._failure, part = reason_for(error, self._path), b""
             if self._failure and not parts:
                 raise DecodeError(self.name, self._failure)
             if not part:
@@ -80,19 +88,27 @@ def filesystem(url: str) -> tuple[Any, str]:
             # aiohttp ends whatever takes longer than five minutes, which a shard read at the pace of training does.
             patience = ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
             options[protocol] = {"client_kwargs": {"timeout": patience}}
+        _check_innermost(url)
         fs, path = url_to_fs(url, **options)
     except Exception as error:
         raise SourceError(f"{shown(url)}: {reason_for(error, url)}") from None
     return fs, path
 
 
+def _check_innermost(url: str) -> None:
+    """A chain may end at a file of this machine, which fsspec would wait for if it is a FIFO."""
+    _, chained, last = url.rpartition("::")
+    if chained and (not is_url(last) or protocols(last)[0] in ("file", "local")):
+        place = plain(last)
+        if os.path.exists(place) and not os.path.isdir(place):
+            check_regular(place)
+
+
 def stat(path: str) -> Stamp:
     """Size and version. Raises SourceError where the file cannot be had."""
     try:
         if not is_url(path):
-            found = os.stat(path)
-            if os.path.isdir(path):
-                raise IsADirectoryError
+            found = check_regular(path)
             return Stamp(found.st_size, str(found.st_mtime_ns))
         fs, inner = filesystem(path)
         info = fs.info(inner)
@@ -107,17 +123,16 @@ def stat(path: str) -> Stamp:
     return Stamp(int(info["size"]), " ".join(str(info[key]) for key in _VERSIONS if info.get(key) is not None))
 
 
-def read_file(path: str) -> bytes:
-    """All bytes of a file. Raises DecodeError."""
+def read_file(path: str, most: int = MOST_BYTES) -> bytes:
+    """All bytes of a file, of which there may be no more than ``most``. Raises DecodeError."""
     try:
         if not is_url(path):
-            with open(path, "rb") as file:
-                return file.read()
+            return read_regular(path, most)
         fs, inner = filesystem(path)
         data: bytes = fs.cat_file(inner)
         return data
     except SourceError as error:
-        raise DecodeError(shown(path), str(error).removeprefix(f"{shown(path)}: ")) from None
+        raise DecodeError(shown(path), error.reason(shown(path))) from None
     except Exception as error:
         raise DecodeError(shown(path), reason_for(error, path)) from None
 
@@ -136,16 +151,16 @@ def read_range(path: str, start: int, size: int, whole: int, name: str) -> bytes
             if len(data) > size:
                 raise DecodeError(name, "the server ignores byte ranges; read such shards with stream=True")
         else:
-            with open(path, "rb", buffering=0) as file:
+            with open_regular(path) as file:
                 now = os.fstat(file.fileno()).st_size
                 if now != whole:
                     raise DecodeError(name, f"the file has changed since it was listed: {now:,} bytes, not {whole:,}")
                 file.seek(start)
-                data = ByteStream(file, name).read(size)
+                data = ByteStream(file, path).read(size)
     except DecodeError:
         raise
     except SourceError as error:
-        raise DecodeError(name, str(error).removeprefix(f"{shown(path)}: ")) from None
+        raise DecodeError(name, error.reason(shown(path))) from None
     except Exception as error:
         raise DecodeError(name, reason_for(error, path)) from None
     if len(data) != size:
@@ -155,19 +170,18 @@ def read_range(path: str, start: int, size: int, whole: int, name: str) -> bytes
 
 def open_stream(path: str) -> ByteStream:
     """Open a file for reading once from its beginning. Raises SourceError."""
-    name = shown(path)
     try:
         if not is_url(path):
-            return ByteStream(open(path, "rb", buffering=0), name)
+            return ByteStream(open_regular(path), path)
         fs, inner = filesystem(path)
         if protocols(path)[0] in ("http", "https"):
             # One request for all of it; with blocks there would be one for each.
-            return ByteStream(fs.open(inner, "rb", block_size=0), name)
-        return ByteStream(fs.open(inner, "rb", block_size=_STREAM_BLOCK, cache_type="readahead"), name)
+            return ByteStream(fs.open(inner, "rb", block_size=0), path)
+        return ByteStream(fs.open(inner, "rb", block_size=_STREAM_BLOCK, cache_type="readahead"), path)
     except SourceError:
         raise
     except Exception as error:
-        raise SourceError(f"{name}: {reason_for(error, path)}") from None
+        raise SourceError(f"{shown(path)}: {reason_for(error, path)}") from None
 
 
 def reason_for(error: BaseException, path: str, verb: str = "read") -> str:
@@ -184,6 +198,8 @@ def reason_for(error: BaseException, path: str, verb: str = "read") -> str:
         return "no such file"
     if isinstance(error, IsADirectoryError):
         return "a folder, not a file"
+    if isinstance(error, (NotRegularError, TooLargeError)):
+        return error.strerror
     if isinstance(error, PermissionError):
         return "permission denied"
     if isinstance(error, TimeoutError) or "Timeout" in kind:
@@ -194,7 +210,7 @@ def reason_for(error: BaseException, path: str, verb: str = "read") -> str:
         return "connection refused"
     if isinstance(error, ConnectionError) or kind in ("ClientPayloadError", "ServerDisconnectedError"):
         return "the connection broke off"
-    text = " ".join(without_secrets(str(error)).split()).rstrip(".")
+    text = " ".join(without_secrets(str(error), path).split()).rstrip(".")
     if isinstance(error, ImportError) and is_url(path):
         return _missing_package(path, text)
     if isinstance(error, ValueError) and text.startswith("Protocol not known"):

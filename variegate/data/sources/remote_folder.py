@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from variegate.data.sources.base import Item, SampleName, SourceError, check_index
+from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.folder import Listing, arrange
 from variegate.data.sources.paths import protocols, shown
 from variegate.data.sources.remote import filesystem, read_file, reason_for
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RemoteFolderSource(Listing):
     """A folder at an address; each image is read by a request of its own."""
 
-    url: str = field(default="", repr=False)  # it may hold a password
+    url: str = ""  # it may hold a password
 
     is_remote: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return describe(self, shown(self.url))
 
     def read(self, index: int) -> Item:
         check_index(index, len(self))
         return Item(read_file(self._file(index)), self.samples[index].label)
 
     def name(self, index: int) -> SampleName:
-        return SampleName(shown(self._file(index)))
+        # Names of files are no secrets, whatever letters they hold.
+        return SampleName(_inside(shown(self.url), self.samples[index].path))
 
     def _file(self, index: int) -> str:
-        folder, chain, rest = self.url.partition("::")
-        return f"{folder.rstrip('/')}/{self.samples[index].path}{chain}{rest}"
+        return _inside(self.url, self.samples[index].path)
+
+
+def _inside(url: str, path: str) -> str:
+    folder, chain, rest = url.partition("::")
+    return f"{folder.rstrip('/')}/{path}{chain}{rest}"
 
 
 def list_names(url: str) -> list[str]:
@@ -63,6 +71,7 @@ def open_remote_folder(url: str) -> RemoteFolderSource:
         raise SourceError(f"{shown(url)}: {reason_for(error, url)}") from None
     begin = len(inner.rstrip("/")) + 1 if inner.strip("/") else len(inner)
     folders: dict[str, list[str]] = {"": []}
+    irregular: list[str] = []
     for path, info in found.items():
         relative = path[begin:].strip("/")
         parts = relative.split("/")
@@ -71,10 +80,14 @@ def open_remote_folder(url: str) -> RemoteFolderSource:
         if info["type"] == "directory":
             if not parts[-1].startswith("."):
                 folders.setdefault(relative, [])
+        elif info["type"] == "other":  # what file servers say of pipes and devices
+            irregular.append(relative)
         else:
             folders.setdefault("/".join(parts[:-1]), []).append(parts[-1])
-    listed = arrange(shown(url), folders)
-    return RemoteFolderSource(listed.classes, listed.samples, listed.empty_classes, listed.ignored, url)
+    listed = arrange(shown(url), folders, irregular)
+    return RemoteFolderSource(
+        listed.classes, listed.samples, listed.empty_classes, listed.ignored, listed.irregular, url=url
+    )
 
 
 def _listable(url: str) -> tuple[Any, str]:

@@ -141,7 +141,7 @@ def _row(data: Any, path: Any, index: int) -> Row:
 
 def unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
     """Where a file's row groups go: a folder for the file, and in it one for each state that the file was in."""
-    place = os.path.abspath(file.local) if file.local is not None else file.path
+    place = os.path.abspath(file.local) if file.local is not None else file.address
     which = hashlib.sha256(f"{place}\0{column}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
     shown = re.sub(r"[^\w.-]", "_", file.name)[:64]
     return cache / f"{shown}-{which}" / f"{file.size}-{file.stamp}"

@@ -14,8 +14,10 @@ from PIL import Image
 from variegate.data.decode import read_bytes
 from variegate.data.decode.limits import check_pixels
 from variegate.data.decode.reasons import reason_for
-from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
 from variegate.errors import DecodeError
+from variegate.outside.addresses import speakable
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
 _ACCEPTED_IMAGES = (
@@ -43,13 +45,16 @@ def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
     return sample, None
 
 
-def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
+def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDArray[np.uint8]:
     """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1].
 
     PIL images: gray ones (modes 1, L, LA) keep one channel, all others become RGB as ``read_image`` makes it: palettes
     looked up, alpha dropped. Their EXIF orientation is left alone, as torchvision does: whoever opened the image has
     turned it already if it was to be turned. Arrays have their channels last. Tensors have them first, as torch has it:
     [3, H, 3] has them first; only where they cannot be, as in [224, 224, 3], are they taken to be last.
+
+    ``reads_files``: {"bytes": None, "path": ...}, as Hugging Face's data sets give an image that they left undecoded,
+    is read from its file. False where such rows come from a table, which anybody may have written.
 
     An image that was opened and not yet loaded is decoded here; one object of that kind must not be given to two
     threads at once.
@@ -61,7 +66,7 @@ def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:
-        return _of_undecoded(image, name)
+        return _of_undecoded(image, name, reads_files)
     if isinstance(image, np.ndarray):
         _check_dtype(image.dtype, image.dtype == np.uint8, name)
         return _of_array(image, image.shape, name)
@@ -92,6 +97,10 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
         raise TypeError(
             f"{name}: got {type(label).__name__} for a label ({error}); accepted: {_ACCEPTED_LABELS}"
         ) from error
+    try:
+        check_int64("label", array)
+    except SourceError as error:
+        raise DecodeError(name, str(error)) from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name}: got {type(label).__name__} for a label; accepted: {_ACCEPTED_LABELS}")
     if array.ndim:
@@ -103,7 +112,7 @@ def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
     check_pixels(name, image.height, image.width)
     if image.mode.startswith("I") or image.mode == "F":
         warnings.warn(
-            f"{name}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
             'convert("RGB") does. Scale such images to 8 bits first.',
             stacklevel=2,
         )
@@ -117,13 +126,17 @@ def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
-def _of_undecoded(image: Mapping[str, Any], name: str) -> bytes:
+def _of_undecoded(image: Mapping[str, Any], name: str, reads_files: bool) -> bytes:
     """Hugging Face's {"bytes": ..., "path": ...}."""
     data, path = image["bytes"], image.get("path")
     if data is not None:
         return bytes(data)
     if path is None:
         raise DecodeError(name, "no image: its bytes and its path are None")
+    if not reads_files:
+        raise DecodeError(
+            name, "no image: its bytes are null; the file that it names is not read here, but by vg.open_source"
+        )
     return read_bytes(path, f"{name}: {os.fspath(path)}")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import BinaryIO, Protocol
+from io import FileIO
+from typing import Protocol
 
 from variegate.data.sources.remote import ByteStream
 from variegate.errors import DecodeError
@@ -35,7 +36,7 @@ class FileFeed:
 
     _AHEAD = 2048
 
-    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+    def __init__(self, file: FileIO, size: int, name: str) -> None:
         self.at, self._size = 0, size
         self._file, self._name = file, name
         self._block, self._block_at = b"", 0

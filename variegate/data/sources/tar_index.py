@@ -13,6 +13,7 @@ from variegate.data.sources.remote import Stamp, open_stream, reason_for
 from variegate.data.sources.tar_feed import FileFeed, StreamFeed
 from variegate.data.sources.tar_labels import NO_LABEL, Kind, Label
 from variegate.data.sources.tar_samples import Loss, Seen, TarSamples
+from variegate.outside.files import open_regular
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def index_shard(path: str, stamp: Stamp) -> ShardIndex:
         with open_stream(path) as stream:
             return _collect(TarSamples(StreamFeed(stream), with_data=False), stamp)
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             return _collect(TarSamples(FileFeed(file, stamp.size, path), with_data=False), stamp)
     except OSError as error:
         raise SourceError(f"{path}: {reason_for(error, path)}") from error

@@ -23,11 +23,14 @@ from variegate.data.sources.cache_folder import cache_folder
 from variegate.data.sources.paths import base_name, is_url, shown
 from variegate.data.sources.remote import Stamp
 from variegate.data.sources.tar_index import ShardIndex
+from variegate.data.sources.tar_labels import Kind
 from variegate.data.sources.tar_samples import Loss, Seen
+from variegate.outside.files import read_regular
 
 SUFFIX = ".vgindex"
 # A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
 _FIRST_LINE = b"variegate tar index 1\n"
+_MOST_REST = 64 << 20
 _COLUMNS = (("offsets", np.int64), ("sizes", np.int64), ("kinds", np.uint8), ("values", np.int64))
 
 
@@ -35,7 +38,7 @@ def load_index(shard: str, stamp: Stamp, cache_dir: str | os.PathLike[str] | Non
     """The kept index of a shard; None where there is none that fits."""
     for place in _places(shard, cache_dir):
         try:
-            index = _parse(place.read_bytes())
+            index = _parse(read_regular(place), stamp)
         # Whatever is wrong with it, it can be made again.
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             continue
@@ -76,12 +79,14 @@ def _pack(index: ShardIndex) -> bytes:
     return _FIRST_LINE + zlib.compress(body, 1)
 
 
-def _parse(data: bytes) -> ShardIndex:
-    """Raises ValueError, KeyError, TypeError or zlib.error for anything but a whole index of this version."""
+def _parse(data: bytes, shard: Stamp) -> ShardIndex:
+    """Raises ValueError, KeyError, TypeError or zlib.error for anything but a whole index of this version, of a shard
+    that may be that one."""
     if not data.startswith(_FIRST_LINE):
         raise ValueError("not an index of this version")
     unpacking = zlib.decompressobj()
-    body = unpacking.decompress(data[len(_FIRST_LINE) :])
+    # Every name and text stands in the shard, and every sample has a header there: no index is much larger.
+    body = unpacking.decompress(data[len(_FIRST_LINE) :], 2 * shard.size + _MOST_REST)
     if not unpacking.eof or unpacking.unused_data:
         raise ValueError("cut, or longer than it should be")
     at = 8 + int.from_bytes(body[:8], "little")
@@ -94,6 +99,12 @@ def _parse(data: bytes) -> ShardIndex:
     names = body[at:]
     if len(names) != head["names"] or names.count(0) != head["count"]:
         raise ValueError("its names are not whole")
+    begins, sizes = columns["offsets"], columns["sizes"]
+    if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
+        raise ValueError("a member that is not in the shard")
+    places = columns["values"][columns["kinds"] >= Kind.NAME]
+    if np.any(columns["kinds"] > max(Kind)) or np.any(places < 0) or np.any(places >= len(head["texts"])):
+        raise ValueError("a label that is not in its texts")
     return ShardIndex(
         stamp=Stamp(*head["stamp"]),
         **columns,

@@ -89,7 +89,7 @@ def _index(path: str, *, may_skip: bool, cache_dir: str | os.PathLike[str] | Non
     except SourceError as error:
         if not may_skip:
             raise
-        reason = str(error).removeprefix(f"{shown(path)}: ")
+        reason = error.reason(shown(path))
         return empty_index(Stamp(0, ""), Loss(None, reason, is_transient=True)), True
     if index.loss and not may_skip:
         raise SourceError(f"{shown(path)}: {index.loss.reason}{_remedy(index)}")

@@ -15,16 +15,22 @@ from variegate.data.sources.tar_feed import Feed
 from variegate.data.sources.tar_labels import NO_LABEL, Kind, Label, parse_cls, parse_json
 from variegate.data.sources.tar_members import Member, TarDamage, TarWalk
 from variegate.errors import DecodeError
+from variegate.outside.files import MOST_BYTES, in_words
 
 _MOST_LABEL = 16 << 20
 
 
 class TarSample(NamedTuple):
-    """``data`` is None where only the place was asked for."""
+    """``data`` is None where only the place was asked for, and for members that are too large to be read."""
 
     image: Member
     data: bytes | None
     label: Label
+
+
+def too_large(size: int) -> str:
+    """What is wrong with a member of so many bytes; "" where nothing is."""
+    return f"{size:,} bytes; at most {in_words(MOST_BYTES)} are read" if size > MOST_BYTES else ""
 
 
 class Loss(NamedTuple):
@@ -135,7 +141,8 @@ class TarSamples:
             group.images += 1
             if group.image is None or (is_plain and not group.is_plain):
                 group.image, group.is_plain = member, is_plain
-                if self._with_data:
+                group.data = None
+                if self._with_data and member.size <= MOST_BYTES:
                     group.data = walk.content()
                     return
         elif kind == "cls" and group.cls is None:

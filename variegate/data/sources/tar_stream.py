@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from variegate.data.sources.base import Item, SampleName, SourceError, StreamItem
+from variegate.data.sources.base import Item, SampleName, SourceError, StreamItem, describe
 from variegate.data.sources.paths import relative_names, shown
 from variegate.data.sources.remote import open_stream
 from variegate.data.sources.tar_feed import StreamFeed, unpacked
 from variegate.data.sources.tar_labels import NO_LABEL, Labelling
 from variegate.data.sources.tar_listing import sorted_shards
-from variegate.data.sources.tar_remarks import Remarks
-from variegate.data.sources.tar_samples import Loss, Seen, TarSamples, split_name
+from variegate.data.sources.tar_remarks import Remarks, some
+from variegate.data.sources.tar_samples import Loss, Seen, TarSamples, split_name, too_large
 from variegate.errors import DecodeError
 
 
@@ -28,6 +28,10 @@ class TarStream:
         self._shards = sorted_shards(shards)
         self._is_labelled: bool | None = None
         self._remarks = Remarks()
+
+    def __repr__(self) -> str:
+        shards = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
+        return describe(self, some([shown(path) for path in self._shards], 1), f"a stream of {shards}")
 
     @property
     def fingerprint(self) -> str:
@@ -60,13 +64,14 @@ class TarStream:
                     labelling = Labelling(self.classes, bool(self._is_labelled))
                     parts = split_name(image.name)
                     number, problem = labelling.resolve(label, parts[0] if parts else "")
+                    problem = problem or too_large(image.size)
                     name = SampleName(file, image.name)
                     item = DecodeError(str(name), problem) if problem else Item(data or b"", number)
                     yield StreamItem(shard << 32 | position, name, item)
                     position += 1
                 seen, loss = walk.seen, walk.loss
         except SourceError as error:
-            loss = Loss(None, str(error).removeprefix(f"{file}: "))
+            loss = Loss(None, error.reason(file))
         except DecodeError as error:  # the first bytes could not be read
             loss = Loss(None, error.reason)
         self._remarks.add(shard, file, seen, loss.reason if loss else "")

@@ -12,11 +12,13 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, check_index
+from variegate.data.sources.base import Item, SampleName, check_index, describe
 from variegate.data.sources.paths import is_url, relative_names, shown
 from variegate.data.sources.remote import read_range
 from variegate.data.sources.tar_index import name_at
 from variegate.data.sources.tar_listing import ListedShard, list_shards
+from variegate.data.sources.tar_remarks import some
+from variegate.data.sources.tar_samples import too_large
 from variegate.errors import DecodeError
 
 
@@ -28,6 +30,9 @@ class WebDatasetSource:
         self._shards, self._notes = shards, notes
         self._starts = [0, *accumulate(len(shard.labels) for shard in shards)]
         self.is_remote = any(is_url(shard.path) for shard in shards)
+
+    def __repr__(self) -> str:
+        return describe(self, some([shown(shard.path) for shard in self._shards], 1))
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -47,6 +52,8 @@ class WebDatasetSource:
         if position in shard.broken:
             raise DecodeError(str(self.name(index)), shard.broken[position])
         offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
+        if problem := too_large(size):
+            raise DecodeError(str(self.name(index)), problem)
         data = read_range(shard.path, offset, size, shard.index.stamp.size, str(self.name(index)))
         return Item(data, int(shard.labels[position]))
 

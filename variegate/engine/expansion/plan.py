@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from variegate.augmenter import Augmenter
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS, Listing
+from variegate.data.sources.paths import shown
 from variegate.sinks.encode import check_format
 from variegate.sinks.naming import OutputNames, names_for
 from variegate.transforms.base import Transform
@@ -52,7 +53,7 @@ class Plan:
     format: str = "jpg"
     quality: int = 95
     shard_size: int = 1000
-    place: str = ""
+    place: str = field(default="", repr=False)  # it may hold a password
 
     def __post_init__(self) -> None:
         check_format(self.format, self.quality)
@@ -119,7 +120,7 @@ class Plan:
         by a level."""
         shards = {} if self.layout == "folder" else {"shard_size": self.shard_size}
         return {
-            "source": self.place,
+            "source": shown(self.place),
             "samples": len(self.source),
             "fingerprint": self.source.fingerprint,
             "classes": list(self.source.classes),

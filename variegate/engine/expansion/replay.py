@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.paths import shown
 from variegate.engine.expansion.job import ExpansionJob
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.recipe import open_by_index
@@ -32,7 +34,7 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     """
     listed = read_manifest(manifest)
     if not 0 <= row < len(listed):
-        raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {manifest}")
+        raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {_shown(manifest)}")
     wanted = listed.row(row)
     if wanted["status"] != "written":
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
@@ -57,7 +59,7 @@ def plan_of(manifest: Manifest, source: Any = None) -> Plan:
     opened = open_by_index(place)
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError(
-            f"{place}: holds other samples than the expansion was made of ({len(opened):,} here, "
+            f"{_shown(place)}: holds other samples than the expansion was made of ({len(opened):,} here, "
             f"{settings['samples']:,} there); give the source as it was"
         )
     return Plan(
@@ -72,3 +74,7 @@ def plan_of(manifest: Manifest, source: Any = None) -> Plan:
         shard_size=settings.get("shard_size", 1),
         place=str(place),
     )
+
+
+def _shown(place: Any) -> Any:
+    return shown(os.fspath(place)) if isinstance(place, (str, PathLike)) else place

@@ -14,7 +14,7 @@ from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import FolderSource
-from variegate.data.sources.paths import is_url, plain, protocols
+from variegate.data.sources.paths import is_url, plain, protocols, shown
 from variegate.engine.drive import Bad
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.commit import Commit, FileCommit, ShardCommit, labels_of
@@ -52,7 +52,7 @@ class Expansion:
     """
 
     plan: Plan
-    destination: str | PathLike[str]
+    destination: str | PathLike[str] = field(repr=False)  # it may hold a password
     engine: Engine
     on_error: str = "skip"
     resume: bool = True
@@ -186,8 +186,8 @@ def _check_shared(destination: str | PathLike[str], workers: str, layout: str) -
     place = plain(destination)
     if is_url(place) and protocols(place)[0] == "memory" and workers != "thread" and layout == "folder":
         raise SourceError(
-            f"{place}: is in the memory of a single process, and workers={workers!r} have their own; accepted with it: "
-            "workers='thread'"
+            f"{shown(place)}: is in the memory of a single process, and workers={workers!r} have their own; accepted "
+            "with it: workers='thread'"
         )
 
 

@@ -19,6 +19,7 @@ from variegate.engine.workers.base import GRACE, Report, end_of
 from variegate.engine.workers.loop import Assignment, Place, serve
 from variegate.engine.workers.packing import PackedReport, pack_report, unpack_report, unpack_task
 from variegate.engine.workers.wire import Parts, decode, encode, room
+from variegate.outside.addresses import shown_host, without_secrets
 
 INSTALL = "pip install 'variegate[ray]'"
 
@@ -39,24 +40,35 @@ def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
         # Read when a cluster is started here; who has made up their mind keeps it.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        ray.init(
-            address=address,
-            include_dashboard=False,
-            log_to_driver=is_debugging,
-            logging_level=logging.INFO if is_debugging else logging.ERROR,
-        )
+        try:
+            ray.init(
+                address=address,
+                include_dashboard=False,
+                log_to_driver=is_debugging,
+                logging_level=logging.INFO if is_debugging else logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            if address is None or shown_host(address) == address:
+                raise
+            # Without the cause: its message may hold the address with a password.
+            said = " ".join(without_secrets(str(error), address).split())
+            raise ConnectionError(
+                f"address: got {shown_host(address)!r}, where Ray does not connect ({said})"
+            ) from None
     return ray
 
 
 def _check_address(address: str | None) -> None:
     """Ray itself would try for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if address is None:
+        return
+    host, _, port = shown_host(address).removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
-        raise ConnectionError(f"address: got {address!r}, where no Ray cluster answers ({error})") from error
+        raise ConnectionError(f"address: got {shown_host(address)!r}, where no Ray cluster answers ({error})") from None
 
 
 class RayWorkers:

@@ -14,6 +14,7 @@ from threading import Event
 from typing import Any
 
 from variegate.engine.workers.ray import INSTALL, connect
+from variegate.outside.addresses import shown_host
 from variegate.policies.schedule import Schedule
 from variegate.search.local import Progress
 from variegate.search.log import read_log
@@ -66,8 +67,8 @@ class TuneSearch:
             raise ValueError(f"gpus_per_member: got {gpus_per_member!r}; accepted: 0 to 1")
         if address is not None and address.startswith("ray://"):
             raise ValueError(
-                f"address: got {address!r}, which Tune's scheduler cannot work over; accepted: HOST:PORT or 'auto', on "
-                "a machine of the cluster ('ray job submit' runs a command on one)"
+                f"address: got {shown_host(address)!r}, which Tune's scheduler cannot work over; accepted: HOST:PORT "
+                "or 'auto', on a machine of the cluster ('ray job submit' runs a command on one)"
             )
         _tune()
         # Refuses a wrong model here, and not on a machine far away.

@@ -1,0 +1,62 @@
+"""A folder and those below it: which names are files, and which would never end or never answer if they were read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Walked:
+    """Paths are relative to the root, with forward slashes; that of the root itself is "".
+
+    ``files``: the names in each folder. ``irregular``: FIFOs, sockets, devices, and links to them. ``unread``: folders
+    that the system does not list, with its reason.
+    """
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    irregular: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def walk(root: str | os.PathLike[str]) -> Walked:
+    """Names that begin with a dot are passed over. Links are followed, but not to a folder around them."""
+    found = Walked()
+    waiting: list[tuple[str, str, tuple[str, ...]]] = [(os.fspath(root), "", ())]
+    while waiting:
+        place, relative, above = waiting.pop()
+        real = os.path.realpath(place)
+        if real in above:
+            continue
+        inside = f"{relative}/" if relative else ""
+        names = found.files[relative] = []
+        try:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    kind = _kind(entry)
+                    if kind == "folder":
+                        waiting.append((entry.path, inside + entry.name, (*above, real)))
+                    elif kind == "file":
+                        names.append(entry.name)
+                    else:
+                        found.irregular.append(inside + entry.name)
+        except OSError as error:
+            found.unread.append(f"{relative or '.'} ({error.strerror or error})")
+    found.irregular.sort()
+    found.unread.sort()
+    return found
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    """By what the folder itself says, so that a million files are not asked for one by one; links are followed."""
+    try:
+        if entry.is_dir():
+            return "folder"
+        # A link that leads nowhere, or in a circle, is a picture that is missing: reading it says so.
+        if entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):
+            return "file"
+    except OSError:
+        return "file"
+    return "other"

@@ -1,0 +1,170 @@
+"""Addresses (URLs) as they may be shown: scheme, host and path; no user, password, query, fragment or parameters.
+
+Addresses are taken as they are given, not as they should be: passwords may hold @ : / ? and # where they ought to be
+percent-encoded. Where an address can be read in two ways, what is a secret in either is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
+from variegate.outside.printable import printable
+
+# Two letters at least, so that a drive (C:\\) is no protocol.
+_NAME = r"[A-Za-z][A-Za-z0-9+.-]+"
+_PROTOCOL = re.compile(rf"^({_NAME})(?:://|::)")
+# The second form is what a path object makes of an address: a slash is gone. Only for schemes that are one for certain.
+_SCHEME = re.compile(
+    rf"(?<![A-Za-z0-9+.-])(?:({_NAME})://+|(https?|s3a?|gs|gcs|s?ftp|ssh|abfss?|az|hf|oci|oss|smb|webdavs?|memory|ray):/)"
+)
+# Their paths are those of members and files; nobody logs in there.
+_WITHOUT_USERS = ("zip", "tar", "libarchive", "file", "local")
+# What an address may follow in a chain; with any other scheme "::" is part of a password, a path or a signature.
+_WRAPPERS = re.compile(r"(zip|tar|libarchive|reference|dir|\w*cached?|\w*wrapper)(?:$|::|://)|[A-Za-z0-9+.-]+(?:$|::)")
+_PORT = re.compile(r"(\[[0-9a-fA-F:.]*\]|[^:@]*):[0-9]{1,5}")
+_NUMERIC_HOST = re.compile(r"\[[0-9a-fA-F:.]*\]$")  # of IPv6
+_AFTER_PATH = re.compile(r"[?#;]")
+# In a pattern of files the name of one goes on after a question mark; in web addresses it begins the query.
+_EXTENSION = r"\.(?:tar|tar\.gz|tgz|parquet|zip|jpe?g|jpe|jfif|png|webp|gif|bmp|tiff?|p[pgbn]m|json|ya?ml)"
+_PATTERN = re.compile(rf"\?[^=&/]*{_EXTENSION}$", re.IGNORECASE)
+# host/file.tar? is the end of a path rather than the middle of a password.
+_WHOLE_PATH = re.compile(rf"[^/?#;@]+/[^?#;@]*{_EXTENSION}[?#;]", re.IGNORECASE)
+_WEB = ("http", "https")
+_CLOSING = ")]}>,.;:'\"`"
+_HIDDEN = "\N{HORIZONTAL ELLIPSIS}"
+# Shorter ones are parts of ordinary words, too.
+_LEAST_SECRET = 3
+
+
+def is_url(path: str) -> bool:
+    """True for what fsspec reads: ``memory://a``, ``s3://bucket/a``, ``zip://a::https://host/b.zip``."""
+    return _PROTOCOL.match(path) is not None
+
+
+def protocols(url: str) -> list[str]:
+    """The protocols of an address, the outermost first: zip, https for ``zip://a::https://host/b.zip``."""
+    return [part.partition("://")[0].lower() for part in url.split("::")]
+
+
+def shown(path: str) -> str:
+    """The path for messages and names: of an address, without secrets."""
+    return "::".join(kept for kept, _ in _split(path)) if is_url(path) else path
+
+
+def shown_host(address: str) -> str:
+    """HOST:PORT as well, which a user and a password may stand before."""
+    return shown(address) if is_url(address) else _split_one(f"host://{address}")[0].removeprefix("host://")
+
+
+def without_secrets(text: str, *known: str) -> str:
+    """Text that may hold addresses, without the secrets in them.
+
+    An address ends at a blank, or, where a quote stands before it, at the next such quote. ``known``: addresses that
+    the text may quote from, as they are, percent-encoded or decoded.
+    """
+    for address in known:
+        text = _without_known(text, address)
+    pieces: list[str] = []
+    at = 0
+    while ":/" in text and (found := _SCHEME.search(text, at)) is not None:
+        begin = _chain_begin(text, at, found.start())
+        end = _end(text, begin)
+        address = text[begin:end].rstrip(_CLOSING)
+        tail = text[begin + len(address) : end][-2:]  # of the sentence
+        pieces += [text[at:begin], "::".join(kept for kept, _ in _split(address)), tail]
+        at = end
+    return "".join(pieces) + text[at:]
+
+
+def speakable(text: str) -> str:
+    """A message for people: without secrets, on one line, and with nothing in it that a terminal would act upon."""
+    return printable(without_secrets(text))
+
+
+def _chain_begin(text: str, least: int, begin: int) -> int:
+    """An address may begin with protocols alone: ``simplecache::https://...``."""
+    found = re.search(rf"(?:{_NAME}::)+$", text[least:begin])
+    return begin if found is None else least + found.start()
+
+
+def _end(text: str, begin: int) -> int:
+    before = text[begin - 1 : begin]
+    if before and before in "'\"`" and (end := text.find(before, begin)) >= 0:
+        return end
+    blank = re.compile(r"\s").search(text, begin)
+    return blank.start() if blank else len(text)
+
+
+def _split(address: str) -> list[tuple[str, list[str]]]:
+    """For each address of a chain: what may be shown of it, and the texts that may not."""
+    if not _WRAPPERS.match(address):
+        return [_split_one(address)]
+    part, separator, rest = address.partition("::")
+    return [_split_one(part), *(_split(rest) if separator else [])]
+
+
+def _split_one(part: str) -> tuple[str, list[str]]:
+    scheme = _SCHEME.match(part)
+    if scheme is None:
+        return part, []
+    name = (scheme[1] or scheme[2]).lower()
+    rest = part[scheme.end() :]
+    kept = rest if name in _WITHOUT_USERS else _without_user(rest)
+    if kept is None:
+        return scheme[0] + _HIDDEN, [rest]
+    hidden = [rest[: len(rest) - len(kept)]]
+    for match in _AFTER_PATH.finditer(kept):
+        if match[0] == "?" and name not in _WEB and _PATTERN.match(kept, match.start()):
+            continue
+        hidden.append(kept[match.end() :])
+        kept = kept[: match.start()]
+        break
+    if inner := _SCHEME.search(kept):  # the address of a proxy, with that of the file as its path
+        kept_inner, more = _split_one(kept[inner.start() :])
+        kept, hidden = kept[: inner.start()] + kept_inner, hidden + more
+    return scheme[0] + kept, [text for text in hidden if text]
+
+
+def _without_user(rest: str) -> str | None:
+    """What follows user and password in an address after its scheme; None where that cannot be told."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    last = rest.rfind("@")
+    if last < 0:
+        return rest
+    if last < len(authority):
+        return rest[last + 1 :]
+    if "@" not in authority:
+        if ":" not in authority or _NUMERIC_HOST.match(authority):
+            return rest
+        # host:8080/a@b.tar, or user:8080/a@host/b.tar?
+        if _PORT.fullmatch(authority) and (_AFTER_PATH.search(rest[:last]) or "/" not in rest[last:]):
+            return rest
+    first = rest.find("@")
+    if not _AFTER_PATH.search(rest[first:last]):
+        return rest[last + 1 :]
+    # user:a@host/b?c@d, or user:a@host/b?c@host?
+    return rest[first + 1 :] if _WHOLE_PATH.match(rest, first + 1) else None
+
+
+def _without_known(text: str, address: str) -> str:
+    text = text.replace(address, shown(address))
+    visible = shown(address)
+    secrets = {secret for _, hidden in _split(address) for one in hidden for secret in _values(one)}
+    said = {way(secret) for secret in secrets for way in (str, unquote, unquote_plus, quote, quote_plus, _quote_all)}
+    for secret in sorted(said, key=len, reverse=True):
+        if len(secret) >= _LEAST_SECRET and secret not in visible:
+            text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def _quote_all(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _values(hidden: str) -> list[str]:
+    """Of what is hidden all that may be said alone: user and password, the values of a query."""
+    pieces = re.split(r"[?#;&]", hidden.removesuffix("@"))
+    values = [piece.partition("=")[2] or piece for piece in pieces]
+    user, _, password = hidden.removesuffix("@").partition(":")
+    return [hidden.removesuffix("@"), *values, *([user, password] if hidden.endswith("@") else [])]

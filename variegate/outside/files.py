@@ -1,0 +1,107 @@
+"""Regular files of this machine, opened and read without ever waiting for one that is none, nor for one without an end.
+
+Every reader of files that a user names, or that a folder, a pattern or a table names, opens them here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import FileIO
+
+# What is read whole. Pixels that ``max_pixels`` lets through, stored raw with 16 bits and four channels, are less.
+MOST_BYTES = 2 << 30
+# Of text that people or small programs write: policies, settings, names of classes.
+MOST_TEXT_BYTES = 64 << 20
+
+# A pipe without a writer is then opened at once, a terminal does not become ours, and Windows changes no line ends.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_PIECE = 1 << 20
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class NotRegularError(OSError):
+    """A FIFO, socket or device, also at the end of a symbolic link; ``strerror`` says which."""
+
+
+class TooLargeError(OSError):
+    """A file of more bytes than a reader takes; ``strerror`` names the limit."""
+
+
+def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
+    """What the system knows of a file. Raises NotRegularError, IsADirectoryError or another OSError."""
+    found = os.stat(path)
+    _check_kind(found.st_mode, path)
+    return found
+
+
+def open_regular(path: str | os.PathLike[str]) -> FileIO:
+    """A file opened for reading, unbuffered. Raises as ``check_regular``.
+
+    Looked at before, because opening some devices does something; and after, because by then it may be another file.
+    """
+    check_regular(path)
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _check_kind(os.fstat(descriptor).st_mode, path)
+        return FileIO(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """All bytes of a file. Raises as ``check_regular``, and TooLargeError where there are more than ``most``, be it
+    that they come while it is read."""
+    with open_regular(path) as file:
+        return read_to_end(file.fileno(), path, most)
+
+
+def read_to_end(descriptor: int, path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """As ``read_regular``, of a file that ``open_regular`` opened and nothing was read of."""
+    size = os.fstat(descriptor).st_size
+    if size > most:
+        raise _too_large(path, most)
+    parts: list[bytes] = []
+    count = 0
+    # One more than there should be tells the end of nearly every file by the first call. /proc tells no sizes.
+    wanted = size + 1 if size else _PIECE
+    while count <= most:
+        part = os.read(descriptor, min(wanted, most + 1 - count))
+        if not part:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.append(part)
+        count += len(part)
+        wanted = _PIECE
+    raise _too_large(path, most)
+
+
+def in_words(count: int) -> str:
+    """``2 GiB``, of a power of two."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024 or count % 1024:
+            return f"{count:,} {unit}"
+        count //= 1024
+    return f"{count:,} GiB"
+
+
+def _check_kind(mode: int, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISREG(mode):
+        return
+    place = os.fspath(path)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "a folder, not a file", place)
+    kind = next((name for test, name in _KINDS if test(mode)), "no regular file")
+    raise NotRegularError(errno.EINVAL, f"{kind}; accepted: regular files, and links to them", place)
+
+
+def _too_large(path: str | os.PathLike[str], most: int) -> TooLargeError:
+    return TooLargeError(
+        errno.EFBIG, f"more than {in_words(most)}, the most that is read of such a file", os.fspath(path)
+    )
