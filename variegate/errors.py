@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import reprlib
+
+
+class _Shown(reprlib.Repr):
+    """``repr`` of whatever a user may hand over: never long, never over several lines, never an error itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxother = 6, 300
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 40
+        self.maxstring = 200
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python itself refuses to write out integers of more than 4,300 digits.
+        return repr(x) if x.bit_length() <= 256 else f"an integer of {x.bit_length():,} bits"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        return repr(x) if len(x) <= 40 else f"{x[:40]!r}..."
+
+
+_LONGEST = 400
+_shown = _Shown()
+
+
+def shown(value: object) -> str:
+    """What a message says it got, on one line of at most a few hundred characters."""
+    try:
+        text = " ".join(_shown.repr(value).split())
+    except Exception:  # a __repr__ may do anything
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 100]} ... {text[-60:]}"
+
 
 class PolicyError(ValueError):
     """A transform description (dict, JSON or YAML) that cannot be understood; ``where`` is the path to the bad key."""
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
         self.where, self.got, self.accepted = where, got, accepted
-        super().__init__(f"{where}: got {got!r}; accepted: {accepted}")
+        super().__init__(f"{where}: got {shown(got)}; accepted: {accepted}")
 
 
 class DecodeError(ValueError):

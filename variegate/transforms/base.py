@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from variegate.errors import PolicyError
+from variegate.errors import PolicyError, shown
 from variegate.program.sampling import Rows, Sampling
 
 T = TypeVar("T", bound="Transform")
@@ -105,7 +105,7 @@ class ArgumentError(ValueError):
 
     def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
         self.argument, self.got, self.accepted = argument, got, accepted
-        super().__init__(f"{type(owner).__name__}: {argument}={got!r}; accepted: {accepted}")
+        super().__init__(f"{type(owner).__name__}: {argument}={shown(got)}; accepted: {accepted}")
 
 
 # -- argument checks shared by all transforms --------------------------------------------------------------------

@@ -15,6 +15,7 @@ from variegate.data.decode import read_bytes
 from variegate.data.decode.limits import check_pixels
 from variegate.data.decode.reasons import reason_for
 from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL
+from variegate.data.sources.targets import check_beside, check_entries, check_is_image
 from variegate.errors import DecodeError
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
@@ -43,6 +44,18 @@ def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
     return sample, None
 
 
+def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> None:
+    """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
+    size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
+    if isinstance(sample, Mapping):
+        key = next((key for key in IMAGE_NAMES if key in sample), None)
+        if key is not None:
+            check_entries(sample, key, name, size)
+    elif isinstance(sample, (tuple, list)):
+        for i, value in enumerate(sample[1:], 1):
+            check_beside(value, f"{name}[{i}]", size)
+
+
 def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
     """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1].
 
@@ -56,6 +69,7 @@ def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
 
     Raises TypeError for other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's.
     """
+    check_is_image(image, name)
     if isinstance(image, Image.Image):
         return _of_pil(image, name)
     if isinstance(image, (bytes, bytearray, memoryview)):

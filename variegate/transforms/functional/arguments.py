@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from variegate.errors import shown
 from variegate.program.ops import Interpolation
 
 Fill = int | float | Sequence[float] | None
@@ -15,7 +16,7 @@ Size = int | Sequence[int]
 
 def refused(argument: str, got: object, accepted: str) -> ValueError:
     """The error of every function here: the argument, the value it got and what is accepted."""
-    return ValueError(f"{argument}={got!r}; accepted: {accepted}")
+    return ValueError(f"{argument}={shown(got)}; accepted: {accepted}")
 
 
 def number(argument: str, value: Any, low: float = -math.inf, high: float = math.inf) -> float:
