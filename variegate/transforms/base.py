@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from variegate.errors import PolicyError, shown
 from variegate.program.sampling import Rows, Sampling
+from variegate.transforms.calling import call
+
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T", bound="Transform")
 
@@ -31,6 +35,33 @@ class Transform:
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample()")
+
+    def __call__(self, image: Any, *others: Any) -> torch.Tensor:
+        """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``.
+
+        Args:
+            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel.
+
+        Returns:
+            A tensor [C, H, W] on the CPU: float32 if the transform normalises, else uint8.
+
+        Its random numbers are those of seed 0, epoch 0 and the next place of a running count, which all transforms of
+        a process share. In a worker of a DataLoader the count begins at a place of that worker's own, so that workers
+        do not repeat one another nor an epoch. ``vg.as_transform`` takes a seed, an epoch and ids; for a batch
+        ``vg.Augmenter`` and ``vg.Collate`` are several times faster.
+
+        Raises TypeError or ValueError naming what it got and what is accepted.
+        """
+        if others:
+            raise TypeError(
+                f"{type(self).__name__}: got {1 + len(others)} inputs; accepted: one image. Masks and labels are "
+                "not augmented along with it"
+            )
+        return call(self, image)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_alone"}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able description: ``{"type": name, argument: value, ...}``; defaults are left out."""

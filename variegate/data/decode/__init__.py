@@ -4,6 +4,7 @@ from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_he
 from variegate.data.decode.image import read_bytes, read_image
 from variegate.data.decode.jpeg import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
 from variegate.data.decode.limits import MAX_PIXELS, check_pixels, check_side
+from variegate.data.decode.pil import pixels_of_pil
 
 __all__ = [
     "MAX_PIXELS",
@@ -16,6 +17,7 @@ __all__ = [
     "is_complete",
     "is_jpeg",
     "jpeg_size",
+    "pixels_of_pil",
     "read_bytes",
     "read_header",
     "read_image",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode import read_bytes
-from variegate.data.decode.limits import check_pixels
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode import check_side, pixels_of_pil, read_bytes
 from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL
 from variegate.data.sources.targets import check_beside, check_entries, check_is_image
 from variegate.errors import DecodeError
@@ -24,7 +21,6 @@ _ACCEPTED_IMAGES = (
     "an image file"
 )
 _ACCEPTED_LABELS = "an int, a float, an array or list of numbers, or the name of a class"
-_IN_GRAY = ("1", "L", "LA", "La")
 
 
 def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
@@ -71,7 +67,7 @@ def image_of(image: Any, name: str) -> bytes | npt.NDArray[np.uint8]:
     """
     check_is_image(image, name)
     if isinstance(image, Image.Image):
-        return _of_pil(image, name)
+        return pixels_of_pil(image, name)
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:
@@ -113,24 +109,6 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
     return float(array) if array.dtype.kind == "f" else int(array)
 
 
-def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
-    check_pixels(name, image.height, image.width)
-    if image.mode.startswith("I") or image.mode == "F":
-        warnings.warn(
-            f"{name}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
-            'convert("RGB") does. Scale such images to 8 bits first.',
-            stacklevel=2,
-        )
-    try:
-        plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
-        pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
-    except MemoryError:
-        raise
-    except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
-        raise DecodeError(name, reason_for(error, b"?")) from error
-    return pixels[:, :, None] if pixels.ndim == 2 else pixels
-
-
 def _of_undecoded(image: Mapping[str, Any], name: str) -> bytes:
     """Hugging Face's {"bytes": ..., "path": ...}."""
     data, path = image["bytes"], image.get("path")
@@ -145,6 +123,7 @@ def _of_array(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt
     array = array[:, :, None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
         raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
+    check_side(name, array.shape[0], array.shape[1])
     return np.ascontiguousarray(array)
 
 
