@@ -20,6 +20,7 @@ from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.running import check_shapes, make_runner
+from variegate.running.channels import leaving
 from variegate.transforms.base import Transform
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class Augmenter:
             DeviceMemoryError: the device has no room for the batch.
         """
         batch = self._runner.take(images)
-        return self._runner.run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
+        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        return leaving(self._runner.run(program, batch), program.output)
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
         """Execute a program of ``self.program`` on its images, given as for a call.
@@ -126,7 +128,7 @@ class Augmenter:
         """
         batch = self._runner.take(images)
         check_shapes(program, batch)
-        return self._runner.run(program, batch)
+        return leaving(self._runner.run(program, batch), program.output)
 
     def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
         """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
@@ -171,7 +173,8 @@ class Augmenter:
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
-        return self._runner.decode_and_run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
+        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        return leaving(self._runner.decode_and_run(program, batch), program.output)
 
     def program(
         self,

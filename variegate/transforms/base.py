@@ -26,6 +26,8 @@ class Transform:
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
     num_slots: int = 0
+    # Arguments that descriptions hold even at their default, because that default was another one once.
+    _always_described: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -68,7 +70,7 @@ class Transform:
         described: dict[str, Any] = {"type": type(self).__name__}
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if not field.init or _is_default(field, value):
+            if not field.init or (_is_default(field, value) and field.name not in self._always_described):
                 continue
             described[field.name] = _plain(value)
         return described

@@ -122,20 +122,6 @@ class Equalize(PlainOp):
 
 
 @dataclass(frozen=True)
-class Grayscale(PlainOp):
-    """Grey levels (Pillow's mode "L") in all channels. Images keep their channels: one stays one, three stay three."""
-
-    num_output_channels: int = 3
-    _op = Op.GRAYSCALE
-
-    def __post_init__(self) -> None:
-        if self.num_output_channels != 3 or isinstance(self.num_output_channels, bool):
-            raise ArgumentError(
-                self, "num_output_channels", self.num_output_channels, "3 (grey levels are repeated in all channels)"
-            )
-
-
-@dataclass(frozen=True)
 class ChannelPermutation(Transform):
     """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
 
