@@ -40,7 +40,9 @@ class PolicyError(ValueError):
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
         self.where, self.got, self.accepted = where, got, accepted
-        super().__init__(f"{where}: got {shown(got)}; accepted: {accepted}")
+        place = " ".join(where.split())
+        place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]} ..."
+        super().__init__(f"{place}: got {shown(got)}; accepted: {accepted}")
 
 
 class DecodeError(ValueError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from variegate.errors import PolicyError, shown
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.calling import call
+from variegate.transforms.limits import LARGEST, MAX_LENGTH, check_keys, check_tree
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +28,9 @@ class Transform:
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
     num_slots: int = 0
+    # Of the tree that this is the root of: how many transforms, and how many within one another.
+    _tree_size: int = 1
+    _tree_depth: int = 1
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
 
@@ -91,9 +96,19 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(described: Any, where: str = "transform") -> Transform:
-    """The inverse of ``Transform.to_dict``. Raises PolicyError with the path to the first bad key."""
+    """The inverse of ``Transform.to_dict``.
+
+    Raises PolicyError with the path to the first bad key; also for a description without end, or one that is larger
+    than any policy (see ``variegate/transforms/limits.py``).
+    """
+    check_tree(described, where)
+    return _from_dict(described, where)
+
+
+def _from_dict(described: Any, where: str) -> Transform:
     if not isinstance(described, Mapping):
         raise PolicyError(where, described, 'an object with a "type", such as {"type": "RandomHorizontalFlip"}')
+    check_keys(described, where)
     name = described.get("type")
     cls = Transform.registry.get(name) if isinstance(name, str) else None
     if cls is None:
@@ -125,7 +140,7 @@ def from_dict(described: Any, where: str = "transform") -> Transform:
 
 def _revive(value: Any, where: str) -> Any:
     if isinstance(value, Mapping) and "type" in value:
-        return from_dict(value, where)
+        return _from_dict(value, where)
     if isinstance(value, list):
         return tuple(_revive(item, f"{where}[{i}]") for i, item in enumerate(value))
     if isinstance(value, Mapping):
@@ -149,11 +164,26 @@ def set_field(owner: object, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
+def is_number(value: object, integral: bool = False) -> bool:
+    """A finite int or float (an int only if ``integral``); bools are not numbers."""
+    if isinstance(value, bool) or not isinstance(value, int if integral else (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int that no float can hold
+        return False
+
+
+def within(low: float, high: float) -> tuple[float, float]:
+    """The ends of a range of arguments; where it says infinity, the largest that arithmetic of pixels holds."""
+    return max(low, -LARGEST), min(high, LARGEST)
+
+
 def check_number(owner: object, argument: str, low: float, high: float) -> None:
     """The argument is a number within [low, high], else ArgumentError."""
     value = getattr(owner, argument)
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
-    if not ok:
+    low, high = within(low, high)
+    if not is_number(value) or not low <= value <= high:
         raise ArgumentError(owner, argument, value, f"a number from {low:g} to {high:g}")
 
 
@@ -161,20 +191,25 @@ def check_probability(owner: object, argument: str = "p") -> None:
     check_number(owner, argument, 0.0, 1.0)
 
 
+def check_flag(owner: object, argument: str) -> None:
+    check_choice(owner, argument, (True, False))
+
+
 def check_choice(owner: object, argument: str, accepted: Sequence[object]) -> None:
     value = getattr(owner, argument)
-    if value not in accepted:
+    if not any(value is choice or (isinstance(value, type(choice)) and value == choice) for choice in accepted):
         raise ArgumentError(owner, argument, value, "one of " + ", ".join(map(repr, accepted)))
 
 
 def as_range(owner: object, argument: str, low: float, high: float) -> None:
     """Normalise ``x`` to ``(x, x)`` and check that a pair is ordered and within [low, high]."""
     value = getattr(owner, argument)
-    pair = (value, value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    low, high = within(low, high)
+    pair = (value, value) if is_number(value) else value
     ok = (
         isinstance(pair, (list, tuple))
         and len(pair) == 2
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in pair)
+        and all(map(is_number, pair))
         and low <= pair[0] <= pair[1] <= high
     )
     if not ok:
@@ -189,10 +224,11 @@ def as_size(owner: object, argument: str) -> None:
     ok = (
         isinstance(pair, (list, tuple))
         and len(pair) in (1, 2)
-        and all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in pair)
+        and all(isinstance(v, int) and not isinstance(v, bool) and 0 < v <= MAX_LENGTH for v in pair)
     )
     if not ok:
-        raise ArgumentError(owner, argument, value, "a positive integer or a (height, width) pair of them")
+        accepted = f"a positive integer or a (height, width) pair of them, up to {MAX_LENGTH:,}"
+        raise ArgumentError(owner, argument, value, accepted)
     set_field(owner, argument, (pair[0], pair[-1]))
 
 
@@ -201,14 +237,10 @@ def as_fill(owner: object, argument: str = "fill") -> None:
     value = getattr(owner, argument)
     if value is None:
         value = 0
-    triple = (value,) * 3 if isinstance(value, (int, float)) else value
+    triple = (value,) * 3 if is_number(value) else value
     if isinstance(triple, (list, tuple)) and len(triple) == 1:
         triple = tuple(triple) * 3
-    ok = (
-        isinstance(triple, (list, tuple))
-        and len(triple) == 3
-        and all(isinstance(v, (int, float)) and 0 <= v <= 255 for v in triple)
-    )
+    ok = isinstance(triple, (list, tuple)) and len(triple) == 3 and all(is_number(v) and 0 <= v <= 255 for v in triple)
     if not ok:
         raise ArgumentError(owner, argument, value, "a level 0..255 or three of them (red, green, blue)")
     set_field(owner, argument, tuple(int(v) for v in triple))
@@ -221,6 +253,6 @@ def as_interpolation(owner: object, argument: str = "interpolation") -> None:
     """Accept a name, or torchvision's InterpolationMode (by its ``value``), and store the name."""
     value = getattr(owner, argument)
     name = getattr(value, "value", value)
-    if name not in INTERPOLATIONS:
+    if not isinstance(name, str) or name not in INTERPOLATIONS:
         raise ArgumentError(owner, argument, value, "one of " + ", ".join(map(repr, INTERPOLATIONS)))
     set_field(owner, argument, name)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_number, set_field
-from variegate.transforms.magnitude import MagnitudeOp, Number, PlainOp, check_range, integers_between, is_number
+from variegate.transforms.base import ArgumentError, Transform, check_number, is_number, set_field
+from variegate.transforms.magnitude import MagnitudeOp, Number, PlainOp, check_range, integers_between
 
 
 class _Factor(MagnitudeOp):

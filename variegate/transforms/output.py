@@ -10,8 +10,9 @@ import numpy.typing as npt
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_choice, set_field
-from variegate.transforms.magnitude import PlainOp, is_number
+from variegate.transforms.base import ArgumentError, Transform, check_choice, is_number, set_field
+from variegate.transforms.limits import LARGEST
+from variegate.transforms.magnitude import PlainOp
 
 _DTYPES = ("float32", "float16", "bfloat16")
 
@@ -29,10 +30,10 @@ class Normalize(Transform):
     inplace: bool = False
 
     def __post_init__(self) -> None:
-        for argument, smallest in (("mean", -np.inf), ("std", 0.0)):
+        for argument, smallest in (("mean", -LARGEST), ("std", 1 / LARGEST)):
             value = getattr(self, argument)
             numbers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-            if len(numbers) not in (1, 3) or not all(is_number(v) and v > smallest for v in numbers):
+            if len(numbers) not in (1, 3) or not all(is_number(v) and smallest < v <= LARGEST for v in numbers):
                 positive = "" if argument == "mean" else "positive "
                 raise ArgumentError(
                     self, argument, value, f"three {positive}numbers (red, green, blue), or one for all"
@@ -87,7 +88,7 @@ class Grayscale(PlainOp):
     _always_described = ("num_output_channels",)
 
     def __post_init__(self) -> None:
-        if self.num_output_channels not in (1, 3) or isinstance(self.num_output_channels, bool):
+        if not is_number(self.num_output_channels, True) or self.num_output_channels not in (1, 3):
             raise ArgumentError(self, "num_output_channels", self.num_output_channels, "1, or 3 for equal channels")
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
