@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 import torch
 
@@ -171,8 +172,34 @@ def test_lists_arrays_and_tensors_are_the_same_batch() -> None:
     forms: list[Any] = [list(batch), tuple(batch), tensor, list(tensor), [batch[0], tensor[1], batch[2]]]
     forms.append(torch.from_numpy(batch.transpose(0, 3, 1, 2).copy()).permute(0, 2, 3, 1))
     forms.append(np.ascontiguousarray(batch[:, ::-1, ::-1])[:, ::-1, ::-1])
+    # Tensors may have their channels first, as torch has them, and Pillow's images are images.
+    first = tensor.permute(0, 3, 1, 2)
+    forms += [first, first.contiguous(), list(first), list(first.contiguous()), [batch[0], first[1], tensor[2]]]
+    forms += [[PIL.Image.fromarray(image) for image in batch], [batch[0], PIL.Image.fromarray(batch[1]), first[2]]]
     for form in forms:
         assert same(aug(form, ids=range(3)), expected)
+
+
+def test_channels_come_last_where_both_could_be() -> None:
+    """As on a GPU. One rule for batches and lists: of tensors alone, as an array's channels always come last."""
+    ramp = torch.arange(36, dtype=torch.uint8)
+    aug = vg.Augmenter(T.Identity(), layout="NHWC")
+    for shape, taken in (((3, 4, 3), (3, 4, 3)), ((1, 4, 9), (4, 9, 1)), ((1, 12, 3), (1, 12, 3))):
+        image = ramp.reshape(shape)
+        assert tuple(aug([image])[0].shape) == taken
+        assert tuple(aug(image[None])[0].shape) == taken
+    assert torch.equal(aug([ramp.reshape(3, 4, 3)])[0], ramp.reshape(3, 4, 3))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK"])
+def test_pillows_images_are_taken_in_any_mode(mode: str) -> None:
+    image = PIL.Image.fromarray(photo(20, 30)).convert("L" if mode in ("L", "LA", "1") else "RGB").convert(mode)
+    for device in ("cpu", "reference"):
+        out = vg.Augmenter(T.Identity(), device=device, layout="NHWC")([image])[0]
+        is_gray = mode in ("1", "L", "LA")
+        np.testing.assert_array_equal(
+            out.numpy(), np.asarray(image.convert("L" if is_gray else "RGB")).reshape(20, 30, -1)
+        )
 
 
 def test_gray_images_stay_one_channel() -> None:
@@ -240,9 +267,63 @@ IMAGES: dict[str, tuple[Any, type[Exception], str]] = {
     "float batch": (np.zeros((1, 4, 5, 3)), TypeError, r"images: got dtype float64; accepted: uint8 \[N, H, W, C\]"),
     "int64 tensor": ([torch.zeros(4, 5, 3, dtype=torch.int64)], TypeError, r"images\[0\]: got dtype int64"),
     "channels first": (
-        [photo(4, 5), torch.zeros(3, 4, 5, dtype=torch.uint8)],
+        [photo(4, 5), np.zeros((3, 4, 5), np.uint8)],
         ValueError,
-        r"images\[1\]: got shape \(3, 4, 5\); accepted: uint8 \[H, W, 3\], \[H, W, 1\] or \[H, W\], no side empty",
+        r"images\[1\]: got shape \(3, 4, 5\); accepted: .*; the channels of an array come last: transpose",
+    ),
+    "a batch channels first": (
+        np.zeros((2, 3, 4, 5), np.uint8),
+        ValueError,
+        r"images: got shape \(2, 3, 4, 5\); accepted: .*; the channels of an array come last: transpose\(0, 2, 3, 1\)",
+    ),
+    "a tensor of two channels": (
+        [torch.zeros(2, 4, 5, dtype=torch.uint8)],
+        ValueError,
+        r"images\[0\]: got shape \(2, 4",
+    ),
+    "a tensor with a gradient": (
+        [photo(4, 5), torch.zeros(3, 4, 5, requires_grad=True)],
+        TypeError,
+        r"images\[1\]: got dtype float32; accepted: uint8 \[H, W, C\], \[C, H, W\] or \[H, W\] with C = 1 or 3$",
+    ),
+    "a batch with a gradient": (
+        torch.zeros(1, 3, 4, 5, requires_grad=True),
+        TypeError,
+        r"images: got dtype float32; acc",
+    ),
+    "bfloat16": ([torch.zeros(3, 4, 5, dtype=torch.bfloat16)], TypeError, r"images\[0\]: got dtype bfloat16; accepted"),
+    "a sparse tensor": (
+        [torch.zeros(4, 5, 3, dtype=torch.uint8).to_sparse()],
+        TypeError,
+        r"images\[0\]: got a tensor of layout torch.sparse_coo; accepted: a dense one",
+    ),
+    "bool": ([np.zeros((4, 5, 3), bool)], TypeError, r"images\[0\]: got dtype bool; accepted"),
+    "complex": ([np.zeros((4, 5, 3), complex)], TypeError, r"images\[0\]: got dtype complex128; accepted"),
+    "objects": (
+        np.array([photo(4, 5), photo(5, 5)], object),
+        TypeError,
+        r"images: got dtype object; accepted: uint8 \[N, H, W, C\], or a list of images",
+    ),
+    "an array of objects": ([np.full((4, 5), None)], TypeError, r"images\[0\]: got dtype object; accepted: uint8"),
+    "a long side": (
+        [photo(4, 5), np.zeros((40_000, 1), np.uint8)],
+        ValueError,
+        r"images\[1\]: got shape \(40000, 1, 1\)",
+    ),
+    "a long side of a tensor": (
+        [torch.zeros(1, 2, 40_000, dtype=torch.uint8)],
+        ValueError,
+        r"images\[0\]: got shape \(1, 2, 40000\); accepted: sides of at most 32,767 pixels",
+    ),
+    "a long side of a PIL image": (
+        [photo(4, 5), PIL.Image.new("L", (40_000, 1))],
+        ValueError,
+        r"images\[1\]: 40,000 x 1 pixels, more than 32,767 on a side",
+    ),
+    "a PIL image alone": (
+        PIL.Image.new("L", (4, 5)),
+        TypeError,
+        r"images: got Image; accepted: .*; one image goes into a list",
     ),
     "alpha": ([np.zeros((4, 5, 4), np.uint8)], ValueError, r"images\[0\]: got shape \(4, 5, 4\)"),
     "empty side": ([np.zeros((0, 5, 3), np.uint8)], ValueError, r"got shape \(0, 5, 3\); .* no side empty"),
@@ -277,6 +358,27 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "epoch beyond its words": ({"epoch": 2**64}, r"epoch: got 18446744073709551616; accepted: an integer from 0"),
     "negative copy": ({"copy": -2}, r"copy: got -2; accepted: an integer from 0"),
     "copy beyond its word": ({"copy": 2**32}, r"copy: got 4294967296; accepted: an integer from 0"),
+    "a boolean epoch": ({"epoch": True}, r"epoch: got True; accepted: an integer from 0"),
+    "ids as text": ({"ids": ["a"]}, r"ids: got \['a'\]; accepted: integers from 0"),
+    "ids of several lengths": (
+        {"ids": [[1, 2], 3]},
+        r"ids: got \[\[1, 2\], 3\]; accepted: one integer per image, 1 here",
+    ),
+    "ids of truth": ({"ids": [True]}, r"ids: got \[True\]; accepted: integers"),
+    "ids with a gradient": (
+        {"ids": torch.ones(1, requires_grad=True)},
+        r"ids: got tensor\(\[1.\], requires_grad=True\); accepted: integers",
+    ),
+    "too many ids": ({"ids": range(10**6)}, r"ids: got shape \(1000000,\); accepted: one integer per image, 1 here"),
+    "ids in a set": ({"ids": {1}}, r"ids: got shape \(\); accepted: one integer per image, 1 here"),
+    "given a single value": (
+        {"given": {"label": 3}},
+        r"given\['label'\]: got shape \(\); accepted: one value per image",
+    ),
+    "given ragged values": (
+        {"given": {"label": [[1], [2, 3]]}},
+        r"given\['label'\]: got \[\[1\], \[2, 3\]\]; accepted: one",
+    ),
     "given for another batch": ({"given": {"label": [1, 2]}}, r"given\['label'\]: got shape \(2,\); .* 1 here"),
 }
 
@@ -286,6 +388,35 @@ def test_calls_that_are_refused(case: str) -> None:
     arguments, message = CALLS[case]
     with pytest.raises(ValueError, match=message):
         vg.Augmenter(POLICY)(ONE, **arguments)
+
+
+@pytest.mark.parametrize("given", [[1], "label", 3, {3: [1]}])
+def test_given_values_come_by_name(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"given: got .*; accepted: a dict from name to one value per image, such as"):
+        vg.Augmenter(POLICY)(ONE, given=given)
+
+
+def test_given_values_may_be_any_tensor() -> None:
+    aug = vg.Augmenter(T.Cond("label", {1: T.Invert()}))
+    expected = aug(ONE, given={"label": [1]})
+    for value in (torch.tensor([1.0], requires_grad=True), torch.tensor([1], dtype=torch.bfloat16)):
+        assert same(aug(ONE, given={"label": value}), expected)
+
+
+def test_messages_stay_short_whatever_is_handed_over() -> None:
+    for ids in ([-1] * 10**5, np.full(10**5, -1)):
+        with pytest.raises(ValueError, match="ids: got") as raised:
+            vg.Augmenter(POLICY)(np.zeros((10**5, 1, 1, 1), np.uint8), ids=ids)
+        assert len(str(raised.value)) < 600
+        assert "\n" not in str(raised.value)
+
+
+def test_a_call_that_is_refused_takes_no_place_of_the_running_count() -> None:
+    aug = vg.Augmenter(POLICY)
+    for wrong in ({"epoch": -1}, {"copy": 0.5}, {"given": {"label": [1, 2]}}):
+        with pytest.raises(ValueError, match="accepted"):
+            aug(ONE, **wrong)
+    assert same(aug(ONE), vg.Augmenter(POLICY)(ONE, ids=[0]))
 
 
 def test_every_id_of_64_bits_is_taken() -> None:

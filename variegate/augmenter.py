@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.decoding import EncodedBatch
+from variegate.errors import shown
 from variegate.inputs import check_sizes, looks_like_sizes
 from variegate.program import rng
 from variegate.program.describe import explain_row
@@ -19,6 +20,7 @@ from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.running import check_shapes, make_runner
+from variegate.running.channels import leaving
 from variegate.transforms.base import Transform
 
 if TYPE_CHECKING:
@@ -63,7 +65,9 @@ class Augmenter:
         decode: str = "auto",
     ) -> None:
         if not isinstance(transform, Transform):
-            raise TypeError(f"transform: got {transform!r}; accepted: a variegate transform, such as T.Compose([...])")
+            raise TypeError(
+                f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...])"
+            )
         name = str(dtype).removeprefix("torch.")
         _check("dtype", name, tuple(_DTYPES))
         _check("layout", layout, _LAYOUTS)
@@ -94,9 +98,11 @@ class Augmenter:
         """Augment a batch.
 
         Args:
-            images: a list of uint8 arrays or tensors [H, W, 3], [H, W, 1] or [H, W] (sizes may differ), one uint8
-                array or tensor [N, H, W, C], or a ``RaggedBatch``. A CUDA device takes tensors of its own memory
-                without a copy, [N, C, H, W] too, and arrays of other libraries (CuPy, JAX) that offer DLPack.
+            images: a list of images, whose sizes may differ: uint8 arrays [H, W, 3], [H, W, 1] or [H, W], uint8 tensors
+                of these shapes or [C, H, W], PIL images of any mode (gray ones keep one channel). Or one uint8 array
+                [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``. The channels of an array
+                always come last; those of a tensor do where both could be, as in [3, H, 3]. A CUDA device takes
+                tensors of its own memory without a copy, and arrays of other libraries (CuPy, JAX) that offer DLPack.
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
             epoch, copy: further inputs of the random numbers; copy tells several augmentations of one sample apart.
@@ -112,7 +118,8 @@ class Augmenter:
             DeviceMemoryError: the device has no room for the batch.
         """
         batch = self._runner.take(images)
-        return self._runner.run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
+        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        return leaving(self._runner.run(program, batch), program.output)
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
         """Execute a program of ``self.program`` on its images, given as for a call.
@@ -121,7 +128,7 @@ class Augmenter:
         """
         batch = self._runner.take(images)
         check_shapes(program, batch)
-        return self._runner.run(program, batch)
+        return leaving(self._runner.run(program, batch), program.output)
 
     def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
         """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
@@ -166,7 +173,8 @@ class Augmenter:
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
-        return self._runner.decode_and_run(self._sample(batch.shapes, ids, epoch, copy, given), batch)
+        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        return leaving(self._runner.decode_and_run(program, batch), program.output)
 
     def program(
         self,
@@ -206,14 +214,12 @@ class Augmenter:
 
     def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int, given: Given) -> Program:
         number = len(shapes)
-        if ids is None:
-            identities = self._take_ids(number)
-        else:
-            identities = _check_ids(ids, number)
-        values = {name: _check_given(name, value, number) for name, value in (given or {}).items()}
+        values = _check_all_given(given, number)
         for name, value, bits in (("epoch", epoch, 64), ("copy", copy, 32)):
             if not _is_integer(value) or not 0 <= value < 1 << bits:
-                raise ValueError(f"{name}: got {value!r}; accepted: an integer from 0 to 2**{bits} - 1")
+                raise ValueError(f"{name}: got {shown(value)}; accepted: an integer from 0 to 2**{bits} - 1")
+        # Last of all checks, so that a call that is refused takes no place of the running count.
+        identities = self._take_ids(number) if ids is None else _check_ids(ids, number)
         sampling = Sampling(
             shapes,
             identities,
@@ -244,7 +250,10 @@ def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:
 
 
 def _check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
-    array = np.asarray(ids)
+    try:
+        array = _as_array(ids)
+    except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
+        raise ValueError(f"ids: got {shown(ids)}; accepted: one integer per image, {number} here") from error
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(map(_is_integer, ids)):
         # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
         array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
@@ -252,12 +261,33 @@ def _check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
     if array.shape != (number,):
         raise ValueError(f"ids: got shape {array.shape}; accepted: one integer per image, {number} here")
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
-        raise ValueError(f"ids: got {ids!r}; accepted: integers from 0 to 2**64 - 1")
+        raise ValueError(f"ids: got {shown(ids)}; accepted: integers from 0 to 2**64 - 1")
     return array.astype(np.uint64)
 
 
+def _check_all_given(given: Given, number: int) -> dict[str, npt.NDArray[Any]]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        accepted = 'a dict from name to one value per image, such as {"label": labels}'
+        raise TypeError(f"given: got {shown(given)}; accepted: {accepted}")
+    return {name: _check_given(name, value, number) for name, value in given.items()}
+
+
 def _check_given(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
-    array = np.asarray(value)
+    accepted = f"accepted: one value per image, {number} here"
+    try:
+        array = _as_array(value)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"given[{name!r}]: got {shown(value)}; {accepted}") from error
     if array.shape[:1] != (number,):
-        raise ValueError(f"given[{name!r}]: got shape {array.shape}; accepted: one value per image, {number} here")
+        raise ValueError(f"given[{name!r}]: got shape {array.shape}; {accepted}")
     return array
+
+
+def _as_array(value: Any) -> npt.NDArray[Any]:
+    """Numbers of the host, also those of tensors that NumPy does not read itself."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        value = value.float() if value.dtype == torch.bfloat16 else value
+    return np.asarray(value)

@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
+import reprlib
+
 from variegate.outside.addresses import speakable, without_secrets
+
+
+class _Shown(reprlib.Repr):
+    """``repr`` of whatever a user may hand over: never long, never over several lines, never an error itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxother = 6, 300
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 40
+        self.maxstring = 200
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python itself refuses to write out integers of more than 4,300 digits.
+        return repr(x) if x.bit_length() <= 256 else f"an integer of {x.bit_length():,} bits"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        return repr(x) if len(x) <= 40 else f"{x[:40]!r}..."
+
+
+_LONGEST = 400
+_shown = _Shown()
+
+
+def shown(value: object) -> str:
+    """What a message says it got, on one line of at most a few hundred characters."""
+    try:
+        text = " ".join(_shown.repr(value).split())
+    except Exception:  # a __repr__ may do anything
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 100]} ... {text[-60:]}"
 
 
 class PolicyError(ValueError):
@@ -10,7 +42,9 @@ class PolicyError(ValueError):
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
         self.where, self.got, self.accepted = where, got, accepted
-        super().__init__(speakable(f"{where}: got {got!r}; accepted: {accepted}"))
+        place = " ".join(where.split())
+        place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]} ..."
+        super().__init__(speakable(f"{place}: got {shown(got)}; accepted: {accepted}"))
 
 
 class DecodeError(ValueError):

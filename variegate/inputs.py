@@ -7,46 +7,79 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 import torch
 import torch.utils.dlpack
 
+from variegate.data.decode import pixels_of_pil
 from variegate.program.program import MAX_SIDE
 
 Image = npt.NDArray[np.uint8]
 
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+_ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
 
 
 def check_images(images: Any) -> list[Image] | Image:
     """A batch as contiguous uint8 [H, W, C] arrays: a list, or one [N, H, W, C]. Contiguous ones are not copied."""
-    whole = _as_array(images)
-    if whole is not None:
-        if whole.dtype != np.uint8:
-            raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]")
-        if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
-            raise ValueError(
-                f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
-                f"of images {_ACCEPTED}"
-            )
-        _check_sides("images", whole.shape, whole.shape[1:3])
-        return np.ascontiguousarray(whole)
+    if isinstance(images, np.ndarray):
+        return _check_batch(images)
     if not isinstance(images, (list, tuple)):
-        raise TypeError(f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]")
+        tensor = as_tensor(images)
+        if tensor is not None:
+            _check_is_here("images", tensor)
+            last = check_tensor(tensor)
+            return np.asarray((tensor if last else tensor.permute(0, 2, 3, 1)).contiguous().numpy())
+        one = "; one image goes into a list" if isinstance(images, PIL.Image.Image) else ""
+        raise TypeError(
+            f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]{one}"
+        )
     return [check_image(image, i) for i, image in enumerate(images)]
 
 
+def _check_batch(whole: npt.NDArray[Any]) -> Image:
+    if whole.dtype != np.uint8:
+        more = ", or a list of images" if whole.dtype == object else ""
+        raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]{more}")
+    if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
+        is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
+        hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
+        raise ValueError(
+            f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
+            f"of images {_ACCEPTED}{hint}"
+        )
+    _check_sides("images", whole.shape, whole.shape[1:3])
+    return np.ascontiguousarray(whole)
+
+
 def check_image(image: Any, place: int | str) -> Image:
-    """An image as a contiguous uint8 [H, W, C] array, not copied if it is one. ``place``: its number, or its name."""
+    """An image as a contiguous uint8 [H, W, C] array, not copied if it is one.
+
+    ``place``: its number, or its name.
+    """
     where = place if isinstance(place, str) else f"images[{place}]"
-    array = _as_array(image)
-    if array is None:
-        raise TypeError(f"{where}: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor")
+    if isinstance(image, np.ndarray):
+        return _check_array(image, where)
+    if isinstance(image, PIL.Image.Image):
+        return pixels_of_pil(image, where)
+    tensor = as_tensor(image)
+    if tensor is None:
+        raise TypeError(
+            f"{where}: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor, or a PIL image"
+        )
+    _check_is_here(where, tensor)
+    return np.asarray(_hwc(tensor, where).contiguous().numpy())
+
+
+def _check_array(array: npt.NDArray[Any], where: str) -> Image:
     if array.dtype != np.uint8:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
-        raise ValueError(f"{where}: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty")
+        is_first = array.ndim == 3 and array.shape[0] in (1, 3)
+        hint = "; the channels of an array come last: transpose(1, 2, 0)" if is_first else ""
+        raise ValueError(f"{where}: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty{hint}")
     _check_sides(where, array.shape, array.shape[:2])
     return np.ascontiguousarray(array)
 
@@ -56,16 +89,9 @@ def _check_sides(where: str, shape: tuple[int, ...], sides: tuple[int, ...]) -> 
         raise ValueError(f"{where}: got shape {shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
 
 
-def _as_array(value: Any) -> npt.NDArray[Any] | None:
-    """An array, or a CPU tensor as one; None for anything else."""
-    if isinstance(value, np.ndarray):
-        return value
-    tensor = as_tensor(value)
-    if tensor is None:
-        return None
+def _check_is_here(where: str, tensor: torch.Tensor) -> None:
     if tensor.device.type != "cpu":
-        raise ValueError(f"images: got a tensor on {tensor.device}; accepted on this device: CPU tensors")
-    return tensor.numpy()
+        raise ValueError(f"{where}: got a tensor on {tensor.device}; accepted on this device: CPU tensors")
 
 
 def as_tensor(value: Any) -> torch.Tensor | None:
@@ -78,9 +104,8 @@ def as_tensor(value: Any) -> torch.Tensor | None:
 
 
 def check_tensor(tensor: torch.Tensor) -> bool:
-    """A batch [N, H, W, C] or [N, C, H, W] on a device -> whether channels come last; they do where both could be."""
-    if tensor.dtype != torch.uint8:
-        raise TypeError(f"images: got dtype {tensor.dtype}; accepted: uint8 [N, H, W, C] or [N, C, H, W]")
+    """A batch [N, H, W, C] or [N, C, H, W] -> whether channels come last; they do where both could be."""
+    _check_kind("images", tensor, "uint8 [N, H, W, C] or [N, C, H, W]")
     shape = tuple(tensor.shape)
     is_last = len(shape) == 4 and shape[3] in (1, 3)
     if len(shape) != 4 or not (is_last or shape[1] in (1, 3)) or 0 in shape[1:]:
@@ -93,17 +118,28 @@ def check_tensor(tensor: torch.Tensor) -> bool:
 
 
 def check_tensors(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Images on a device as [H, W, C], wherever their pixels lie."""
-    checked = []
-    for i, tensor in enumerate(tensors):
-        if tensor.dtype != torch.uint8:
-            raise TypeError(f"images[{i}]: got dtype {tensor.dtype}; accepted: {_ACCEPTED}")
-        image = tensor[:, :, None] if tensor.ndim == 2 else tensor
-        if image.ndim != 3 or image.shape[2] not in (1, 3) or 0 in image.shape:
-            raise ValueError(f"images[{i}]: got shape {tuple(tensor.shape)}; accepted: {_ACCEPTED}, no side empty")
-        _check_sides(f"images[{i}]", tuple(tensor.shape), tuple(image.shape[:2]))
-        checked.append(image)
-    return checked
+    """Images [H, W, C], [C, H, W] or [H, W] on a device as [H, W, C], wherever their pixels lie."""
+    return [_hwc(tensor, f"images[{i}]") for i, tensor in enumerate(tensors)]
+
+
+def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
+    """An image as [H, W, C], without a copy; channels come last where they could be first as well."""
+    _check_kind(where, tensor, _ACCEPTED_TENSORS)
+    shape = tuple(tensor.shape)
+    image = tensor[:, :, None] if tensor.ndim == 2 else tensor
+    if image.ndim == 3 and image.shape[2] not in (1, 3) and image.shape[0] in (1, 3):
+        image = image.permute(1, 2, 0)
+    if image.ndim != 3 or image.shape[2] not in (1, 3) or 0 in image.shape:
+        raise ValueError(f"{where}: got shape {shape}; accepted: {_ACCEPTED_TENSORS}, no side empty")
+    _check_sides(where, shape, tuple(image.shape[:2]))
+    return image
+
+
+def _check_kind(where: str, tensor: torch.Tensor, accepted: str) -> None:
+    if tensor.dtype != torch.uint8:
+        raise TypeError(f"{where}: got dtype {str(tensor.dtype).removeprefix('torch.')}; accepted: {accepted}")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{where}: got a tensor of layout {tensor.layout}; accepted: a dense one, {accepted}")
 
 
 def shapes_of(images: list[Image] | Image) -> npt.NDArray[np.int32]:

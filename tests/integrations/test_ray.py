@@ -227,7 +227,7 @@ def test_other_columns_pass_through() -> None:
     columns = {
         "nulls": pa.array([None, *range(7)], pa.int8()),
         "class": pa.array(list("abababab")).dictionary_encode(),
-        "box": pa.array([[1.5, 2], []] * 4),
+        "scores": pa.array([[1.5, 2], []] * 4),
     }
     given = table(**columns)
     for count, repeated in ((1, given), (2, given.take(np.repeat(np.arange(8), 2)))):
@@ -599,3 +599,42 @@ def test_rays_row_hash_stays_with_its_row(folder: Path, results: dict[str, Any])
     written = {row["id"]: row["row_hash"] for row in pq.read_table(folder / "written").to_pylist()}
     assert written == {id: row["row_hash"] for id, row in results["actor"].items()}
     assert len(set(written.values())) == 7
+
+
+# -- what passes through -----------------------------------------------------------------------------------------------
+
+
+def _masks() -> Any:
+    return np.zeros((8, 32, 40), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "message"),
+    [
+        (
+            "annotation",
+            _masks(),
+            r"batch\['annotation'\]: got an array uint8\[32, 40\] of the image's height and width",
+        ),
+        ("boxes", objects([[[1, 2, 3, 4]]] * 8), r"batch\['boxes'\]: got 1 boxes"),
+        ("objects", objects([None, *[{"bbox": [[1, 2, 3, 4]]}] * 7]), r"batch\['objects'\]\['bbox'\]: got 1 boxes"),
+        ("mask", objects(["a.png"] * 8), r"batch\['mask'\]: got a str"),
+    ],
+)
+def test_columns_that_would_no_longer_fit_are_refused(name: str, column: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        MapBatches(CROP)(batch(**{name: column}))
+    out = MapBatches(CROP, untouched=[name])(batch(**{name: column}))
+    assert out[name] is column
+
+
+def test_columns_of_a_table_are_refused_too() -> None:
+    masks = pa.array([{"bytes": data, "path": None} for data in JPEGS], FILES)
+    with pytest.raises(TypeError, match=r"batch\['second'\]: got an image file"):
+        MapBatches(CROP)(table(second=masks))
+    boxes = pa.array([[[1.0, 2.0, 3.0, 4.0]]] * 8)
+    with pytest.raises(TypeError, match=r"batch\['objects'\]: got 1 boxes; accepted: labels, ids, names and numbers"):
+        MapBatches(CROP)(table(objects=boxes))
+    assert MapBatches(CROP)(table(label=LABELS, name=["mask"] * 8)).column("label").to_pylist() == LABELS
+    with pytest.raises(TypeError, match=r"untouched: got 'boxes'; accepted: a list of names of columns"):
+        MapBatches(CROP, untouched="boxes")

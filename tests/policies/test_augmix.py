@@ -109,7 +109,7 @@ def test_three_augment_applies_exactly_one(draw) -> None:
     ("cls", "arguments", "message"),
     [
         (AugMix, {"severity": 11}, "severity=11; accepted: an integer from 1 to 10"),
-        (AugMix, {"chain_depth": 0}, "chain_depth=0; accepted: a positive integer, or -1"),
+        (AugMix, {"chain_depth": 0}, "chain_depth=0; accepted: an integer from 1 to 64, or -1"),
         (AugMix, {"mixture_width": 0}, "mixture_width=0"),
         (AugMix, {"alpha": 0}, "alpha=0"),
         (ThreeAugment, {"sigma": (2, 1)}, "sigma=(2, 1)"),

@@ -98,7 +98,7 @@ def test_own_augmentations(draw) -> None:
     ("arguments", "message"),
     [
         ({"policy": "cifar"}, "policy='cifar'; accepted: one of 'imagenet', 'cifar10', 'svhn', 'v0'"),
-        ({"policy": []}, "policy=[]; accepted: a name, or a list of at least one sub-policy"),
+        ({"policy": []}, "policy=[]; accepted: a name, or a list of 1 to 4,096 sub-policies"),
         ({"policy": [[]]}, "policy[0]=()"),
         ({"policy": [[["Rotate", 0.5]]]}, "policy[0][0]=['Rotate', 0.5]; accepted: [operation, probability 0..1, bin"),
         ({"policy": [[["Rotate", 1.5, 3]]]}, "policy[0][0][1]=1.5; accepted: a probability from 0 to 1"),

@@ -100,8 +100,36 @@ def test_unknown_name_lists_the_names() -> None:
     assert str(caught.value) == (
         "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, autoaugment, "
         "randaugment, trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml "
-        "file"
+        "file; did you mean 'imagenet'?"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("trivialagument", "trivialaugment"),
+        ("TrivialAugmentWide", "trivialaugment"),
+        ("RandAugmnet", "randaugment"),
+        ("rand_augment", "randaugment"),
+        ("autoaugement", "autoaugment"),
+        ("3augment", "3-augment"),
+        ("pba_cifar10", "pba-cifar10"),
+        ("AugMax", "augmix"),
+    ],
+)
+def test_a_mistyped_name_gets_a_suggestion(name: str, meant: str) -> None:
+    with pytest.raises(PolicyError, match=rf"policy: got '{name}'; accepted: .* file; did you mean '{meant}'\?$"):
+        load_policy(name)
+
+
+def test_what_is_like_no_name_gets_none() -> None:
+    with pytest.raises(PolicyError, match=r"or a \.json or \.yaml file$"):
+        load_policy("elephant")
+
+
+@pytest.mark.parametrize("name", ["ImageNet", "TRIVIALAUGMENT", "PBA-CIFAR10", "3-Augment", "Rand-M9-mstd0.5-Inc1"])
+def test_names_ignore_case(name: str) -> None:
+    assert load_policy(name) == load_policy(name.lower())
 
 
 @pytest.mark.parametrize(

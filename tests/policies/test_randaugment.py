@@ -130,8 +130,8 @@ def test_named_operations(draw) -> None:
     ("arguments", "message"),
     [
         ({"magnitude": 31}, "RandAugment: magnitude=31; accepted: an integer from 0 to 30"),
-        ({"num_ops": -1}, "RandAugment: num_ops=-1; accepted: an integer from 0 up"),
-        ({"num_magnitude_bins": 1}, "RandAugment: num_magnitude_bins=1; accepted: an integer from 2 up"),
+        ({"num_ops": -1}, "RandAugment: num_ops=-1; accepted: an integer from 0 to 64"),
+        ({"num_magnitude_bins": 1}, "RandAugment: num_magnitude_bins=1; accepted: an integer from 2 to 1024"),
         ({"interpolation": "lanczos"}, "accepted: one of 'nearest', 'bilinear', 'bicubic'"),
         ({"fill": 300}, "fill=300"),
         ({"operations": []}, "operations=[]"),

@@ -164,7 +164,6 @@ def test_policies_may_give_the_magnitude(transform: MagnitudeOp | PlainOp) -> No
         (lambda: T.Posterize(9), r"Posterize: bits=9; accepted: an integer, .* from 0 to 8"),
         (lambda: T.Posterize(2.5), r"Posterize: bits=2.5; accepted: an integer"),
         (lambda: T.Solarize(True), r"Solarize: threshold=True; accepted"),
-        (lambda: T.Grayscale(1), r"Grayscale: num_output_channels=1; accepted: 3"),
         (lambda: T.ChannelPermutation((0, 1, 1)), r"order=\(0, 1, 1\); accepted: the channels 0, 1 and 2"),
         (lambda: T.ColorJitter(brightness=-0.1), r"ColorJitter: brightness=-0.1; accepted: a number >= 0, or a pair"),
         (lambda: T.ColorJitter(hue=0.7), r"ColorJitter: hue=\(-0.7, 0.7\); accepted: .* from -0.5 to 0.5"),

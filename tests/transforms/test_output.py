@@ -1,13 +1,17 @@
-"""The output's format: Normalize, ToDtype, and what may follow them."""
+"""The output's format: Normalize, ToDtype, Grayscale, and what may follow them."""
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+import variegate as vg
+from tests.images import gray, photo
 from variegate import transforms as T
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -24,11 +28,86 @@ def test_normalize_sets_mean_and_std(draw: Any) -> None:
 
 
 def test_to_dtype_scales_to_one_or_keeps_levels(draw: Any) -> None:
-    output = draw(T.ToDtype(torch.float16), 2).output
-    assert (output.mean, output.std, output.dtype) == ((0.0,), (1.0,), "float16")
-    scale, bias = draw(T.ToDtype(scale=False), 2).output.scale_and_bias(3)
-    assert scale.tolist() == [1.0] * 3
-    assert np.abs(bias).max() == 0
+    for scaled in (T.ToDtype(torch.float16, scale=True), T.ConvertImageDtype(torch.float16)):
+        output = draw(scaled, 2).output
+        assert (output.mean, output.std, output.dtype) == ((0.0,), (1.0,), "float16")
+    for plain in (T.ToDtype(torch.float32), T.ToDtype("float32", False)):
+        scale, bias = draw(plain, 2).output.scale_and_bias(3)
+        assert scale.tolist() == [1.0] * 3
+        assert np.abs(bias).max() == 0
+
+
+def test_defaults_that_once_were_others_are_always_written_down() -> None:
+    """A description says what it means to the versions before and after the change of a default."""
+    assert T.ToDtype("float16").to_dict() == {"type": "ToDtype", "dtype": "float16", "scale": False}
+    assert T.ToDtype(scale=True).to_dict() == {"type": "ToDtype", "scale": True}
+    assert T.ConvertImageDtype().to_dict() == {"type": "ConvertImageDtype"}
+    assert T.Grayscale().to_dict() == {"type": "Grayscale", "num_output_channels": 1}
+    assert T.Grayscale(3).to_dict() == {"type": "Grayscale", "num_output_channels": 3}
+
+
+# -- one channel -------------------------------------------------------------------------------------------------------
+
+RGB, GRAY = photo(20, 30), gray(20, 30)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_grayscale_leaves_one_channel_as_pillow_makes_it(device: str, layout: str) -> None:
+    expected = np.asarray(Image.fromarray(RGB).convert("L"))
+    out = vg.Augmenter(T.Grayscale(), device=device, layout=layout)([RGB, RGB])
+    assert isinstance(out, torch.Tensor)
+    assert tuple(out.shape) == ((2, 1, 20, 30) if layout == "NCHW" else (2, 20, 30, 1))
+    assert out.is_contiguous()
+    np.testing.assert_array_equal(out[1].numpy().squeeze(), expected)
+    three = vg.Augmenter(T.Grayscale(3), device=device, layout="NHWC")([RGB])[0].numpy()
+    np.testing.assert_array_equal(three, np.repeat(expected[:, :, None], 3, axis=2))
+
+
+def test_gray_and_coloured_images_become_one_batch() -> None:
+    out = vg.Augmenter(T.Grayscale())([RGB, GRAY])
+    assert isinstance(out, torch.Tensor)
+    assert tuple(out.shape) == (2, 1, 20, 30)
+    several = vg.Augmenter(T.Grayscale())([RGB, GRAY[:7]])
+    assert [tuple(image.shape) for image in several] == [(1, 20, 30), (1, 7, 30)]
+
+
+@pytest.mark.parametrize("normalize", [T.Normalize(0.5, 0.25), T.Normalize(MEAN, STD), T.ToDtype(scale=True)])
+def test_what_follows_grayscale_is_what_a_gray_image_gets(normalize: T.Transform) -> None:
+    """Also three means and deviations: of a gray image their mean counts."""
+    after = [
+        T.RandomHorizontalFlip(),
+        T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        T.RandomEqualize(),
+        T.RandomRotation(20, fill=9),
+    ]
+    whole = T.Compose([T.Grayscale(), *after, T.GaussianNoise(), normalize, T.RandomErasing(1.0, value="random")])
+    rest = T.Compose([T.Grayscale(3), *after, T.GaussianNoise(), normalize, T.RandomErasing(1.0, value="random")])
+    ashen = np.asarray(Image.fromarray(RGB).convert("L"))
+    ids = range(8)
+    out = vg.Augmenter(whole)([RGB] * 8, ids=ids)
+    assert torch.equal(out, vg.Augmenter(rest)([ashen] * 8, ids=ids))  # type: ignore[arg-type]
+
+
+def test_files_and_programs_give_one_channel_too() -> None:
+    file = io.BytesIO()
+    Image.fromarray(RGB).save(file, "PNG")
+    aug = vg.Augmenter(T.Grayscale())
+    expected = aug([RGB], ids=[0])
+    assert torch.equal(aug.decode_and_run([file.getvalue()], ids=[0]), expected)  # type: ignore[arg-type]
+    assert torch.equal(aug.run(aug.program([RGB], ids=[0]), [RGB]), expected)  # type: ignore[arg-type]
+    loader = vg.Loader((np.stack([RGB] * 4), [0, 1, 2, 3]), T.Grayscale(), batch_size=2, device="cpu")
+    assert [tuple(images.shape) for images, _ in loader] == [(2, 1, 20, 30)] * 2
+    assert tuple(T.Grayscale()(RGB).shape) == (1, 20, 30)
+
+
+def test_one_channel_is_for_the_whole_batch(draw: Any) -> None:
+    with pytest.raises(ValueError, match=r"Grayscale inside a choice .* in one format; take num_output_channels=3, or"):
+        draw(T.RandomApply([T.Grayscale()], p=0.5), 50)
+    draw(T.RandomApply([T.Grayscale(3)], p=0.5), 50)
+    # Policies choose per image: there it keeps the channels, whatever it says.
+    policy = T.RandAugment(1, operations=[T.Grayscale(), "Rotate"])
+    assert vg.Augmenter(policy)([RGB] * 9).shape == (9, 3, 20, 30)  # type: ignore[union-attr]
 
 
 def test_to_dtype_then_normalize_is_normalize(draw: Any) -> None:
@@ -62,6 +141,9 @@ def test_normalize_is_for_the_whole_batch(draw: Any) -> None:
         (lambda: T.Normalize((0.5, 0.5), STD), r"mean=\(0.5, 0.5\); accepted: three numbers \(red, green, blue\), or"),
         (lambda: T.Normalize(MEAN, (1, 0, 1)), r"std=\(1, 0, 1\); accepted: three positive numbers"),
         (lambda: T.ToDtype("int8"), r"ToDtype: dtype='int8'; accepted: one of 'float32', 'float16', 'bfloat16'"),
+        (lambda: T.ToDtype(scale=2), r"ToDtype: scale=2; accepted: one of True, False"),  # type: ignore[arg-type]
+        (lambda: T.Grayscale(2), r"Grayscale: num_output_channels=2; accepted: 1, or 3 for equal channels"),
+        (lambda: T.Grayscale(True), r"Grayscale: num_output_channels=True; accepted: 1, or 3"),
     ],
 )
 def test_bad_arguments_are_named(build: Any, message: str) -> None:

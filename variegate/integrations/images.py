@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.decode import read_image
+from variegate.data.decode import check_side, read_image
 from variegate.data.sources.sample import image_of
 
 
@@ -17,4 +17,7 @@ def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:
     Raises TypeError, or DecodeError for a damaged image or a shape that is no image's, calling the image ``where``.
     """
     pixels = image_of(image, where)
-    return read_image(pixels, where) if isinstance(pixels, bytes) else pixels
+    if isinstance(pixels, bytes):
+        pixels = read_image(pixels, where)
+        check_side(where, *pixels.shape[:2])
+    return pixels

@@ -8,27 +8,45 @@ from operator import index
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
+
+from variegate.data.sources.targets import check_beside, check_entries
+from variegate.errors import shown
+from variegate.integrations.images import to_array
 
 _ACCEPTED = '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"'
 
 
-def take_apart(items: Sequence[Any]) -> tuple[list[Any], list[Any], list[int] | None]:
-    """-> images, labels, and ids unless no item has one.
+def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[Any], list[int] | None]:
+    """-> images as arrays [H, W, C], labels, and ids unless no item has one.
 
-    Raises TypeError or ValueError naming the item.
+    Raises TypeError or ValueError naming the item: also for masks, boxes and the like, which augmenting the image alone
+    would leave behind.
     """
     if len(items) == 0:
         raise ValueError("items: got none; accepted: at least one")
     parts = [_parts(item, f"items[{i}]") for i, item in enumerate(items)]
-    images, labels = [part[0] for part in parts], [part[1] for part in parts]
+    images = [to_array(part[0], f"the image of items[{i}]") for i, part in enumerate(parts)]
+    for i, (item, image) in enumerate(zip(items, images, strict=True)):
+        _check_beside(item, image, f"items[{i}]")
+    labels = [part[1] for part in parts]
     with_id = [len(part) == 3 for part in parts]
     if not any(with_id):
         return images, labels, None
     if not all(with_id):
         raise ValueError(f"items[{with_id.index(False)}]: got no id where others have one; accepted: all or none")
     return images, labels, [_id(part[2], f"items[{i}]") for i, part in enumerate(parts)]
+
+
+def _check_beside(item: Any, image: npt.NDArray[np.uint8], where: str) -> None:
+    size = (image.shape[0], image.shape[1])
+    if isinstance(item, Mapping):
+        check_entries(item, "image", where, size)
+    else:
+        for i, value in enumerate(item[1:], 1):
+            check_beside(value, f"{where}[{i}]", size)
 
 
 def _parts(item: Any, where: str) -> tuple[Any, ...]:
@@ -47,10 +65,10 @@ def _parts(item: Any, where: str) -> tuple[Any, ...]:
 def _id(value: Any, where: str) -> int:
     try:
         number = -1 if isinstance(value, bool) else index(value)
-    except TypeError:
+    except (TypeError, ValueError):
         number = -1
     if not 0 <= number < 1 << 64:
-        raise ValueError(f"{where}: got the id {value!r}; accepted: an integer from 0 to 2**64 - 1")
+        raise ValueError(f"{where}: got the id {shown(value)}; accepted: an integer from 0 to 2**64 - 1")
     return number
 
 
@@ -63,7 +81,11 @@ def stack_labels(labels: Sequence[Any]) -> Any:
     if all(isinstance(label, (bool, np.bool_)) for label in labels):
         return torch.tensor([bool(label) for label in labels])
     if all(isinstance(label, Integral) for label in labels):
-        return torch.tensor([int(label) for label in labels], dtype=torch.int64)
+        numbers = [int(label) for label in labels]
+        large = next((i for i, number in enumerate(numbers) if not -(1 << 63) <= number < 1 << 63), None)
+        if large is not None:
+            raise ValueError(f"the label of items[{large}]: got {shown(numbers[large])}; accepted: integers of 64 bits")
+        return torch.tensor(numbers, dtype=torch.int64)
     if all(isinstance(label, Real) for label in labels):
         return torch.tensor([float(label) for label in labels], dtype=torch.float32)
     if isinstance(first, (np.ndarray, torch.Tensor)):

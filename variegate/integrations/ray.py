@@ -16,6 +16,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.data.loader.arguments import check_integer
+from variegate.data.sources.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
 from variegate.integrations.image_files import ImageFiles
@@ -27,6 +28,8 @@ from variegate.transforms.cond import KNOWN, Cond
 __all__ = ["MapBatches", "id_of"]
 
 _ON_ERROR = ("raise", "skip")
+# Of each column: enough to meet one that is not null.
+_ROWS_LOOKED_AT = 8
 _log = logging.getLogger(__name__)
 
 
@@ -34,7 +37,8 @@ class MapBatches:
     """What ``ray.data.Dataset.map_batches`` calls for every batch: images in, augmented images out.
 
     The pixels of a row are a pure function of (seed, epoch, id, copy) and its image. Batch size, blocks, workers and
-    the order of rows do not change them. Columns other than ``image`` pass through as they are.
+    the order of rows do not change them. Columns other than ``image`` pass through as they are; those that hold masks,
+    boxes, key points or further images, which would no longer fit, are refused.
 
     Give ``map_batches`` an object of this class for tasks, or the class with ``fn_constructor_args=[transform]`` and
     ``fn_constructor_kwargs`` for actors, as a GPU wants it (``num_gpus=1``: Ray shows each actor a GPU of its own).
@@ -55,6 +59,7 @@ class MapBatches:
         quality: of "jpg" and "webp", 1 to 100.
         on_error: what an image does that does not decode, or that the transform does not take: "raise" a DecodeError
             naming its id, or "skip": the row is left out, and a warning logged that names it.
+        untouched: columns of masks, boxes or images that are meant to pass through all the same.
 
     Raises TypeError or ValueError naming the argument, its value and what is accepted.
     """
@@ -76,13 +81,16 @@ class MapBatches:
         encode: str | None = None,
         quality: int = 95,
         on_error: str = "raise",
+        untouched: Sequence[str] = (),
     ) -> None:
         if on_error not in _ON_ERROR:
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, _ON_ERROR)))
         if str(dtype).removeprefix("torch.") == "bfloat16":
             raise ValueError(f"dtype: got {dtype!r}, which NumPy does not have; accepted: 'float32', 'float16'")
         self._epoch, self._copies = check_integer("epoch", epoch, 0), check_integer("copies", copies, 1)
-        self._image, self._id, self._on_error = image, id, on_error
+        if isinstance(untouched, str) or not all(isinstance(name, str) for name in untouched):
+            raise TypeError(f"untouched: got {untouched!r}; accepted: a list of names of columns")
+        self._image, self._id, self._on_error, self._untouched = image, id, on_error, tuple(untouched)
         self._files = None if encode is None else ImageFiles(encode, quality, numbered=self._copies > 1)
         self._arguments: dict[str, Any] = {
             "transform": transform,
@@ -112,7 +120,8 @@ class MapBatches:
             array of arrays, or Ray's tensors of variable shape.
 
         Raises:
-            TypeError, ValueError: for a column that is missing or holds something else, naming those that there are.
+            TypeError, ValueError: for a column that is missing or holds something else, naming those that there are,
+                and for columns of masks, boxes, key points and further images that are not named in ``untouched``.
             DecodeError: naming the id of a bad image, if ``on_error`` is "raise".
         """
         columns = open_batch(batch)
@@ -120,6 +129,7 @@ class MapBatches:
             return batch
         self._check_columns(columns)
         images, names = columns.images(self._image), columns.values(self._id)
+        self._check_rest(columns, images)
         given = {name: _one_per_row(columns.values(name), name) for name in self._given}
         rows = ImageRows(images, ids_of(names, self._id), given, lambda row: self._name(names, images, row))
         self._report(rows.bad)
@@ -162,6 +172,16 @@ class MapBatches:
             raise ValueError(
                 f"copies: got {self._copies}, and the batch has a column 'copy'; accepted: 1, or another name"
             )
+
+    def _check_rest(self, columns: ArrayBatch | TableBatch, images: Any) -> None:
+        """Of what passes through, nothing may be a place in the image that is not there any more."""
+        shape = getattr(images[0], "shape", ()) if len(images) else ()
+        size = (int(shape[0]), int(shape[1])) if len(shape) in (2, 3) else None
+        for name in columns.names:
+            if name in (self._image, self._id, *self._untouched):
+                continue
+            for value in columns.first(name, _ROWS_LOOKED_AT):
+                check_entries({name: value}, None, "batch", size)
 
     def _name(self, names: npt.NDArray[Any], images: Any, row: int) -> str:
         """What errors call a row: its id, and the path that the image brings along."""

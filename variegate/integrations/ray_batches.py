@@ -29,6 +29,10 @@ class ArrayBatch:
         """One value per row."""
         return np.asarray(self._columns[name])
 
+    def first(self, name: str, rows: int) -> list[Any]:
+        """What the first rows hold, one by one."""
+        return list(self._columns[name][:rows])
+
     def images(self, name: str) -> Any:
         """One array [N, H, W, C], or whatever the rows hold one by one."""
         column = self._columns[name]
@@ -67,6 +71,13 @@ class TableBatch:
     def values(self, name: str) -> npt.NDArray[Any]:
         """One value per row."""
         return np.asarray(self._table.column(name).to_numpy())
+
+    def first(self, name: str, rows: int) -> list[Any]:
+        """What the first rows hold, one by one."""
+        column = self._table.column(name).slice(0, rows)
+        if not isinstance(column.type, pa.BaseExtensionType):
+            return list(column.to_pylist())
+        return [value for chunk in column.chunks if len(chunk) for value in _tensors(chunk)]
 
     def images(self, name: str) -> Any:
         """One array [N, H, W, C], or whatever the rows hold one by one."""

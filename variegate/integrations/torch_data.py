@@ -149,8 +149,10 @@ class Collate(_InWorkers):
         """Augment a batch.
 
         Args:
-            items: each (image, label), (image, label, id), or a dict with "image", "label" and perhaps "id". Images as
-                for ``vg.as_transform``; their sizes may differ.
+            items: each (image, label), (image, label, id), or a dict with "image", "label" and perhaps "id", of which
+                other entries (names, numbers) are left out. Images as for ``vg.as_transform``; their sizes may differ.
+                Masks, boxes, key points and further images are refused by name, wherever they are in an item: they are
+                not augmented along with the image yet, and would no longer fit it.
 
         Returns:
             (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ.
@@ -159,8 +161,7 @@ class Collate(_InWorkers):
 
         Raises TypeError or ValueError naming the item and what is accepted.
         """
-        images, labels, ids = take_apart(items)
-        arrays = [to_array(image, f"the image of items[{i}]") for i, image in enumerate(images)]
+        arrays, labels, ids = take_apart(items)
         stacked = stack_labels(labels)
         is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
         given = {"label": stacked.tolist()} if is_numbers else None

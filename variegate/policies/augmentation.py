@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.policies.catalogue import EMISSIONS, Colour, Emission, emission_of, takes_magnitude
+from variegate.policies.catalogue import EMISSIONS, Colour, Emission, emission_of, kernel_for, takes_magnitude
 from variegate.policies.spaces import Space
 from variegate.policies.table import Entry, OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -19,9 +19,11 @@ from variegate.transforms.base import (
     Transform,
     as_fill,
     as_interpolation,
-    check_number,
+    check_flag,
+    is_number,
     set_field,
 )
+from variegate.transforms.limits import MAX_BINS, MAX_ENTRIES
 
 Fill = float | tuple[int, ...] | None
 MAPPINGS: dict[str, Callable[[Any], Any]] = {
@@ -67,19 +69,23 @@ class Augmentation(Transform):
     def __post_init__(self) -> None:
         if isinstance(self.op, type):
             set_field(self, "op", _instance(self, self.op))
-        if not (takes_magnitude(self.op) or self.op in EMISSIONS or self.op in _driven_names()):
+        is_known = isinstance(self.op, str) and (self.op in EMISSIONS or self.op in _driven_names())
+        if not (takes_magnitude(self.op) or is_known):
             names = ", ".join(sorted({*EMISSIONS, *_driven_names()}))
             raise ArgumentError(self, "op", self.op, f"a transform with emit_magnitude(), or one of {names}")
         if self.magnitude is None and not isinstance(self.op, str):
             self._take_domain(self.op)
         if self.magnitude is not None:
             pair = self.magnitude
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(_is_number(end) for end in pair):
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(is_number(end) for end in pair):
                 raise ArgumentError(self, "magnitude", pair, "a pair (low, high) of numbers, in either order, or None")
             set_field(self, "magnitude", tuple(pair))
-        if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 2):
-            raise ArgumentError(self, "bins", self.bins, "an integer of at least 2, or None for the policy's")
-        if not callable(self.mag_to_param) and self.mag_to_param not in MAPPINGS:
+        if self.bins is not None and not (is_number(self.bins, integral=True) and 2 <= self.bins <= MAX_BINS):
+            raise ArgumentError(self, "bins", self.bins, f"an integer from 2 to {MAX_BINS}, or None for the policy's")
+        check_flag(self, "signed")
+        is_mapping = isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS
+        is_function = callable(self.mag_to_param) and not isinstance(self.mag_to_param, Transform)
+        if not is_function and not is_mapping:
             raise ArgumentError(self, "mag_to_param", self.mag_to_param, f"a function, or one of {', '.join(MAPPINGS)}")
         as_interpolation(self)
         if self.fill is not None:
@@ -106,6 +112,8 @@ class Augmentation(Transform):
                 ends = [int(end) for end in ends]
             try:
                 driven = cls(**{number: (min(ends), max(ends))}, **_DECIDED.get(str(self.op), {}))
+                if self.op == "GaussianBlur":
+                    replace(driven, kernel_size=kernel_for(max(ends)))  # type: ignore[type-var]
             except ArgumentError as error:
                 raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
         if isinstance(self.op, str) and self.op not in EMISSIONS:
@@ -206,8 +214,9 @@ def check_operations(owner: Any) -> None:
     operations = owner.operations
     if operations is None:
         return
-    if not isinstance(operations, (list, tuple)) or not operations:
-        raise ArgumentError(owner, "operations", operations, "None, or a list of operation names and Augmentations")
+    if not isinstance(operations, (list, tuple)) or not 0 < len(operations) <= MAX_ENTRIES:
+        accepted = f"None, or a list of 1 to {MAX_ENTRIES:,} operation names and Augmentations"
+        raise ArgumentError(owner, "operations", operations, accepted)
     wrapped = [op if isinstance(op, (str, Augmentation)) else _wrapped(owner, i, op) for i, op in enumerate(operations)]
     set_field(owner, "operations", tuple(wrapped))
 
@@ -220,22 +229,16 @@ def _wrapped(owner: Any, i: int, op: Any) -> Augmentation:
         raise ArgumentError(owner, f"operations[{i}]", op, error.accepted) from error
 
 
-def check_count(owner: Any, argument: str, low: int, high: float = np.inf) -> None:
+def check_count(owner: Any, argument: str, low: int, high: int) -> None:
     """The argument is a whole number within [low, high], else ArgumentError."""
     value = getattr(owner, argument)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        upper = "" if high == np.inf else f" to {high:g}"
-        raise ArgumentError(owner, argument, value, f"an integer from {low}{upper or ' up'}")
-    check_number(owner, argument, low, high)
+    if not is_number(value, integral=True) or not low <= value <= high:
+        raise ArgumentError(owner, argument, value, f"an integer from {low} to {high:g}")
 
 
 def _driven_names() -> list[str]:
     """Registered transforms with one number, which a magnitude can set."""
     return [name for name, cls in Transform.registry.items() if hasattr(cls, "_number")]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _instance(owner: object, cls: type) -> Any:

@@ -13,9 +13,12 @@ from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_number, set_field
+from variegate.transforms.base import ArgumentError, Transform, check_flag, check_number, set_field
+from variegate.transforms.limits import MAX_STEPS
 
 DEEPEST = 3
+# Every chain is an image of its own until they are joined.
+WIDEST = 16
 # The enhancements overlap with ImageNet-C's corruptions; the paper leaves them out.
 _ONLY_WITH_ALL = ("Brightness", "Color", "Contrast", "Sharpness")
 
@@ -44,12 +47,13 @@ class AugMix(Transform):
 
     def __post_init__(self) -> None:
         check_count(self, "severity", 1, space("torchvision-augmix").bins)
-        check_count(self, "mixture_width", 1)
-        check_count(self, "chain_depth", -1)
+        check_count(self, "mixture_width", 1, WIDEST)
+        check_count(self, "chain_depth", -1, MAX_STEPS)
         if self.chain_depth == 0:
-            raise ArgumentError(self, "chain_depth", 0, "a positive integer, or -1 for one to three")
+            raise ArgumentError(self, "chain_depth", 0, f"an integer from 1 to {MAX_STEPS}, or -1 for one to three")
         # Below this, gamma numbers vanish in float64 and the weights would be 0 / 0.
         check_number(self, "alpha", 0.05, 1e6)
+        check_flag(self, "all_ops")
         check_policy_arguments(self)
         set_field(self, "num_slots", self._weight_slots + self.mixture_width * self._chain_slots)
 

@@ -15,7 +15,8 @@ from variegate.policies.augmentation import Augmentation, Fill, check_policy_arg
 from variegate.policies.spaces import DATA, Space, space
 from variegate.policies.table import Entry, Index, OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_choice, set_field
+from variegate.transforms.base import ArgumentError, Transform, check_choice, is_number, set_field
+from variegate.transforms.limits import MAX_ENTRIES, MAX_STEPS
 
 Step = tuple[str | Augmentation, float, int | None]
 SubPolicy = tuple[Step, ...]
@@ -66,11 +67,11 @@ class AutoAugment(Transform):
             if policy not in PUBLISHED:
                 names = "one of " + ", ".join(map(repr, PUBLISHED))
                 raise ArgumentError(self, "policy", policy, f"{names}, or a list of sub-policies")
-        elif isinstance(policy, (list, tuple)) and policy:
+        elif isinstance(policy, (list, tuple)) and 0 < len(policy) <= MAX_ENTRIES:
             policy = tuple(tuple(sub) if isinstance(sub, (list, tuple)) else sub for sub in policy)
             policy = tuple(self._checked(i, sub) for i, sub in enumerate(policy))
         else:
-            raise ArgumentError(self, "policy", policy, "a name, or a list of at least one sub-policy")
+            raise ArgumentError(self, "policy", policy, f"a name, or a list of 1 to {MAX_ENTRIES:,} sub-policies")
         set_field(self, "policy", policy)
         if self.space is None:
             set_field(self, "space", "tf" if policy == "v0" else "torchvision")
@@ -81,13 +82,13 @@ class AutoAugment(Transform):
     def _checked(self, i: int, sub_policy: Any) -> SubPolicy:
         """A user's sub-policy with its steps' shapes and probabilities checked."""
         accepted = "[operation, probability 0..1, bin or None]"
-        if not isinstance(sub_policy, tuple) or not sub_policy:
-            raise ArgumentError(self, f"policy[{i}]", sub_policy, f"a list of at least one {accepted}")
+        if not isinstance(sub_policy, tuple) or not 0 < len(sub_policy) <= MAX_STEPS:
+            raise ArgumentError(self, f"policy[{i}]", sub_policy, f"a list of 1 to {MAX_STEPS} of {accepted}")
         for k, step in enumerate(sub_policy):
             if not isinstance(step, (list, tuple)) or len(step) != 3:
                 raise ArgumentError(self, f"policy[{i}][{k}]", step, accepted)
             p = step[1]
-            if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            if not is_number(p) or not 0 <= p <= 1:
                 raise ArgumentError(self, f"policy[{i}][{k}][1]", p, "a probability from 0 to 1")
         return tuple(tuple(step) for step in sub_policy)
 
@@ -111,7 +112,7 @@ class AutoAugment(Transform):
             for k, (operation, p, level) in enumerate(sub_policy):
                 where = f"policy[{i}][{k}]"
                 entry = entry_of(self, f"{where}[0]", operation, self._space)
-                if level is not None and not (isinstance(level, int) and 0 <= level < self._space.bins):
+                if level is not None and not (is_number(level, integral=True) and 0 <= level < self._space.bins):
                     accepted = f"a bin from 0 to {self._space.bins - 1} of the space {self.space!r}, or None"
                     raise ArgumentError(self, f"{where}[2]", level, accepted)
                 index[i, k], probability[i, k] = len(entries), p

@@ -54,8 +54,14 @@ def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colo
 def emit_blur(sampling: Sampling, rows: Rows, sigmas: npt.ArrayLike) -> None:
     """A Gaussian blur of ``sigmas`` pixels with a kernel that reaches three of them to each side."""
     sigma = np.asarray(sigmas, dtype=np.float64)
-    kernel = 2 * np.ceil(3 * sigma) + 1
+    kernel = kernel_for(sigma)
     sampling.emit(rows, Op.GAUSSIAN_BLUR, kernel, kernel, sigma, sigma)
+
+
+def kernel_for(sigma: Any) -> Any:
+    """Pixels of a kernel that reaches three deviations to each side."""
+    kernel = 2 * np.ceil(3 * sigma) + 1
+    return kernel if np.ndim(kernel) else int(kernel)
 
 
 def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colour) -> None:

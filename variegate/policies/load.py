@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from variegate.errors import PolicyError
-from variegate.outside.addresses import speakable
-from variegate.outside.files import MOST_TEXT_BYTES, read_regular
+from variegate.errors import PolicyError, shown
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
+from variegate.policies.files import SUFFIXES, read_policy_file
 from variegate.policies.pba import PBA
 from variegate.policies.randaugment import RandAugment
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
@@ -22,9 +22,9 @@ from variegate.policies.three_augment import ThreeAugment
 from variegate.policies.timm import parse_timm
 from variegate.policies.trivialaugment import TrivialAugmentWide
 from variegate.transforms.base import ArgumentError, Transform, from_dict
+from variegate.transforms.limits import check_keys, check_tree
 
 POLICY_FORMAT = "variegate-policy/1"
-_SUFFIXES = (".json", ".yaml", ".yml")
 _NAMED: dict[str, Callable[[], Transform]] = {
     "autoaugment": AutoAugment,
     "randaugment": RandAugment,
@@ -33,41 +33,43 @@ _NAMED: dict[str, Callable[[], Transform]] = {
     "3-augment": ThreeAugment,
 }
 POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
+_ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml file"
 
 
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
     """A transform from a name, a file or a dict.
 
-    - a name: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn", "autoaugment" (the same as
-      "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
+    - a name, in capitals or not: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn",
+      "autoaugment" (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
     - timm's strings, such as "rand-m9-mstd0.5-inc1";
     - a .json, .yaml or .yml file, or a dict: what ``to_dict`` gives, or a schedule ("format": "variegate-schedule/1"),
       or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).
 
     Raises PolicyError for an unknown name and for a bad file, with the path to the first bad key
     (``policy.json: transforms[2].magnitude``), what it held and what is accepted; for text that does not parse, with
-    line and column. Raises FileNotFoundError where there is no such file.
+    line and column. No file, whatever it holds, raises anything else, or keeps this busy for more than seconds. Raises
+    FileNotFoundError where there is no such file.
     """
     if isinstance(source, Mapping):
         return _from_mapping(source, "")
     if isinstance(source, str):
         if "://" in source:
             raise PolicyError("policy", source, "a name, or a file of this machine")
-        if source in _NAMED:
-            return _NAMED[source]()
-        if source in PUBLISHED:
-            return AutoAugment(source)
-        if source in PUBLISHED_SCHEDULES:
-            return PBA(source)
+        name = source.lower()
+        if name in _NAMED:
+            return _NAMED[name]()
+        if name in PUBLISHED:
+            return AutoAugment(name)
+        if name in PUBLISHED_SCHEDULES:
+            return PBA(name)
         if not _looks_like_file(source):
-            if source == "rand" or source.startswith("rand-"):
-                return parse_timm(source)
-            accepted = f"{', '.join(POLICY_NAMES)}, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml file"
-            raise PolicyError("policy", source, accepted)
+            if name == "rand" or name.startswith("rand-"):
+                return parse_timm(name, where=f"{shown(source)}")
+            raise PolicyError("policy", source, _ACCEPTED + _suggestion(name))
     elif not isinstance(source, os.PathLike):
         raise PolicyError("policy", source, "a name, a path or a dict")
     path = Path(source)
-    return _from_mapping(_read(path), str(path))
+    return _from_mapping(read_policy_file(path), str(path))
 
 
 def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -> None:
@@ -78,8 +80,8 @@ def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -
     """
     path = Path(path)
     described = transform.to_dict()
-    if path.suffix not in _SUFFIXES:
-        raise PolicyError(str(path), path.suffix, "a name that ends in " + ", ".join(_SUFFIXES))
+    if path.suffix not in SUFFIXES:
+        raise PolicyError(str(path), path.suffix, "a name that ends in " + ", ".join(SUFFIXES))
     if path.suffix == ".json":
         text = json.dumps(described, indent=2) + "\n"
     else:
@@ -90,37 +92,18 @@ def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -
 
 
 def _looks_like_file(source: str) -> bool:
-    return source.endswith(_SUFFIXES) or os.sep in source or os.path.isfile(source)
-
-
-def _read(path: Path) -> Any:
-    """The contents of a JSON or YAML file."""
-    if not path.exists():
-        raise FileNotFoundError(speakable(f"{path}: no such policy file"))
-    if path.suffix not in _SUFFIXES:
-        raise PolicyError(str(path), path.suffix, "a file that ends in " + ", ".join(_SUFFIXES))
     try:
-        text = read_regular(path, MOST_TEXT_BYTES).decode("utf-8")
-        return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except OSError as error:  # no regular file, too large, or not to be read by this user
-        raise PolicyError(str(path), error.strerror or str(error), "a file of JSON or YAML") from None
-    except UnicodeDecodeError as error:
-        raise PolicyError(str(path), error.object[error.start : error.start + 4], "text in UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise PolicyError(
-            f"{path}: line {error.lineno} column {error.colno}", _line(error), f"JSON: {error.msg}"
-        ) from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{path}: line {mark.line + 1} column {mark.column + 1}" if mark else str(path)
-        raise PolicyError(place, error.problem, "YAML") from error
-    except yaml.YAMLError as error:
-        raise PolicyError(str(path), str(error), "YAML") from error
+        return source.endswith(SUFFIXES) or os.sep in source or os.path.isfile(source)
+    except ValueError:  # no path, such as one with a zero byte
+        return False
 
 
-def _line(error: json.JSONDecodeError) -> str:
-    lines = error.doc.splitlines()
-    return lines[error.lineno - 1].strip()[:60] if error.lineno <= len(lines) else "the end of the file"
+def _suggestion(name: str) -> str:
+    """A question about the name that is meant, where one is near: "; did you mean 'augmix'?"."""
+    # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
+    plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
+    near = get_close_matches(plain, POLICY_NAMES, 1, 0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _from_mapping(described: Any, path: str) -> Transform:
@@ -129,7 +112,9 @@ def _from_mapping(described: Any, path: str) -> Transform:
     import variegate.transforms  # noqa: F401
 
     try:
+        check_tree(described, "")
         if isinstance(described, Mapping) and "format" in described:
+            check_keys(described, "")
             return _from_format(described)
         return from_dict(described, "")
     except PolicyError as error:

@@ -51,7 +51,8 @@ class PBA(Transform):
             except PolicyError as error:
                 raise ArgumentError(self, error.where, error.got, error.accepted) from error
             set_field(self, "schedule", schedule)
-        if not isinstance(schedule, Schedule) and schedule not in PUBLISHED_SCHEDULES:
+        is_published = isinstance(schedule, str) and schedule in PUBLISHED_SCHEDULES
+        if not isinstance(schedule, Schedule) and not is_published:
             names = ", ".join(map(repr, PUBLISHED_SCHEDULES))
             raise ArgumentError(self, "schedule", schedule, f"{names}, or a schedule's dict")
         check_choice(self, "space", (None, *SPACES))

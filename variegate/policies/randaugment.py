@@ -20,6 +20,7 @@ from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.base import Transform, set_field
+from variegate.transforms.limits import MAX_BINS, MAX_STEPS
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class RandAugment(Transform):
     operations: Sequence[str | Transform | type[Transform]] | None = None
 
     def __post_init__(self) -> None:
-        check_count(self, "num_ops", 0)
-        check_count(self, "num_magnitude_bins", 2)
+        check_count(self, "num_ops", 0, MAX_STEPS)
+        check_count(self, "num_magnitude_bins", 2, MAX_BINS)
         check_count(self, "magnitude", 0, self.num_magnitude_bins - 1)
         check_policy_arguments(self)
         check_operations(self)

@@ -28,6 +28,7 @@ from variegate.transforms.base import (
     check_probability,
     set_field,
 )
+from variegate.transforms.limits import MAX_STEPS
 
 # timm's own boundary: a standard deviation above it means "uniform from 0 to the magnitude".
 UNIFORM_ABOVE = 100.0
@@ -68,15 +69,16 @@ class TimmRandAugment(Transform):
     fill: Fill = None
 
     def __post_init__(self) -> None:
-        check_number(self, "magnitude", 0, np.inf)
+        check_number(self, "magnitude", 0, 1e6)
         check_probability(self)
-        check_number(self, "magnitude_std", 0, np.inf)
-        check_number(self, "magnitude_max", 0, np.inf)
+        if not isinstance(self.magnitude_std, float) or self.magnitude_std != np.inf:  # as timm writes "uniform"
+            check_number(self, "magnitude_std", 0, 1e6)
+        check_number(self, "magnitude_max", 0, 1e6)
         check_choice(self, "increasing", (True, False))
         check_choice(self, "operations", tuple(operation_sets()))
         check_number(self, "translate_pct", 0, 10)
-        check_count(self, "num_ops", 0, len(self._names) if self._weights is not None else np.inf)
-        if getattr(self.interpolation, "value", self.interpolation) in INTERPOLATIONS:
+        check_count(self, "num_ops", 0, len(self._names) if self._weights is not None else MAX_STEPS)
+        if not isinstance(self.interpolation, str):  # torchvision's InterpolationMode
             as_interpolation(self)
         check_choice(self, "interpolation", ("random", *INTERPOLATIONS))
         if self.fill is not None:

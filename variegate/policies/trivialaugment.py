@@ -20,6 +20,7 @@ from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.base import Transform, set_field
+from variegate.transforms.limits import MAX_BINS
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TrivialAugmentWide(Transform):
     operations: Sequence[str | Transform | type[Transform]] | None = None
 
     def __post_init__(self) -> None:
-        check_count(self, "num_magnitude_bins", 2)
+        check_count(self, "num_magnitude_bins", 2, MAX_BINS)
         check_policy_arguments(self)
         check_operations(self)
         set_field(self, "num_slots", 1 + self._table.num_slots)

@@ -11,6 +11,7 @@ import torch
 
 from variegate.inputs import as_tensor
 from variegate.ragged import RaggedBatch
+from variegate.running.channels import first_channel, wants_one
 from variegate.running.cuda import CudaRunner
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class CapturedAugmenter:
         programs = [runner.lower(sample(batch.shapes, ids, epoch)) for epoch in range(_SAMPLES)]
         self._runner, self._sample, self._shapes = runner, sample, batch.shapes
         self._run: CapturedRun = runner.captured(programs, batch)
+        made, output = self._run.output, programs[0].output
+        self._output = first_channel(made, output.layout) if wants_one(output) else made
         self.replays = self.launched = 0
 
     @property
     def output(self) -> torch.Tensor:
-        return self._run.output
+        return self._output
 
     def __call__(self, ids: Sequence[int] | npt.ArrayLike | None = None, epoch: int = 0, copy: int = 0) -> torch.Tensor:
         """Augment what is in the captured images now. Arguments as for ``Augmenter``."""
@@ -58,4 +61,4 @@ class CapturedAugmenter:
             self.replays += 1
         else:
             self.launched += 1
-        return self._run.output
+        return self._output

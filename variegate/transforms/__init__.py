@@ -20,7 +20,6 @@ from variegate.transforms.color import (
     Contrast,
     Equalize,
     Gamma,
-    Grayscale,
     Hue,
     Invert,
     Posterize,
@@ -48,7 +47,7 @@ from variegate.transforms.jitter import (
     RandomSolarize,
 )
 from variegate.transforms.noise import GaussianNoise, SaltAndPepper, ShotNoise
-from variegate.transforms.output import ConvertImageDtype, Identity, Normalize, ToDtype, ToImage
+from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
 from variegate.transforms.resize import RandomResizedCrop, Resize
 
 __all__ = [

@@ -15,11 +15,14 @@ from variegate.transforms.base import (
     Transform,
     as_fill,
     as_interpolation,
+    check_flag,
     check_number,
     check_probability,
+    is_number,
     set_field,
 )
-from variegate.transforms.magnitude import BLACK, Fill, Number, Pair, between, is_number
+from variegate.transforms.limits import LARGEST
+from variegate.transforms.magnitude import BLACK, Fill, Number, Pair, between
 from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
 
 
@@ -41,6 +44,7 @@ class RandomRotation(Transform):
     def __post_init__(self) -> None:
         _as_angles(self, "degrees", (2,))
         as_interpolation(self)
+        check_flag(self, "expand")
         _as_center(self)
         as_fill(self)
 
@@ -144,8 +148,9 @@ def _as_angles(owner: Transform, argument: str, lengths: tuple[int, ...]) -> Non
     if is_number(value) and value >= 0:
         value = (-value, value)
     angles = tuple(value) if isinstance(value, (list, tuple)) else ()
-    in_order = all(low <= high for low, high in zip(angles[::2], angles[1::2], strict=False))
-    if len(angles) not in lengths or not all(is_number(v) for v in angles) or not in_order:
+    in_order = all(is_number(v) and abs(v) <= LARGEST for v in angles)
+    in_order = in_order and all(low <= high for low, high in zip(angles[::2], angles[1::2], strict=False))
+    if len(angles) not in lengths or not in_order:
         more = ", or two such pairs" if 4 in lengths else ""
         raise ArgumentError(owner, argument, getattr(owner, argument), f"a number >= 0, or a pair (low, high){more}")
     set_field(owner, argument, angles)
@@ -154,8 +159,8 @@ def _as_angles(owner: Transform, argument: str, lengths: tuple[int, ...]) -> Non
 def _as_pair(owner: Transform, argument: str, low: float, high: float, accepted: str) -> None:
     value = getattr(owner, argument)
     pair = tuple(value) if isinstance(value, (list, tuple)) else ()
-    ordered = argument != "scale" or pair == tuple(sorted(pair))
-    if len(pair) != 2 or not all(is_number(v) and low <= v <= high for v in pair) or not ordered:
+    is_pair = len(pair) == 2 and all(is_number(v) and low <= v <= high for v in pair)
+    if not is_pair or (argument == "scale" and pair[0] > pair[1]):
         raise ArgumentError(owner, argument, value, accepted)
     set_field(owner, argument, pair)
 
@@ -165,6 +170,6 @@ def _as_center(owner: RandomRotation | RandomAffine) -> None:
     if center is None:
         return
     pair = tuple(center) if isinstance(center, (list, tuple)) else ()
-    if len(pair) != 2 or not all(is_number(v) for v in pair):
+    if len(pair) != 2 or not all(is_number(v) and abs(v) <= LARGEST for v in pair):
         raise ArgumentError(owner, "center", center, "None, or a pair (x, y) in pixels from the top left")
     set_field(owner, "center", pair)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from variegate.errors import PolicyError
+from variegate.errors import PolicyError, shown
 from variegate.program.sampling import Rows, Sampling
+from variegate.transforms.calling import call
+from variegate.transforms.limits import LARGEST, MAX_LENGTH, check_keys, check_tree
+
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T", bound="Transform")
 
@@ -22,6 +28,11 @@ class Transform:
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
     num_slots: int = 0
+    # Of the tree that this is the root of: how many transforms, and how many within one another.
+    _tree_size: int = 1
+    _tree_depth: int = 1
+    # Arguments that descriptions hold even at their default, because that default was another one once.
+    _always_described: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -32,12 +43,39 @@ class Transform:
         """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample()")
 
+    def __call__(self, image: Any, *others: Any) -> torch.Tensor:
+        """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``.
+
+        Args:
+            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel.
+
+        Returns:
+            A tensor [C, H, W] on the CPU: float32 if the transform normalises, else uint8.
+
+        Its random numbers are those of seed 0, epoch 0 and the next place of a running count, which all transforms of
+        a process share. In a worker of a DataLoader the count begins at a place of that worker's own, so that workers
+        do not repeat one another nor an epoch. ``vg.as_transform`` takes a seed, an epoch and ids; for a batch
+        ``vg.Augmenter`` and ``vg.Collate`` are several times faster.
+
+        Raises TypeError or ValueError naming what it got and what is accepted.
+        """
+        if others:
+            raise TypeError(
+                f"{type(self).__name__}: got {1 + len(others)} inputs; accepted: one image. Masks and labels are "
+                "not augmented along with it"
+            )
+        return call(self, image)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_alone"}
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able description: ``{"type": name, argument: value, ...}``; defaults are left out."""
         described: dict[str, Any] = {"type": type(self).__name__}
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if not field.init or _is_default(field, value):
+            if not field.init or (_is_default(field, value) and field.name not in self._always_described):
                 continue
             described[field.name] = _plain(value)
         return described
@@ -58,9 +96,19 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(described: Any, where: str = "transform") -> Transform:
-    """The inverse of ``Transform.to_dict``. Raises PolicyError with the path to the first bad key."""
+    """The inverse of ``Transform.to_dict``.
+
+    Raises PolicyError with the path to the first bad key; also for a description without end, or one that is larger
+    than any policy (see ``variegate/transforms/limits.py``).
+    """
+    check_tree(described, where)
+    return _from_dict(described, where)
+
+
+def _from_dict(described: Any, where: str) -> Transform:
     if not isinstance(described, Mapping):
         raise PolicyError(where, described, 'an object with a "type", such as {"type": "RandomHorizontalFlip"}')
+    check_keys(described, where)
     name = described.get("type")
     cls = Transform.registry.get(name) if isinstance(name, str) else None
     if cls is None:
@@ -92,7 +140,7 @@ def from_dict(described: Any, where: str = "transform") -> Transform:
 
 def _revive(value: Any, where: str) -> Any:
     if isinstance(value, Mapping) and "type" in value:
-        return from_dict(value, where)
+        return _from_dict(value, where)
     if isinstance(value, list):
         return tuple(_revive(item, f"{where}[{i}]") for i, item in enumerate(value))
     if isinstance(value, Mapping):
@@ -105,7 +153,7 @@ class ArgumentError(ValueError):
 
     def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
         self.argument, self.got, self.accepted = argument, got, accepted
-        super().__init__(f"{type(owner).__name__}: {argument}={got!r}; accepted: {accepted}")
+        super().__init__(f"{type(owner).__name__}: {argument}={shown(got)}; accepted: {accepted}")
 
 
 # -- argument checks shared by all transforms --------------------------------------------------------------------
@@ -116,11 +164,26 @@ def set_field(owner: object, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
+def is_number(value: object, integral: bool = False) -> bool:
+    """A finite int or float (an int only if ``integral``); bools are not numbers."""
+    if isinstance(value, bool) or not isinstance(value, int if integral else (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int that no float can hold
+        return False
+
+
+def within(low: float, high: float) -> tuple[float, float]:
+    """The ends of a range of arguments; where it says infinity, the largest that arithmetic of pixels holds."""
+    return max(low, -LARGEST), min(high, LARGEST)
+
+
 def check_number(owner: object, argument: str, low: float, high: float) -> None:
     """The argument is a number within [low, high], else ArgumentError."""
     value = getattr(owner, argument)
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
-    if not ok:
+    low, high = within(low, high)
+    if not is_number(value) or not low <= value <= high:
         raise ArgumentError(owner, argument, value, f"a number from {low:g} to {high:g}")
 
 
@@ -128,20 +191,25 @@ def check_probability(owner: object, argument: str = "p") -> None:
     check_number(owner, argument, 0.0, 1.0)
 
 
+def check_flag(owner: object, argument: str) -> None:
+    check_choice(owner, argument, (True, False))
+
+
 def check_choice(owner: object, argument: str, accepted: Sequence[object]) -> None:
     value = getattr(owner, argument)
-    if value not in accepted:
+    if not any(value is choice or (isinstance(value, type(choice)) and value == choice) for choice in accepted):
         raise ArgumentError(owner, argument, value, "one of " + ", ".join(map(repr, accepted)))
 
 
 def as_range(owner: object, argument: str, low: float, high: float) -> None:
     """Normalise ``x`` to ``(x, x)`` and check that a pair is ordered and within [low, high]."""
     value = getattr(owner, argument)
-    pair = (value, value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    low, high = within(low, high)
+    pair = (value, value) if is_number(value) else value
     ok = (
         isinstance(pair, (list, tuple))
         and len(pair) == 2
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in pair)
+        and all(map(is_number, pair))
         and low <= pair[0] <= pair[1] <= high
     )
     if not ok:
@@ -156,10 +224,11 @@ def as_size(owner: object, argument: str) -> None:
     ok = (
         isinstance(pair, (list, tuple))
         and len(pair) in (1, 2)
-        and all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in pair)
+        and all(isinstance(v, int) and not isinstance(v, bool) and 0 < v <= MAX_LENGTH for v in pair)
     )
     if not ok:
-        raise ArgumentError(owner, argument, value, "a positive integer or a (height, width) pair of them")
+        accepted = f"a positive integer or a (height, width) pair of them, up to {MAX_LENGTH:,}"
+        raise ArgumentError(owner, argument, value, accepted)
     set_field(owner, argument, (pair[0], pair[-1]))
 
 
@@ -168,14 +237,10 @@ def as_fill(owner: object, argument: str = "fill") -> None:
     value = getattr(owner, argument)
     if value is None:
         value = 0
-    triple = (value,) * 3 if isinstance(value, (int, float)) else value
+    triple = (value,) * 3 if is_number(value) else value
     if isinstance(triple, (list, tuple)) and len(triple) == 1:
         triple = tuple(triple) * 3
-    ok = (
-        isinstance(triple, (list, tuple))
-        and len(triple) == 3
-        and all(isinstance(v, (int, float)) and 0 <= v <= 255 for v in triple)
-    )
+    ok = isinstance(triple, (list, tuple)) and len(triple) == 3 and all(is_number(v) and 0 <= v <= 255 for v in triple)
     if not ok:
         raise ArgumentError(owner, argument, value, "a level 0..255 or three of them (red, green, blue)")
     set_field(owner, argument, tuple(int(v) for v in triple))
@@ -188,6 +253,6 @@ def as_interpolation(owner: object, argument: str = "interpolation") -> None:
     """Accept a name, or torchvision's InterpolationMode (by its ``value``), and store the name."""
     value = getattr(owner, argument)
     name = getattr(value, "value", value)
-    if name not in INTERPOLATIONS:
+    if not isinstance(name, str) or name not in INTERPOLATIONS:
         raise ArgumentError(owner, argument, value, "one of " + ", ".join(map(repr, INTERPOLATIONS)))
     set_field(owner, argument, name)

@@ -10,16 +10,9 @@ import numpy as np
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, set_field
-from variegate.transforms.magnitude import (
-    MagnitudeOp,
-    Number,
-    between,
-    check_range,
-    integers_between,
-    is_number,
-    limits,
-)
+from variegate.transforms.base import ArgumentError, Transform, is_number, set_field
+from variegate.transforms.limits import MAX_KERNEL
+from variegate.transforms.magnitude import MagnitudeOp, Number, between, check_range, integers_between, limits
 
 
 @dataclass(frozen=True)
@@ -45,15 +38,16 @@ class GaussianBlur(MagnitudeOp):
 
     kernel_size: int | Sequence[int]
     sigma: Number = (0.1, 2.0)
-    _number, _bounds = "sigma", (1e-6, math.inf)
+    _number, _bounds = "sigma", (1e-6, 1000.0)
 
     def __post_init__(self) -> None:
         value = self.kernel_size
         pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
         if len(pair) == 1:
             pair *= 2
-        if len(pair) != 2 or not all(is_number(k, True) and k > 0 and k % 2 == 1 for k in pair):
-            raise ArgumentError(self, "kernel_size", value, "an odd positive integer, or a pair (x, y) of them")
+        if len(pair) != 2 or not all(is_number(k, True) and 0 < k <= MAX_KERNEL and k % 2 == 1 for k in pair):
+            accepted = f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them"
+            raise ArgumentError(self, "kernel_size", value, accepted)
         set_field(self, "kernel_size", pair)
         super().__post_init__()
 

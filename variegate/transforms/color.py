@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_number, set_field
-from variegate.transforms.magnitude import MagnitudeOp, Number, PlainOp, check_range, integers_between, is_number
+from variegate.transforms.base import ArgumentError, Transform, check_number, is_number, set_field
+from variegate.transforms.magnitude import MagnitudeOp, Number, PlainOp, check_range, integers_between
 
 
 class _Factor(MagnitudeOp):
@@ -119,20 +119,6 @@ class Equalize(PlainOp):
     """Make every channel's histogram flat (``PIL.ImageOps.equalize``)."""
 
     _op = Op.EQUALIZE
-
-
-@dataclass(frozen=True)
-class Grayscale(PlainOp):
-    """Grey levels (Pillow's mode "L") in all channels. Images keep their channels: one stays one, three stay three."""
-
-    num_output_channels: int = 3
-    _op = Op.GRAYSCALE
-
-    def __post_init__(self) -> None:
-        if self.num_output_channels != 3 or isinstance(self.num_output_channels, bool):
-            raise ArgumentError(
-                self, "num_output_channels", self.num_output_channels, "3 (grey levels are repeated in all channels)"
-            )
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_probability, set_field
-from variegate.transforms.magnitude import is_number
+from variegate.transforms.base import ArgumentError, Transform, check_probability, is_number, set_field
+from variegate.transforms.limits import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS
+
+# Any of them may come at any place, so that the time grows with the square.
+_MOST_TO_ORDER = 128
+
+
+class _Said(str):
+    """Words in the place of a value, for a message."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 class _Container(Transform):
@@ -33,10 +43,8 @@ class _Container(Transform):
         for i, child in enumerate(children):
             if not isinstance(child, Transform):
                 raise ArgumentError(self, f"transforms[{i}]", child, "a transform such as RandomHorizontalFlip()")
-        firsts, total = slot_ranges(children, own)
         set_field(self, "transforms", tuple(children))
-        set_field(self, "_first_slots", firsts)
-        set_field(self, "num_slots", total)
+        adopt(self, "transforms", children, own)
 
     def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows):
@@ -48,10 +56,25 @@ class _Container(Transform):
             rows = sampling.with_forks(rows)
 
 
-def slot_ranges(children: Sequence[Transform], own: int) -> tuple[tuple[int, ...], int]:
-    """The first slot of every child after ``own`` slots, and how many there are in all."""
+def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int) -> None:
+    """Give every child its slots, after ``own`` slots of the owner's, and note how large the tree has become.
+
+    Raises ArgumentError for a tree that passes the limits of one transform.
+    """
     ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
-    return tuple(ends[:-1]), ends[-1]
+    size = 1 + sum(child._tree_size for child in children)
+    depth = 1 + max(child._tree_depth for child in children)
+    for what, number, limit in (
+        ("transforms in all", size, MAX_TRANSFORMS),
+        ("transforms within one another", depth, MAX_DEPTH),
+        ("blocks of random numbers", ends[-1], MAX_SLOTS),
+    ):
+        if number > limit:
+            raise ArgumentError(owner, argument, _Said(f"{number:,} {what}"), f"at most {limit:,}")
+    set_field(owner, "_first_slots", tuple(ends[:-1]))
+    set_field(owner, "num_slots", ends[-1])
+    set_field(owner, "_tree_size", size)
+    set_field(owner, "_tree_depth", depth)
 
 
 @dataclass(frozen=True)
@@ -152,12 +175,15 @@ class SomeOf(_Container):
 
 @dataclass(frozen=True)
 class RandomOrder(_Container):
-    """All ``transforms``, in an order drawn for every image."""
+    """All ``transforms`` (up to 128), in an order drawn for every image."""
 
     transforms: Sequence[Transform]
 
     def __post_init__(self) -> None:
         self._adopt(own=_key_slots(self.transforms))
+        if len(self.transforms) > _MOST_TO_ORDER:
+            got = _Said(f"{len(self.transforms):,} transforms")
+            raise ArgumentError(self, "transforms", got, f"at most {_MOST_TO_ORDER}")
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         count = len(self.transforms)

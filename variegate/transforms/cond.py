@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, set_field
-from variegate.transforms.compose import Compose, slot_ranges
-from variegate.transforms.magnitude import is_number
+from variegate.transforms.base import ArgumentError, Transform, is_number, set_field
+from variegate.transforms.compose import Compose, adopt
 
 Range = tuple[float | None, float | None, Transform]
 
@@ -55,10 +54,8 @@ class Cond(Transform):
         if self.default is not None:
             set_field(self, "default", _transform(self, "default", self.default))
             branches.append(self.default)
-        firsts, total = slot_ranges(branches, own=1 if self.by == "uniform" else 0)
         set_field(self, "_branches", tuple(branches))
-        set_field(self, "_first_slots", firsts)
-        set_field(self, "num_slots", total)
+        adopt(self, "cases", branches, own=1 if self.by == "uniform" else 0)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         values = self._values(sampling, rows, slot)
@@ -108,7 +105,11 @@ def _key(value: object) -> str:
 
 def _transform(owner: Transform, argument: str, value: object) -> Transform:
     if isinstance(value, (list, tuple)) and value:
-        return Compose(value)
+        try:
+            return Compose(value)
+        except ArgumentError as error:
+            where = argument + error.argument.removeprefix("transforms")
+            raise ArgumentError(owner, where, error.got, error.accepted) from error
     if not isinstance(value, Transform):
         raise ArgumentError(owner, argument, value, "a transform, or a list of transforms")
     return value

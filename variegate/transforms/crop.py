@@ -10,8 +10,18 @@ import numpy.typing as npt
 
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, as_fill, as_size, check_choice, set_field
-from variegate.transforms.magnitude import BLACK, Fill, is_number
+from variegate.transforms.base import (
+    ArgumentError,
+    Transform,
+    as_fill,
+    as_size,
+    check_choice,
+    check_flag,
+    is_number,
+    set_field,
+)
+from variegate.transforms.limits import MAX_LENGTH
+from variegate.transforms.magnitude import BLACK, Fill
 
 Sizes = npt.NDArray[np.int32]
 
@@ -55,6 +65,7 @@ class RandomCrop(Transform):
         as_size(self, "size")
         if self.padding is not None:
             as_padding(self)
+        check_flag(self, "pad_if_needed")
         as_fill(self)
         check_choice(self, "padding_mode", PAD_MODES)
 
@@ -121,8 +132,9 @@ def as_padding(owner: Transform, argument: str = "padding") -> None:
     """Check a padding of one, two or four integers >= 0, and store a list as a tuple."""
     value = getattr(owner, argument)
     sides = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if len(sides) not in (1, 2, 4) or not all(is_number(v, True) and v >= 0 for v in sides):
-        raise ArgumentError(owner, argument, value, "an integer >= 0, or two or four of them")
+    if len(sides) not in (1, 2, 4) or not all(is_number(v, True) and 0 <= v <= MAX_LENGTH for v in sides):
+        accepted = f"an integer >= 0, or two or four of them, up to {MAX_LENGTH:,}"
+        raise ArgumentError(owner, argument, value, accepted)
     if isinstance(value, list):
         set_field(owner, argument, sides)
 

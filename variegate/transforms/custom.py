@@ -13,8 +13,8 @@ import numpy.typing as npt
 from variegate.program.custom import PointFunction
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import INTERPOLATIONS, ArgumentError, Transform, set_field
-from variegate.transforms.magnitude import between, check_range, is_number
+from variegate.transforms.base import INTERPOLATIONS, ArgumentError, Transform, is_number, set_field
+from variegate.transforms.magnitude import between, check_range
 
 FORMS = ("lut", "affine", "color_matrix", "point")
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from variegate.program.ops import Op
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, as_fill, check_probability, set_field
+from variegate.transforms.base import ArgumentError, Transform, as_fill, check_probability, is_number, set_field
 from variegate.transforms.boxes import TRIES, sample_boxes
+from variegate.transforms.limits import LARGEST, MAX_RECTANGLES
 from variegate.transforms.magnitude import (
     BLACK,
     Fill,
@@ -21,7 +22,6 @@ from variegate.transforms.magnitude import (
     check_positive_pair,
     check_range,
     integers_between,
-    is_number,
     limits,
 )
 
@@ -111,7 +111,9 @@ class RandomErasing(Transform):
         if isinstance(self.value, (list, tuple)):
             set_field(self, "value", tuple(self.value))
         numbers = self.value if isinstance(self.value, tuple) else (self.value,)
-        if self.value != "random" and (len(numbers) not in (1, 3) or not all(is_number(v) for v in numbers)):
+        is_random = isinstance(self.value, str) and self.value == "random"
+        are_numbers = len(numbers) in (1, 3) and all(is_number(v) and abs(v) <= LARGEST for v in numbers)
+        if not is_random and not are_numbers:
             raise ArgumentError(self, "value", self.value, 'a number, three of them (red, green, blue), or "random"')
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -151,7 +153,7 @@ class CoarseDropout(Transform):
         in_pixels = all(isinstance(v, int) for v in limits(self.size))
         if not in_pixels and limits(self.size)[1] > 1.0:
             raise ArgumentError(self, "size", self.size, "whole pixels, or shares of the side from 0.0 to 1.0")
-        if self.fill != "random":
+        if not (isinstance(self.fill, str) and self.fill == "random"):
             as_fill(self)
         set_field(self, "num_slots", 2 + limits(self.num_holes)[1])
 
@@ -196,6 +198,13 @@ class GridMask(Transform):
         offset = np.floor(drawn[:, 2:4] * unit[:, None]).astype(np.int64) - unit[:, None]
         cells = -((offset - sampling.size[rows]) // unit[:, None])
         total = cells.prod(axis=1)
+        if len(rows) and int(total.max()) > MAX_RECTANGLES:
+            worst = int(np.argmax(total))
+            height, width = sampling.size[rows[worst]].tolist()
+            raise ValueError(
+                f"GridMask: unit={self.unit} makes {int(total[worst]):,} squares on an image of {height}x{width}; "
+                f"accepted: at most {MAX_RECTANGLES:,}, with a larger unit or on a smaller image"
+            )
         owner = np.repeat(np.arange(len(rows)), total)
         number = np.arange(int(total.sum())) - np.repeat(np.cumsum(total) - total, total)
         across = cells[owner, 1]

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_number, check_probability, set_field
-from variegate.transforms.magnitude import Pair, WithProbability, between, check_range, is_number
+from variegate.transforms.base import ArgumentError, Transform, check_number, check_probability, is_number, set_field
+from variegate.transforms.magnitude import Pair, WithProbability, between, check_range
 
 Jitter = float | Pair | None
 

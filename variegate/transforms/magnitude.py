@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import numpy as np
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_probability, set_field
+from variegate.transforms.base import ArgumentError, Transform, check_probability, is_number, set_field, within
+from variegate.transforms.limits import LARGEST
 
 Pair = tuple[float, float]
 Number = float | Pair
@@ -18,16 +18,10 @@ Fill = float | tuple[int, ...] | None
 BLACK = (0, 0, 0)
 
 
-def is_number(value: object, integral: bool = False) -> bool:
-    """A finite int or float (an int only if ``integral``); bools are not numbers."""
-    if isinstance(value, bool) or not isinstance(value, int if integral else (int, float)):
-        return False
-    return math.isfinite(value)
-
-
 def check_range(owner: object, argument: str, low: float, high: float, integral: bool = False) -> None:
     """The argument is a number or an ordered pair within [low, high]; a list becomes a tuple, a number stays one."""
     value = getattr(owner, argument)
+    low, high = within(low, high)
     pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
     if not (len(pair) == 2 and all(is_number(v, integral) for v in pair) and low <= pair[0] <= pair[1] <= high):
         kind = "an integer" if integral else "a number"
@@ -40,8 +34,8 @@ def check_positive_pair(owner: Transform, argument: str) -> None:
     """The argument is an ordered pair of numbers above 0."""
     value = getattr(owner, argument)
     pair = tuple(value) if isinstance(value, (list, tuple)) else ()
-    if len(pair) != 2 or not all(is_number(v) for v in pair) or not 0 < pair[0] <= pair[1]:
-        raise ArgumentError(owner, argument, value, "a pair (low, high) of numbers above 0")
+    if len(pair) != 2 or not all(map(is_number, pair)) or not 1 / LARGEST <= pair[0] <= pair[1] <= LARGEST:
+        raise ArgumentError(owner, argument, value, f"a pair (low, high) of numbers above 0, up to {LARGEST:g}")
     set_field(owner, argument, pair)
 
 

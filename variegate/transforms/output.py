@@ -1,14 +1,18 @@
-"""What leaves the pipeline: normalised floats, or uint8 as it is."""
+"""What leaves the pipeline: normalised floats, or uint8 as it is; all channels, or one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, set_field
-from variegate.transforms.magnitude import is_number
+from variegate.program.ops import Op
+from variegate.program.program import Output
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.base import ArgumentError, Transform, check_choice, is_number, set_field
+from variegate.transforms.limits import LARGEST
+from variegate.transforms.magnitude import PlainOp
 
 _DTYPES = ("float32", "float16", "bfloat16")
 
@@ -26,10 +30,10 @@ class Normalize(Transform):
     inplace: bool = False
 
     def __post_init__(self) -> None:
-        for argument, smallest in (("mean", -np.inf), ("std", 0.0)):
+        for argument, smallest in (("mean", -LARGEST), ("std", 1 / LARGEST)):
             value = getattr(self, argument)
             numbers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-            if len(numbers) not in (1, 3) or not all(is_number(v) and v > smallest for v in numbers):
+            if len(numbers) not in (1, 3) or not all(is_number(v) and smallest < v <= LARGEST for v in numbers):
                 positive = "" if argument == "mean" else "positive "
                 raise ArgumentError(
                     self, argument, value, f"three {positive}numbers (red, green, blue), or one for all"
@@ -42,19 +46,21 @@ class Normalize(Transform):
 
 @dataclass(frozen=True)
 class ToDtype(Transform):
-    """Float output: on 0..1 with ``scale``, else on 0..255. A ``Normalize`` may follow, as in torchvision.
+    """Float output: on 0..1 with ``scale``, else on 0..255, as in torchvision. A ``Normalize`` may follow.
 
     ``dtype`` is a name or a torch dtype: float32, float16 or bfloat16; the Augmenter's own ``dtype`` goes before it.
     """
 
     dtype: str = "float32"
-    scale: bool = True
+    scale: bool = False
+    _always_described = ("scale",)
 
     def __post_init__(self) -> None:
         name = str(self.dtype).removeprefix("torch.")
         if name not in _DTYPES:
             raise ArgumentError(self, "dtype", self.dtype, "one of " + ", ".join(map(repr, _DTYPES)))
         set_field(self, "dtype", name)
+        check_choice(self, "scale", (True, False))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         _normalize(self, sampling, rows, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
@@ -64,6 +70,46 @@ class ToDtype(Transform):
 @dataclass(frozen=True)
 class ConvertImageDtype(ToDtype):
     """``ToDtype(dtype, scale=True)`` under its older torchvision name."""
+
+    scale: bool = True
+    _always_described = ()
+
+
+@dataclass(frozen=True)
+class Grayscale(PlainOp):
+    """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in as many as the image has.
+
+    One channel is for all images of a batch, so that it cannot be part of a choice; ``RandomGrayscale`` and policies
+    keep the channels. Operations that follow still see three equal channels, of which the first one leaves.
+    """
+
+    num_output_channels: int = 1
+    _op = Op.GRAYSCALE
+    _always_described = ("num_output_channels",)
+
+    def __post_init__(self) -> None:
+        if not is_number(self.num_output_channels, True) or self.num_output_channels not in (1, 3):
+            raise ArgumentError(self, "num_output_channels", self.num_output_channels, "1, or 3 for equal channels")
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        super().sample(sampling, rows, slot)
+        if self.num_output_channels == 1:
+            _check_is_for_all(self, sampling, rows, "take num_output_channels=3, or RandomGrayscale")
+            before = sampling.output
+            sampling.output = OneChannel(**{field.name: getattr(before, field.name) for field in fields(Output)})
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        super().sample(sampling, rows, slot)
+
+
+@dataclass(frozen=True)
+class OneChannel(Output):
+    """Of what leaves the last pass, the first channel (``variegate/running/channels.py``), normalised as gray is."""
+
+    channels = 1
+
+    def scale_and_bias(self, channels: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        return super().scale_and_bias(1)
 
 
 @dataclass(frozen=True)
@@ -82,11 +128,7 @@ class ToImage(Identity):
 def _normalize(
     owner: Transform, sampling: Sampling, rows: Rows, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> None:
-    if len(rows) < len(sampling.length) and len(np.unique(sampling.source[rows])) <= sampling.source.max():
-        raise ValueError(
-            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
-            "one format; put it last, outside of the choice."
-        )
+    _check_is_for_all(owner, sampling, rows, "put it last, outside of the choice.")
     before = sampling.output
     if before.mean is not None and before.std is not None:
         # ((x - m1) / s1 - m2) / s2 = (x - (m1 + s1 m2)) / (s1 s2)
@@ -94,3 +136,11 @@ def _normalize(
         m1, s1, m2, s2 = (np.resize(v, size) for v in (before.mean, before.std, mean, std))
         mean, std = tuple((m1 + s1 * m2).tolist()), tuple((s1 * s2).tolist())
     sampling.output = replace(before, mean=mean, std=std)
+
+
+def _check_is_for_all(owner: Transform, sampling: Sampling, rows: Rows, advice: str) -> None:
+    if len(rows) < len(sampling.length) and len(np.unique(sampling.source[rows])) <= sampling.source.max():
+        raise ValueError(
+            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
+            f"one format; {advice}"
+        )

@@ -10,15 +10,10 @@ import numpy.typing as npt
 
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import (
-    ArgumentError,
-    Transform,
-    as_interpolation,
-    as_size,
-    set_field,
-)
+from variegate.transforms.base import ArgumentError, Transform, as_interpolation, as_size, is_number, set_field
 from variegate.transforms.boxes import TRIES, sample_boxes
-from variegate.transforms.magnitude import check_positive_pair, is_number
+from variegate.transforms.limits import MAX_LENGTH
+from variegate.transforms.magnitude import check_positive_pair
 
 Sizes = npt.NDArray[np.int32]
 
@@ -72,8 +67,9 @@ class Resize(Transform):
         if self.max_size is not None:
             single = self.size is None or isinstance(self.size, int)
             least = self.size if isinstance(self.size, int) else 0
-            if not (single and is_number(self.max_size, True) and self.max_size > least):
-                accepted = f"None, or an integer above size ({least})" if single else "None where size is a pair"
+            if not (single and is_number(self.max_size, True) and least < self.max_size <= MAX_LENGTH):
+                accepted = f"None, or an integer above size ({least}) and up to {MAX_LENGTH:,}"
+                accepted = accepted if single else "None where size is a pair"
                 raise ArgumentError(self, "max_size", self.max_size, accepted)
         as_interpolation(self)
         _check_antialias(self)
@@ -147,5 +143,6 @@ def _flag(interpolation: str) -> int:
 
 def _check_antialias(owner: Resize | RandomResizedCrop) -> None:
     antialias = owner.antialias
-    if antialias not in (True, None) and owner.interpolation != "nearest":
+    is_meaningless = antialias is False and owner.interpolation == "nearest"
+    if antialias is not True and antialias is not None and not is_meaningless:
         raise ArgumentError(owner, "antialias", antialias, "True or None (bilinear and bicubic are always antialiased)")

@@ -139,9 +139,7 @@ def test_tensors_are_checked_by_shape_and_dtype() -> None:
     assert check_tensor(torch.zeros(2, 3, 5, 3, dtype=torch.uint8))
     assert check_tensor(torch.zeros(2, 4, 5, 1, dtype=torch.uint8))
     assert not check_tensor(torch.zeros(2, 3, 5, 4, dtype=torch.uint8))
-    with pytest.raises(
-        TypeError, match=r"images: got dtype torch.float32; accepted: uint8 \[N, H, W, C\] or \[N, C, H, W\]"
-    ):
+    with pytest.raises(TypeError, match=r"images: got dtype float32; accepted: uint8 \[N, H, W, C\] or \[N, C, H, W\]"):
         check_tensor(torch.zeros(2, 3, 5, 4))
     for shape in ((2, 4, 5, 4), (3, 4, 5), (2, 0, 5, 3)):
         with pytest.raises(
@@ -151,7 +149,7 @@ def test_tensors_are_checked_by_shape_and_dtype() -> None:
     assert [t.shape for t in check_tensors([torch.zeros(2, 5, dtype=torch.uint8)])] == [(2, 5, 1)]
     with pytest.raises(ValueError, match=r"images\[1\]: got shape \(2, 5, 2\)"):
         check_tensors([torch.zeros(2, 5, 3, dtype=torch.uint8), torch.zeros(2, 5, 2, dtype=torch.uint8)])
-    with pytest.raises(TypeError, match=r"images\[0\]: got dtype torch.int32"):
+    with pytest.raises(TypeError, match=r"images\[0\]: got dtype int32"):
         check_tensors([torch.zeros(2, 5, 3, dtype=torch.int32)])
 
 

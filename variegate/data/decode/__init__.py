@@ -5,6 +5,7 @@ from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_he
 from variegate.data.decode.image import read_bytes, read_image
 from variegate.data.decode.jpeg import check_jpeg, decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
 from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
+from variegate.data.decode.pil import pixels_of_pil
 from variegate.data.decode.pillow import PillowFile
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "is_complete",
     "is_jpeg",
     "jpeg_size",
+    "pixels_of_pil",
     "read_bytes",
     "read_header",
     "read_image",

@@ -22,6 +22,7 @@ from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_byt
 from variegate.data.decode.orientation import as_stored
 from variegate.data.decode.reasons import reason_for
 from variegate.errors import DecodeError
+from variegate.outside.addresses import speakable
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -90,7 +91,7 @@ class PillowFile:
         image = self._image
         if image.mode.startswith("I") or image.mode == "F":
             warnings.warn(
-                f"{self._path}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+                f"{speakable(self._path)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
                 'convert("RGB") does. Scale such files to 8 bits first.',
                 stacklevel=3,
             )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
+from variegate.data.sources.targets import check_beside
 
 Image = npt.NDArray[np.uint8]
 
@@ -25,7 +26,8 @@ class ArraySource:
     """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 or 3), or a list of [H, W, C] and [H, W] images.
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
-    them every label is -1. ``classes``: names of int labels.
+    them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
+    of int labels.
 
     Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Pickled, an array
     that np.memmap or np.load(mmap_mode=...) opened is opened again by its file's name instead of travelling along.
@@ -39,6 +41,8 @@ class ArraySource:
         self._images = _check_images(images)
         self.classes = check_classes(classes)
         self._labels = None if labels is None else _check_labels(labels, len(self._images), self.classes)
+        if self._labels is not None and self._labels.ndim > 1:
+            check_beside(self._labels[0], "labels[0]", tuple(self._images[0].shape[:2]))
 
     def __repr__(self) -> str:
         return describe(self, str(self._images.shape) if isinstance(self._images, np.ndarray) else "a list")

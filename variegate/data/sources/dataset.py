@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import Item, SampleName, check_index, describe
 from variegate.data.sources.labels import LABEL_NAMES, hash_labels
-from variegate.data.sources.sample import image_of, label_of, split_sample
+from variegate.data.sources.sample import check_rest, image_of, label_of, split_sample
 from variegate.errors import DecodeError
 
 _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
@@ -37,7 +37,8 @@ class DatasetSource:
     ``lock=True`` always locks.
 
     Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images and labels of
-    a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
+    a kind that is not accepted, and for masks, boxes, key points and further images anywhere in a sample, which would
+    no longer fit the augmented image; DecodeError where the data set raises or a single image is damaged.
     """
 
     is_remote: ClassVar[bool] = False
@@ -91,7 +92,9 @@ class DatasetSource:
         except Exception as error:
             raise DecodeError(name, f"{type(error).__name__}: {error}") from error
         image, label = split_sample(sample, name)
-        return Item(image_of(image, name), label_of(label, name, self.classes))
+        pixels = image_of(image, name)
+        check_rest(sample, pixels, name)
+        return Item(pixels, label_of(label, name, self.classes))
 
     def name(self, index: int) -> SampleName:
         """The file, where the data set lists its files; else the type of the data set and the index."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode import read_bytes
-from variegate.data.decode.limits import check_pixels
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode import check_side, pixels_of_pil, read_bytes
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
+from variegate.data.sources.targets import check_beside, check_entries, check_is_image
 from variegate.errors import DecodeError
-from variegate.outside.addresses import speakable
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
 _ACCEPTED_IMAGES = (
@@ -25,7 +22,6 @@ _ACCEPTED_IMAGES = (
     "an image file"
 )
 _ACCEPTED_LABELS = "an int, a float, an array or list of numbers, or the name of a class"
-_IN_GRAY = ("1", "L", "LA", "La")
 
 
 def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
@@ -45,6 +41,18 @@ def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
     return sample, None
 
 
+def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> None:
+    """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
+    size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
+    if isinstance(sample, Mapping):
+        key = next((key for key in IMAGE_NAMES if key in sample), None)
+        if key is not None:
+            check_entries(sample, key, name, size)
+    elif isinstance(sample, (tuple, list)):
+        for i, value in enumerate(sample[1:], 1):
+            check_beside(value, f"{name}[{i}]", size)
+
+
 def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDArray[np.uint8]:
     """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1].
 
@@ -61,8 +69,9 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
 
     Raises TypeError for other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's.
     """
+    check_is_image(image, name)
     if isinstance(image, Image.Image):
-        return _of_pil(image, name)
+        return pixels_of_pil(image, name)
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:
@@ -108,24 +117,6 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
     return float(array) if array.dtype.kind == "f" else int(array)
 
 
-def _of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
-    check_pixels(name, image.height, image.width)
-    if image.mode.startswith("I") or image.mode == "F":
-        warnings.warn(
-            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
-            'convert("RGB") does. Scale such images to 8 bits first.',
-            stacklevel=2,
-        )
-    try:
-        plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
-        pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
-    except MemoryError:
-        raise
-    except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
-        raise DecodeError(name, reason_for(error, b"?")) from error
-    return pixels[:, :, None] if pixels.ndim == 2 else pixels
-
-
 def _of_undecoded(image: Mapping[str, Any], name: str, reads_files: bool) -> bytes:
     """Hugging Face's {"bytes": ..., "path": ...}."""
     data, path = image["bytes"], image.get("path")
@@ -144,6 +135,7 @@ def _of_array(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt
     array = array[:, :, None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
         raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
+    check_side(name, array.shape[0], array.shape[1])
     return np.ascontiguousarray(array)
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from variegate.errors import shown
 from variegate.program.ops import Interpolation
+from variegate.transforms.limits import MAX_LENGTH
 
 Fill = int | float | Sequence[float] | None
 Size = int | Sequence[int]
@@ -15,12 +17,12 @@ Size = int | Sequence[int]
 
 def refused(argument: str, got: object, accepted: str) -> ValueError:
     """The error of every function here: the argument, the value it got and what is accepted."""
-    return ValueError(f"{argument}={got!r}; accepted: {accepted}")
+    return ValueError(f"{argument}={shown(got)}; accepted: {accepted}")
 
 
 def number(argument: str, value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number within [low, high]."""
-    if not _is_number(value) or not math.isfinite(value) or not low <= value <= high:
+    if not is_number(value) or not low <= value <= high:
         if math.isinf(low) and math.isinf(high):
             raise refused(argument, value, "a finite number")
         if math.isinf(high):
@@ -34,14 +36,15 @@ def integer(argument: str, value: Any, low: int | None = None, high: int | None 
     if not _is_integer(value) or (low is not None and value < low) or (high is not None and value > high):
         wanted = "an integer"
         if low is not None:
-            wanted += f" of {low} or more" if high is None else f" from {low} to {high}"
+            wanted += f" from {low} to {high}" if high is not None and high != MAX_LENGTH else f" of {low} or more"
+            wanted += f", up to {high:,}" if high == MAX_LENGTH else ""
         raise refused(argument, value, wanted)
     return int(value)
 
 
 def pair(argument: str, value: Any, wanted: str) -> tuple[float, float]:
     """Two finite numbers."""
-    if not _is_sequence(value) or len(value) != 2 or not all(_is_number(v) and math.isfinite(v) for v in value):
+    if not _is_sequence(value) or len(value) != 2 or not all(is_number(v) for v in value):
         raise refused(argument, value, wanted)
     return float(value[0]), float(value[1])
 
@@ -60,7 +63,7 @@ def colour(argument: str, value: Any) -> tuple[int, int, int]:
     """A level 0..255 for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does."""
     given: Any = (0,) if value is None else value
     levels = tuple(given) if _is_sequence(given) else (given,)
-    if len(levels) not in (1, 3) or not all(_is_number(v) and 0 <= v <= 255 for v in levels):
+    if len(levels) not in (1, 3) or not all(is_number(v) and 0 <= v <= 255 for v in levels):
         raise refused(argument, value, "a level 0..255 or three of them (red, green, blue)")
     whole = tuple(int(v) for v in levels)
     return (whole[0], whole[0], whole[0]) if len(whole) == 1 else (whole[0], whole[1], whole[2])
@@ -69,13 +72,19 @@ def colour(argument: str, value: Any) -> tuple[int, int, int]:
 def size(argument: str, value: Any) -> tuple[int, int]:
     """Height and width, both positive; one number stands for both."""
     both = tuple(value) if _is_sequence(value) else (value,)
-    if len(both) not in (1, 2) or not all(_is_integer(v) and v > 0 for v in both):
-        raise refused(argument, value, "a positive integer or a (height, width) pair of them")
+    if len(both) not in (1, 2) or not all(_is_integer(v) and 0 < v <= MAX_LENGTH for v in both):
+        raise refused(argument, value, f"a positive integer or a (height, width) pair of them, up to {MAX_LENGTH:,}")
     return int(both[0]), int(both[-1])
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def is_number(value: object) -> bool:
+    """A finite number, of whatever library; bools are none."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int that no float can hold
+        return False
 
 
 def _is_integer(value: object) -> bool:

@@ -15,6 +15,7 @@ from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.transforms.functional.arguments import Fill, colour, integer, number, refused
 from variegate.transforms.functional.single import Img, Single, run_one
+from variegate.transforms.limits import MAX_KERNEL, MAX_LENGTH
 
 
 def gaussian_blur(
@@ -26,7 +27,7 @@ def gaussian_blur(
     """
     sizes = _pair("kernel_size", kernel_size)
     for value in sizes:
-        if integer("kernel_size", value, 1) % 2 == 0:
+        if integer("kernel_size", value, 1, MAX_KERNEL) % 2 == 0:
             raise refused("kernel_size", kernel_size, "an odd positive integer or an (x, y) pair of them")
     sigmas = tuple(size * 0.15 + 0.35 for size in sizes) if sigma is None else _pair("sigma", sigma)
     if not all(number("sigma", value) > 0 for value in sigmas):
@@ -39,40 +40,54 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
 
     ``direction`` -1..1 shifts the weight from even (0) to one end of the line. Edges are repeated.
     """
-    if integer("kernel_size", kernel_size, 1) % 2 == 0:
+    if integer("kernel_size", kernel_size, 1, 255) % 2 == 0:
         raise refused("kernel_size", kernel_size, "an odd positive integer")
     return run_one(
         img, device, Op.MOTION_BLUR, kernel_size, number("angle", angle), number("direction", direction, -1, 1)
     )
 
 
-def gaussian_noise(img: Img, mean: float = 0.0, sigma: float = 0.1, seed: int = 0, device: str = "cpu") -> Img:
+def gaussian_noise(
+    img: Img, mean: float = 0.0, sigma: float = 0.1, clip: bool = True, seed: int = 0, device: str = "cpu"
+) -> Img:
     """Add ``255 * (mean + sigma * n)`` to every value, n standard normal, clipped; ``sigma`` 0 or more.
 
     The noise is a function of ``seed`` and the place alone: the same call gives the same pixels.
     """
+    if clip is not True:
+        raise refused("clip", clip, "True (images are uint8)")
     single = Single(img, integer("seed", seed))
     return single.emit(Op.GAUSSIAN_NOISE, number("mean", mean), number("sigma", sigma, 0), 0.0).run(device)
 
 
-def erase(img: Img, i: int, j: int, h: int, w: int, v: Fill = 0, device: str = "cpu") -> Img:
+def erase(img: Img, i: int, j: int, h: int, w: int, v: Fill = 0, inplace: bool = False, device: str = "cpu") -> Img:
     """Paint the ``h`` x ``w`` pixels from row ``i`` and column ``j`` on with the level(s) ``v``."""
+    _check_not_in_place(inplace)
     single = Single(img)
-    rectangle = [integer("i", i, 0), integer("j", j, 0), integer("h", h, 1), integer("w", w, 1)]
+    sides = {"i": (i, 0), "j": (j, 0), "h": (h, 1), "w": (w, 1)}
+    rectangle = [integer(name, value, low, MAX_LENGTH) for name, (value, low) in sides.items()]
     first = single.sampling.add_rectangles(np.array([rectangle], np.int32))
     return single.emit(Op.ERASE, first, 1, fill=colour("v", v)).run(device)
 
 
-def normalize(img: Any, mean: float | Sequence[float], std: float | Sequence[float], device: str = "cpu") -> Any:
+def normalize(
+    img: Any, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False, device: str = "cpu"
+) -> Any:
     """``(img / 255 - mean) / std`` as float32 of the image's shape; one number, or one per channel, each.
 
     The division is folded into a multiplication: results differ from the quotient by a few float32 roundings.
     """
+    _check_not_in_place(inplace)
     single = Single(img)
     means, stds = _per_channel("mean", mean, single.channels), _per_channel("std", std, single.channels)
     if not all(value > 0 for value in stds):
         raise refused("std", std, "numbers greater than 0")
     return single.run(device, Output(mean=means, std=stds, dtype="float32", layout="NHWC"))
+
+
+def _check_not_in_place(inplace: object) -> None:
+    if inplace is not False:
+        raise refused("inplace", inplace, "False (every function gives a new image)")
 
 
 def _pair(argument: str, value: Any) -> tuple[Any, Any]:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from variegate.program.ops import Op, PadMode
-from variegate.transforms.functional.arguments import Fill, Size, colour, integer, refused
+from variegate.transforms.functional.arguments import Fill, Size, colour, integer, is_number, refused
 from variegate.transforms.functional.arguments import interpolation as interpolation_flag
 from variegate.transforms.functional.arguments import size as both_sides
 from variegate.transforms.functional.single import Img, Single
+from variegate.transforms.limits import MAX_LENGTH
 
 
 def pad(
@@ -38,8 +39,9 @@ def pad(
 
 def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "cpu") -> Img:
     """The ``height`` x ``width`` pixels from (top, left) on; black where that reaches outside the image."""
-    size = integer("height", height, 1), integer("width", width, 1)
-    return Single(img).emit(Op.CROP, integer("top", top), integer("left", left), *size, size=size).run(device)
+    size = integer("height", height, 1, MAX_LENGTH), integer("width", width, 1, MAX_LENGTH)
+    start = (integer(name, value, -MAX_LENGTH, MAX_LENGTH) for name, value in (("top", top), ("left", left)))
+    return Single(img).emit(Op.CROP, *start, *size, size=size).run(device)
 
 
 def center_crop(img: Img, output_size: Size, device: str = "cpu") -> Img:
@@ -88,13 +90,13 @@ def resized_crop(
     _check_antialias(antialias)
     single = Single(img)
     out_size = both_sides("size", size)
-    box = (float(top), float(left), float(height), float(width))
-    if not (box[2] > 0 and box[3] > 0 and all(abs(v) < 2**24 for v in box)):
+    box = (top, left, height, width)
+    if not (all(map(is_number, box)) and height > 0 and width > 0 and all(abs(v) <= MAX_LENGTH for v in box)):
         raise refused("top, left, height, width", box, "a box in pixels, its height and width greater than 0")
     if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
         cut = integer("top", top), integer("left", left), integer("height", height, 1), integer("width", width, 1)
         single.emit(Op.CROP, *cut, size=cut[2:])
-        box = (0.0, 0.0, box[2], box[3])
+        box = (0, 0, height, width)
     return _resample(single, box, out_size, interpolation).run(device)
 
 
@@ -113,7 +115,7 @@ def _four_borders(padding: Any) -> tuple[int, int, int, int]:
     borders = list(padding) if hasattr(padding, "__len__") else [padding]
     if len(borders) not in (1, 2, 4):
         raise refused("padding", padding, "one, two or four integers of 0 or more")
-    left, top, right, bottom = (integer("padding", value, 0) for value in borders * (4 // len(borders)))
+    left, top, right, bottom = (integer("padding", value, 0, MAX_LENGTH) for value in borders * (4 // len(borders)))
     return left, top, right, bottom
 
 
@@ -128,7 +130,7 @@ def _resized(height: int, width: int, size: Size | None, max_size: int | None) -
     if size is None:
         if max_size is None:
             raise refused("size", size, "a length, a (height, width) pair, or None with max_size")
-        longest = integer("max_size", max_size, 1)
+        longest = integer("max_size", max_size, 1, MAX_LENGTH)
         new = int(longest * short / long), longest
     else:
         wanted = both_sides("size", size)
@@ -138,7 +140,7 @@ def _resized(height: int, width: int, size: Size | None, max_size: int | None) -
             return wanted
         new = wanted[0], int(wanted[0] * long / short)
         if max_size is not None:
-            longest = integer("max_size", max_size, wanted[0] + 1)
+            longest = integer("max_size", max_size, wanted[0] + 1, MAX_LENGTH)
             new = (int(longest * new[0] / new[1]), longest) if new[1] > longest else new
     new = max(new[0], 1), max(new[1], 1)
     return new if height <= width else new[::-1]

@@ -1,0 +1,140 @@
+"""Names, order and defaults of arguments are those of torchvision.transforms.v2 (0.20 and later), written down here,
+since it is not installed everywhere. What we add comes after, and has a default.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from tests.images import photo
+from variegate import transforms as T
+from variegate.transforms import functional as F
+
+# Where torchvision has InterpolationMode.NEAREST, the name; fill None and 0 are both black; sequences are tuples.
+CLASSES: dict[str, dict[str, Any]] = {
+    "AugMix": {
+        **{"severity": 3, "mixture_width": 3, "chain_depth": -1, "alpha": 1.0, "all_ops": True},
+        **{"interpolation": "bilinear", "fill": None},
+    },
+    "AutoAugment": {"policy": "imagenet", "interpolation": "nearest", "fill": None},
+    "CenterCrop": {"size": ...},
+    "ColorJitter": {"brightness": None, "contrast": None, "saturation": None, "hue": None},
+    "Compose": {"transforms": ...},
+    "ConvertImageDtype": {"dtype": "float32"},
+    "GaussianBlur": {"kernel_size": ..., "sigma": (0.1, 2.0)},
+    "GaussianNoise": {"mean": 0.0, "sigma": 0.1, "clip": True},
+    "Grayscale": {"num_output_channels": 1},
+    "Identity": {},
+    "Normalize": {"mean": ..., "std": ..., "inplace": False},
+    "Pad": {"padding": ..., "fill": 0, "padding_mode": "constant"},
+    "RandAugment": {
+        **{"num_ops": 2, "magnitude": 9, "num_magnitude_bins": 31, "interpolation": "nearest", "fill": None},
+    },
+    "RandomAdjustSharpness": {"sharpness_factor": ..., "p": 0.5},
+    "RandomAffine": {
+        **{"degrees": ..., "translate": None, "scale": None, "shear": None, "interpolation": "nearest"},
+        **{"fill": 0, "center": None},
+    },
+    "RandomApply": {"transforms": ..., "p": 0.5},
+    "RandomAutocontrast": {"p": 0.5},
+    "RandomChannelPermutation": {},
+    "RandomChoice": {"transforms": ..., "p": None},
+    "RandomCrop": {"size": ..., "padding": None, "pad_if_needed": False, "fill": 0, "padding_mode": "constant"},
+    "RandomEqualize": {"p": 0.5},
+    "RandomErasing": {"p": 0.5, "scale": (0.02, 0.33), "ratio": (0.3, 3.3), "value": 0.0, "inplace": False},
+    "RandomGrayscale": {"p": 0.1},
+    "RandomHorizontalFlip": {"p": 0.5},
+    "RandomInvert": {"p": 0.5},
+    "RandomOrder": {"transforms": ...},
+    "RandomPerspective": {"distortion_scale": 0.5, "p": 0.5, "interpolation": "bilinear", "fill": 0},
+    "RandomPhotometricDistort": {
+        **{"brightness": (0.875, 1.125), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.05, 0.05)},
+        "p": 0.5,
+    },
+    "RandomPosterize": {"bits": ..., "p": 0.5},
+    "RandomResizedCrop": {
+        **{"size": ..., "scale": (0.08, 1.0), "ratio": (3 / 4, 4 / 3), "interpolation": "bilinear", "antialias": True},
+    },
+    "RandomRotation": {"degrees": ..., "interpolation": "nearest", "expand": False, "center": None, "fill": 0},
+    "RandomSolarize": {"threshold": ..., "p": 0.5},
+    "RandomVerticalFlip": {"p": 0.5},
+    "Resize": {"size": ..., "interpolation": "bilinear", "max_size": None, "antialias": True},
+    "ToDtype": {"dtype": ..., "scale": False},
+    "ToImage": {},
+    "TrivialAugmentWide": {"num_magnitude_bins": 31, "interpolation": "nearest", "fill": None},
+}
+FUNCTIONS: dict[str, dict[str, Any]] = {
+    "adjust_brightness": {"brightness_factor": ...},
+    "adjust_contrast": {"contrast_factor": ...},
+    "adjust_gamma": {"gamma": ..., "gain": 1},
+    "adjust_hue": {"hue_factor": ...},
+    "adjust_saturation": {"saturation_factor": ...},
+    "adjust_sharpness": {"sharpness_factor": ...},
+    "affine": {
+        **{"angle": ..., "translate": ..., "scale": ..., "shear": ..., "interpolation": "nearest", "fill": None},
+        "center": None,
+    },
+    "autocontrast": {},
+    "center_crop": {"output_size": ...},
+    "crop": {"top": ..., "left": ..., "height": ..., "width": ...},
+    "equalize": {},
+    "erase": {"i": ..., "j": ..., "h": ..., "w": ..., "v": ..., "inplace": False},
+    "gaussian_blur": {"kernel_size": ..., "sigma": None},
+    "gaussian_noise": {"mean": 0.0, "sigma": 0.1, "clip": True},
+    "horizontal_flip": {},
+    "invert": {},
+    "normalize": {"mean": ..., "std": ..., "inplace": False},
+    "pad": {"padding": ..., "fill": None, "padding_mode": "constant"},
+    "permute_channels": {"permutation": ...},
+    "perspective": {
+        **{"startpoints": ..., "endpoints": ..., "interpolation": "bilinear", "fill": None, "coefficients": None},
+    },
+    "posterize": {"bits": ...},
+    "resize": {"size": ..., "interpolation": "bilinear", "max_size": None, "antialias": True},
+    "resized_crop": {
+        **{"top": ..., "left": ..., "height": ..., "width": ..., "size": ...},
+        **{"interpolation": "bilinear", "antialias": True},
+    },
+    "rgb_to_grayscale": {"num_output_channels": 1},
+    "rotate": {"angle": ..., "interpolation": "nearest", "expand": False, "center": None, "fill": None},
+    "solarize": {"threshold": ...},
+    "to_grayscale": {"num_output_channels": 1},
+    "vertical_flip": {},
+}
+
+
+def _black(name: str, default: Any) -> Any:
+    return 0 if name == "fill" and default in (None, 0, (0, 0, 0)) else default
+
+
+def _check(ours: list[inspect.Parameter], theirs: dict[str, Any]) -> None:
+    assert [parameter.name for parameter in ours[: len(theirs)]] == list(theirs)
+    for parameter, (name, default) in zip(ours, theirs.items(), strict=False):
+        # What torchvision requires may have a default of ours; no other default may differ.
+        if default is not ...:
+            assert _black(name, parameter.default) == _black(name, default), name
+    assert all(parameter.default is not parameter.empty for parameter in ours[len(theirs) :])
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes(name: str) -> None:
+    _check(list(inspect.signature(getattr(T, name)).parameters.values()), CLASSES[name])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    image, *rest = inspect.signature(getattr(F, name)).parameters.values()
+    assert image.name == "img"
+    _check(rest, FUNCTIONS[name])
+
+
+def test_what_a_new_image_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"inplace=True; accepted: False \(every function gives a new image\)"):
+        F.erase(photo(9, 9), 0, 0, 2, 2, 0, True)
+    with pytest.raises(ValueError, match=r"inplace=True; accepted: False"):
+        F.normalize(photo(9, 9), 0.5, 0.5, True)
+    with pytest.raises(ValueError, match=r"clip=False; accepted: True \(images are uint8\)"):
+        F.gaussian_noise(photo(9, 9), 0.0, 0.1, False)
