@@ -83,7 +83,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/loader"},
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks"},
-    "search/run": {"policies", "search", "training", "data/sources", "sinks"},
+    "search/originals": {"training", "data/sources", "sinks"},
+    "search/run": {"policies", "search", "search/originals", "training", "data/sources", "sinks"},
     "search/checkpoint": {"search", "search/run", "training", "sinks"},
     "search/devices": {"engine", "executors"},
     "search/member": {"search", "search/run", "training", "augmenter"},

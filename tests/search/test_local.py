@@ -35,7 +35,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_schedule_is_one_that_the_loader_takes(reference: Path) -> None:
     policy: Any = vg.load_policy(reference / "schedule.json")
     assert policy.schedule.epochs == 6
-    assert sorted(contents(reference)) == ["population.jsonl", "schedule.json", "search.json"]
+    assert sorted(contents(reference)) == ["images.jsonl", "population.jsonl", "schedule.json", "search.json"]
     history = read_log(reference / "population.jsonl")
     assert [len(rows) for rows in history.steps] == [4, 4, 4]
     assert {row.copied_from for row in history.steps[-1]} == {None}
@@ -96,7 +96,7 @@ def test_devices() -> None:
 def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    for name in ("population.jsonl", "search.json"):
+    for name in ("images.jsonl", "population.jsonl", "search.json"):
         (folder / name).write_bytes((reference / name).read_bytes())
     seen: list[Progress] = []
     assert LocalSearch(small_run(), folder, ["cpu"]).run(seen.append) is not None

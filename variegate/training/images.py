@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import torch
 
 from variegate.data.loader import Loader
 from variegate.data.shuffle import Permutation
-from variegate.data.sources.base import SourceError
+from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.paths import shown
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
@@ -22,12 +23,14 @@ _BATCH = 256
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]."""
+    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]; ``names``: N, of
+    the samples as their source calls them, or none."""
 
     pixels: torch.Tensor
     labels: torch.Tensor
     ids: npt.NDArray[np.uint64]
     classes: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -37,11 +40,12 @@ class LabelledImages:
         return len(self.classes)
 
     def to(self, device: str) -> LabelledImages:
-        return LabelledImages(self.pixels.to(device), self.labels.to(device), self.ids, self.classes)
+        return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
 
     def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
         chosen = torch.from_numpy(rows).to(self.pixels.device)
-        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes)
+        names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
+        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
@@ -68,7 +72,15 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
         raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
     names = loader.source.classes or tuple(str(n) for n in range(int(every.max()) + 1))
-    return LabelledImages(torch.cat(pixels), every, np.concatenate(ids), names)
+    found = np.concatenate(ids)
+    return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
+
+
+def _names(source: Source, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+    """Of the samples with these ids."""
+    every = source.ids(np.arange(len(source), dtype=np.int64))
+    place = {number: index for index, number in enumerate(every.tolist())}
+    return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
 
 
 def split(
