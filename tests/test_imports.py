@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
         *("data/sources", "data/decode", "sinks", "plotting"),
     },
-    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/loader"},
+    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader"},
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks"},
     "search/originals": {"training", "data/sources", "sinks"},
@@ -96,10 +96,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("policies", "search", "search/run", "search/checkpoint", "search/devices", "search/member", "search/local"),
         *("training", "executors", "engine", "data/sources", "sinks"),
     },
+    "search/subsets": {"search", "training"},
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/member", "search/devices", "training", "augmenter", "executors"),
+        *("policies", "transforms", "search", "search/subsets", "search/devices", "training", "augmenter", "executors"),
     },
-    "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),

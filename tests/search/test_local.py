@@ -108,8 +108,10 @@ def test_another_search_is_refused(reference: Path, tmp_path: Path) -> None:
     run = small_run()
     with pytest.raises(SourceError, match="holds a search with model"):
         LocalSearch(replace(run, model="wrn-16-1"), reference, ["cpu"]).run()
-    with pytest.raises(SourceError, match="holds a search with population"):
+    with pytest.raises(SourceError, match="holds a search with seed 0, this one has 5; choose"):
         LocalSearch(small_run(seed=5), reference, ["cpu"]).run()
+    with pytest.raises(SourceError, match=r"holds a search with population\.interval 2, this one has 3; choose"):
+        LocalSearch(small_run(interval=3), reference, ["cpu"]).run()
     (tmp_path / "photo.jpg").touch()
     with pytest.raises(SourceError, match="holds files of something else"):
         LocalSearch(run, tmp_path, ["cpu"]).run()

@@ -141,12 +141,16 @@ def test_a_search_of_an_earlier_version_is_refused_in_words(tmp_path: Path) -> N
     with run.claimed(tmp_path / "out"):
         pass
     settings = json.loads((tmp_path / "out" / "search.json").read_text())
-    del settings["images"]
+    for name in ("size", "seed", "images"):
+        del settings[name]
     (tmp_path / "out" / "search.json").write_text(json.dumps(settings))
-    with pytest.raises(SourceError, match="has no 'images', as one that an earlier version wrote; restore"):
+    with pytest.raises(SourceError, match="has no 'size', as one that an earlier version wrote; restore"):
         LocalSearch(run, tmp_path / "out", ["cpu"]).run()
+    small_run(space=SearchSpace(space="pba-relative", fill=(1, 2, 3))).claim(_made(tmp_path / "two"))
     with pytest.raises(SourceError, match=r"with population\.space\.fill \[1, 2, 3\], this one has \[\d+, "):
-        with replace(small_run(space=SearchSpace(space="pba-relative", fill=(1, 2, 3)))).claimed(tmp_path / "two"):
-            pass
-        with run.claimed(tmp_path / "two"):
-            pass
+        run.claim(tmp_path / "two")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

@@ -32,8 +32,8 @@ class PBA(Transform):
     image gets a count of 0, 1 or 2 with probabilities 0.2, 0.3 and 0.5; the policy's tuples are walked in random order,
     each fires with its own probability, until the count is used up. ``space`` overrides the schedule's magnitude space:
     "pba" is in pixels of 32-pixel images, "pba-relative" the same in fractions of the image. ``fill``: None is the
-    schedule's own, the mean of the images that it was searched on; where it names none, as the published ones and those
-    of other tools, the reference's (125, 122, 113), CIFAR-10's mean. (The reference tracks emptied pixels to the end and sets them to the
+    schedule's own, the mean of the images that it was searched on; where it has none, as the published ones, the
+    reference's (125, 122, 113), CIFAR-10's mean. (The reference tracks emptied pixels to the end and sets them to the
     mean after normalisation; here later operations see the fill colour as any other.)
 
     Raises ArgumentError for arguments out of range, PolicyError for a bad schedule. Paper: arXiv 1905.05393.

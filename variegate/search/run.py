@@ -66,6 +66,9 @@ class SearchRun:
         described = {
             "source": self.place,
             "fingerprint": self.fingerprint,
+            # What decides much of what follows stands first: the first difference is the one that is told.
+            "size": list(self.around.size),
+            "seed": self.settings.seed,
             "train": len(self.train),
             "validation": len(self.validation),
             "model": self.model,
@@ -109,7 +112,7 @@ class SearchRun:
             return False
         mine = self.describe()
         theirs = _read_settings(folder / SETTINGS_NAME, mine)
-        if theirs["images"] != mine["images"] and theirs["fingerprint"] == mine["fingerprint"]:
+        if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
             originals.check_same(folder, self.images, theirs["images"])
         for name in mine:
             if name == "images" and theirs[name] != mine[name]:
@@ -163,8 +166,8 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
         raise SourceError(f"{path}: is no JSON ({error}); {_DAMAGED}") from error
     missing = [name for name in names if not isinstance(read, dict) or name not in read]
     if missing:
-        # The one thing that searches of earlier versions do not have.
-        why = ", as one that an earlier version wrote" if missing == ["images"] else ""
+        # What searches of earlier versions do not have.
+        why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images"} else ""
         raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
     return read
 
