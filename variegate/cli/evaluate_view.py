@@ -26,8 +26,7 @@ def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
         side = [int(height), int(width)]
         emit_json("start", **asdict(sizes), size=side, repeats=evaluation.repeats, policies=list(evaluation.policies))
     else:
-        trainings = len(evaluation.policies) * evaluation.repeats
-        say(f"sizes: {sizes}, {trainings} trainings, {height}x{width}", stderr())
+        say(f"sizes: {sizes}, {height}x{width}", stderr())
     if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
         say("note: a schedule that was learnt on SRC has seen the images that score here, and is favoured; give others "
             "as --test", stderr())  # fmt: skip
@@ -42,7 +41,8 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
     plot: str | None = None
     unwritten: WriteError | None = None
     subsets, said = evaluation.subsets, verdicts(comparison)
-    remark = f"{evaluation.model}, {subsets.train:,} images train, {subsets.scored:,} score, {evaluation.recipe.epochs} epochs"
+    counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
+    remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
     try:
         plot = drawn(lambda: plot_evaluation(comparison, out, remark), out)
     except WriteError as error:  # told after the table, which took the time
@@ -77,17 +77,16 @@ def _described(policy: str, comparison: Comparison) -> dict[str, object]:
 
 
 def _print_table(comparison: Comparison) -> None:
-    from variegate.search.verdict import cells, each
+    from variegate.search.verdict import cells
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    to = "difference" if comparison.reference is None else f"to {comparison.reference}"
-    if comparison.repeats > 1:
-        to += ", 95 % interval"
-    titles = ("policy", "accuracy", "spread", to, "each", "s a training")
-    for name in titles if comparison.reference is not None else titles[:3] + titles[4:]:
-        table.add_column(name, justify="left" if name in ("policy", "each") else "right", overflow="fold")
+    # What each training came to is in the plot and in --json: a line has 80 characters.
+    to = f"to {comparison.reference}" + (" (95 %)" if comparison.repeats > 1 else "")
+    titles = ("policy", "accuracy", "spread", *([to] if comparison.reference is not None else []), "s a training")
+    for name in titles:
+        table.add_column(name, justify="left" if name == "policy" else "right", overflow="fold")
     for one in comparison.summaries:
         mean, spread, difference = cells(one, comparison)
         middle = [difference] if comparison.reference is not None else []
-        table.add_row(Text(one.policy), mean, spread, *middle, each(one.accuracies), f"{one.seconds:.1f}")
+        table.add_row(Text(one.policy), mean, spread, *middle, f"{one.seconds:.1f}")
     stdout().print(table)

@@ -95,7 +95,8 @@ Cutout = Annotated[
 Devices = Annotated[
     str,
     typer.Option(
-        help="auto takes all GPUs, and without one every core of the CPU; or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
+        help="auto takes all GPUs, and without one every core of the CPU; or a list such as cuda:0,cuda:1 or "
+        "cpu:0,cpu:1.",
         rich_help_panel=MACHINE,
     ),
 ]

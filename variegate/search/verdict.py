@@ -19,9 +19,7 @@ def verdicts(comparison: Comparison) -> list[str]:
         return []
     if comparison.repeats < 2:
         whole = "no whole repeat is" if comparison.repeats == 0 else "a single repeat is"
-        return [
-            f"No verdict: {whole} there, and differences may be chance; two or more give an interval (--repeats 5)."
-        ]
+        return [f"No verdict: {whole} there, and differences may be chance. Two or more give intervals (--repeats 5)."]
     return [_verdict(name, comparison) for name in comparison.judged]
 
 

@@ -80,8 +80,8 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
 
 
 def fitting_size(source: Source) -> tuple[int, int] | None:
-    """What images are resized to where nobody says: None where all have one size of up to 64 pixels a side, as data sets
-    for small networks do; else 32x32, for which the models and magnitudes of a search were made.
+    """What images are resized to where nobody says: None where all have one size of up to 64 pixels a side, as those of
+    data sets for small networks; else 32x32, for which the models and magnitudes of a search were made.
 
     It looks at up to 32 images, spread over the source.
     """

@@ -31,9 +31,10 @@ class Sizes:
     model: str
 
     def __str__(self) -> str:
+        epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
         return (
-            f"{self.train:,} of {self.images:,} images train, {self.score:,} score; {self.model}, {self.epochs:,} "
-            f"epochs, batches of {self.batch_size}"
+            f"{self.train:,} of {self.images:,} images train, {self.score:,} score; {self.model}, {epochs}, batches of "
+            f"{self.batch_size}"
         )
 
 
