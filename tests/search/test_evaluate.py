@@ -167,6 +167,8 @@ def test_bad_requests_are_named_before_any_training() -> None:
         evaluation()
     with pytest.raises(ValueError, match="repeats: got 0"):
         evaluation("none", repeats=0)
+    with pytest.raises(ValueError, match="seed: got 18446744073709551616; accepted"):
+        evaluation("none", seed=2**64)
     with pytest.raises(PolicyError, match="randaug"):
         evaluation("none", "randaug")
 

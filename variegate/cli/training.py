@@ -108,9 +108,7 @@ Capture = Annotated[
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        min=0, max=2**64 - 1, help="It decides splits, weights, orders and policies.", rich_help_panel=TRAINING
-    ),
+    typer.Option(min=0, help="It decides splits, weights, orders and policies.", rich_help_panel=TRAINING),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="A line of JSON is printed for every event.", rich_help_panel=OUTPUT)

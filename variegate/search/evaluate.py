@@ -52,6 +52,8 @@ class Evaluation:
         """Raises ValueError for no policies, and what ``load_policy`` raises: before hours of training."""
         if self.repeats < 1:
             raise ValueError(f"repeats: got {self.repeats}; accepted: 1 or more")
+        if not 0 <= self.seed < 1 << 64:
+            raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
         policies = tuple(name if is_own(name) or os.sep in name else name.lower() for name in self.policies)
         object.__setattr__(self, "policies", policies)
         names = [name for name in policies if policies.count(name) > 1]
