@@ -11,8 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from variegate.data.sources.base import SourceError
 from variegate.sinks.atomic import write_atomically
 from variegate.training.images import LabelledImages
@@ -30,13 +28,13 @@ def digests(*parts: LabelledImages) -> dict[str, str]:
         for first in range(0, len(part), _TOGETHER):
             pixels = part.pixels[first : first + _TOGETHER].cpu().numpy()
             for row, image in enumerate(pixels, start=first):
-                digest = hashlib.blake2b(np.ascontiguousarray(image), digest_size=8)
+                digest = hashlib.blake2b(image.tobytes(), digest_size=8)
                 digest.update(f"{image.shape} {labels[row]}".encode())
                 found.append((int(part.ids[row]), names[row], digest.hexdigest()))
     # No two samples share an id; a name they may.
-    ordered, images = sorted(found), {}
-    for number, name, digest in ordered:
-        images[name if name not in images else f"{name} ({number})"] = digest
+    images: dict[str, str] = {}
+    for number, name, text in sorted(found):
+        images[name if name not in images else f"{name} ({number})"] = text
     return images
 
 

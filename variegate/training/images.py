@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import torch
 from variegate.data.decode import read_image
 from variegate.data.loader import Loader
 from variegate.data.shuffle import Permutation
-from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.data.sources.paths import shown
 from variegate.errors import DecodeError
 from variegate.transforms.base import Transform
@@ -96,8 +96,12 @@ def fitting_size(source: Source) -> tuple[int, int] | None:
     return None if is_kept else (_SIDE, _SIDE)
 
 
-def _names(source: Source, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
-    """Of the samples with these ids."""
+def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+    """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
+    # Asked of the class, since isinstance() of a protocol would compute the fingerprint.
+    if not hasattr(type(source), "read"):
+        return ()
+    source = cast(Source, source)
     every = source.ids(np.arange(len(source), dtype=np.int64))
     place = {number: index for index, number in enumerate(every.tolist())}
     return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
@@ -131,10 +135,12 @@ def split(
         raise SourceError(f"class {images.classes[label]!r} has {has}; accepted: {('one', 'two')[parts - 1]} or more")
     if min(train, rest or train) < len(counts):
         raise SourceError(f"{wanted}, of {len(counts)} classes; accepted: one or more of every class in each part")
-    exact = counts * (train / total)
-    first_of = _apportion(exact, np.ones_like(counts), counts - (parts - 1), train)
+    shares = counts.astype(np.float64)
+    first_of = _apportion(shares * (train / total), np.ones_like(counts), counts - (parts - 1), train)
     left = counts - first_of
-    second_of = _apportion(counts * (rest / total), np.minimum(1, left), left, rest) if rest else np.zeros_like(counts)
+    second_of = np.zeros_like(counts)
+    if rest:
+        second_of = _apportion(shares * (rest / total), np.minimum(1, left), left, rest)
     starts = np.cumsum(counts) - counts
     first = [by_class[start : start + n] for start, n in zip(starts, first_of, strict=True)]
     second = [by_class[start + n : start + n + m] for start, n, m in zip(starts, first_of, second_of, strict=True)]
