@@ -77,9 +77,7 @@ def test_too_little_data() -> None:
     assert search_sizes(images_of(7, 8), train=8).score == 7  # who says so may
     with pytest.raises(SourceError, match="class '1' has 1 image; accepted: two or more"):
         search_sizes(images_of(40, 1))
-    with pytest.raises(
-        SourceError, match="class '1' has no image; accepted: one or more, so that each"
-    ):
+    with pytest.raises(SourceError, match="class '1' has no image; accepted: one or more, so that each"):
         evaluation_sizes(images_of(40, 0), 10)
     assert evaluation_sizes(images_of(40, 1), 10, train=41).train == 41
 

@@ -149,7 +149,7 @@ def _end(each: Sequence[float], error: float, grain: float, side: int) -> float:
 
 def is_own(policy: str) -> bool:
     """A file: what somebody has learnt or written. Names stand for what needs no search of one's own."""
-    return policy.endswith(_SUFFIXES)
+    return policy.lower().endswith(_SUFFIXES)
 
 
 def summarize(trials: Sequence[Trial]) -> list[Summary]:
