@@ -9,6 +9,7 @@ it to see that it runs, and cut it in parts (``--policies ""`` only searches, ``
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import shutil
@@ -20,10 +21,13 @@ from typing import Any
 
 from benchmarks import machine
 from variegate.search import SearchSpace, Settings
+from variegate.search.compare import Summary, compare
 from variegate.search.devices import search_devices
-from variegate.search.evaluate import FLIP_CROP, Evaluation, Summary, markdown, summarize
+from variegate.search.evaluate import FLIP_CROP, Evaluation
 from variegate.search.local import LocalSearch, Progress
 from variegate.search.run import SCHEDULE_NAME, SearchRun
+from variegate.search.subsets import Subsets
+from variegate.search.verdict import markdown, verdicts
 from variegate.training.around import Around
 from variegate.training.images import LabelledImages, load_images, split
 from variegate.training.recipe import Recipe
@@ -115,20 +119,20 @@ def final_trainings(
     final = train if options.limit is None else split(train, options.limit, 0, options.seed)[0]
     names = [learnt if name == "learnt" else name for name in options.policies.split(",")]
     evaluation = Evaluation(
-        final,
-        test,
+        Subsets(final, len(final), test, options.seed),
         options.final_model,
         Recipe(options.epochs, precision=options.precision),
-        Around.of(final, padding=4, flip=True, cutout=16),
+        functools.partial(Around.of, padding=4, flip=True, cutout=16),
         names,
         options.repeats,
         options.seed,
         devices,
         not options.no_capture,
     )
-    summaries = summarize(evaluation.run(lambda trial: print(trial, file=sys.stderr)))
-    print("\n".join(markdown(summaries)))
-    return [described(one) for one in summaries]
+    trials = evaluation.run(lambda trial: print(trial, file=sys.stderr))
+    found = compare(trials, evaluation.policies, evaluation.subsets.scored)
+    print("\n".join([*markdown(found), *verdicts(found)]))
+    return [described(one) for one in found.summaries]
 
 
 def described(one: Summary) -> dict[str, Any]:

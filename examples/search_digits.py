@@ -49,7 +49,7 @@ def main() -> int:
             return code
         policies = f"none,flip-crop,randaugment,trivialaugment,autoaugment,{learnt}/schedule.json"
         evaluate = ["evaluate", f"{root}/train", "--test", f"{root}/test", "--train", "200", "--policies", policies]
-        repeats = ["--repeats", "1" if given.quick else "3", "--epochs", epochs, "--out", f"{root}/evaluate.png"]
+        repeats = ["--repeats", "1" if given.quick else "5", "--epochs", epochs, "--out", f"{root}/evaluate.png"]
         return variegate([*evaluate, *repeats, *training])
 
 

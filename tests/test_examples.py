@@ -31,7 +31,7 @@ def test_script_runs(script: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
-    # A search tells its steps there.
-    assert [line for line in run.stderr.splitlines() if not line.startswith("step ")] == []
+    # A search tells its sizes and steps there.
+    assert [line for line in run.stderr.splitlines() if not line.startswith(("sizes: ", "step "))] == []
     losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", run.stdout)]
     assert not losses or losses[-1] < 0.9 * losses[0], "what trains learns"

@@ -84,10 +84,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
         *("data/sources", "data/decode", "sinks", "plotting"),
     },
-    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/loader"},
+    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader"},
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks"},
-    "search/run": {"policies", "search", "training", "data/sources", "sinks"},
+    "search/originals": {"training", "data/sources", "sinks"},
+    "search/run": {"policies", "search", "search/originals", "training", "data/sources", "sinks"},
     "search/checkpoint": {"search", "search/run", "training", "sinks"},
     "search/devices": {"engine", "executors"},
     "search/member": {"search", "search/run", "training", "augmenter"},
@@ -99,10 +100,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("policies", "search", "search/run", "search/checkpoint", "search/devices", "search/member", "search/local"),
         *("training", "executors", "engine", "data/sources", "sinks"),
     },
+    "search/subsets": {"search", "training"},
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/member", "search/devices", "training", "augmenter", "executors"),
+        *("policies", "transforms", "search", "search/subsets", "search/devices", "training", "augmenter", "executors"),
     },
-    "search/evaluate_plot": {"plotting", "search", "search/evaluate"},
     "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
     "diagnose": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "ragged", "running", "augmenter"),

@@ -10,13 +10,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 
 import variegate as vg
-from variegate.cli import main
+from variegate.cli import app, main
+from variegate.cli.search_options import known_operations
 
 SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--padding", 1, "--cutout", 0)
 
@@ -49,7 +52,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     shown, told = capsys.readouterr()
     assert f"{out}/schedule.json: 4 epochs, of member " in shown
     steps = [line for line in told.splitlines() if not line.startswith("note: ")]
-    assert [line.split(":")[0] for line in steps] == ["step 1/2", "step 2/2"]
+    assert [line.split(":")[0] for line in steps] == ["sizes", "step 1/2", "step 2/2"]
     for name in ("schedule.png", "population.png"):
         assert Image.open(out / name).format == "PNG"
     assert vg.load_policy(out / "schedule.json") is not None
@@ -57,13 +60,18 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     plot = tmp_path / "evaluate.png"
     training = (*SMALL, "--epochs", 2, "--repeats", 2, "--devices", "cpu", "--out", plot)
     assert run("evaluate", stripes, "--policies", policies, *training) == 0
-    table = capsys.readouterr().out
+    table, told = capsys.readouterr()
+    assert "note: a schedule that was learnt on SRC has seen the images that score here, and is favoured" in told
+    assert "  to " in table.splitlines()[0]
     assert [line.split()[0] for line in table.splitlines()[1:5]] == [
         "none",
         "flip-crop",
         "autoaugment",
         "schedule.json",
     ]
+    verdict, scope = table.splitlines()[5:7]
+    assert verdict.startswith(("No difference shown: schedule.json is ", "schedule.json is "))
+    assert scope.startswith("Intervals cover the chance in training and in which of these 60 images train and which 12")
     assert Image.open(plot).format == "PNG"
 
 
@@ -71,20 +79,81 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert search(stripes, tmp_path / "search", "--json") == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["start", "step", "step", "done"]
-    assert events[0] == {"event": "start", "train": 32, "validation": 28, "members": 4, "devices": ["cpu:0"]}
+    sizes = {"images": 60, "train": 32, "score": 28, "batch_size": 16, "epochs": 4, "model": "wrn-10-1", "size": [8, 8]}
+    assert events[0] == {"event": "start", **sizes, "members": 4, "devices": ["cpu:0"]}
     assert (events[1]["epoch"], events[2]["copies"]) == (2, [])
     assert len(events[1]["copies"]) == (0 if events[1]["is_flat"] else 1)
-    assert run("evaluate", stripes, "--policies", "none", *SMALL, "--epochs", 1, "--repeats", 1, "--json",
+    assert run("evaluate", stripes, "--policies", "None,Flip-Crop", *SMALL, "--epochs", 1, "--repeats", 2, "--json",
                "--devices", "cpu", "--out", tmp_path / "e.png") == 0  # fmt: skip
-    trial, done = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert trial["event"] == "trial"
-    assert done["policies"][0]["accuracies"] == [trial["accuracy"]]
+    start, *trials, done = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (start["event"], start["train"], start["score"], start["repeats"]) == ("start", 48, 12, 2)
+    assert [(trial["event"], trial["policy"]) for trial in trials] == [("trial", "none"), ("trial", "flip-crop")] * 2
+    none, crop = done["policies"]
+    assert none["accuracies"] == [trial["accuracy"] for trial in trials[::2]]
+    differences = [a - b for a, b in zip(crop["accuracies"], none["accuracies"], strict=True)]
+    assert crop["difference"]["each"] == pytest.approx(differences)
+    assert crop["difference"]["low"] <= crop["difference"]["mean"] <= crop["difference"]["high"]
+    assert done["reference"] in ("none", "flip-crop")
+    assert (done["repeats"], len(done["verdicts"]), crop["needs_search"]) == (2, 1, False)
+    assert done["scope"].startswith("Intervals cover")
+
+
+def lay(folder: Path, counts: dict[str, int], side: int = 8) -> Path:
+    rng = np.random.default_rng(1)
+    for name, count in counts.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = rng.integers(0, 256, (side + number % 3 * (side > 8), side, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{number}.png")
+    return folder
+
+
+SIZES = {
+    20: ({"a": 10, "b": 10}, 8, "10 of 20 images train, 10 score", 8, "16 of 20 images train, 4 score", 8, "8x8"),
+    60: ({"a": 30, "b": 28, "c": 2}, 8, "30 of 60 images train, 30 score", 8, "48 of 60 images train, 12 score", 8,
+         "8x8"),
+    253: ({"a": 130, "b": 120, "c": 3}, 70, "126 of 253 images train, 127 score", 8,
+          "202 of 253 images train, 51 score", 16, "32x32"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("total", SIZES)
+def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str], total: int) -> None:
+    counts, side, searched, first, evaluated, second, shape = SIZES[total]
+    photos = lay(tmp_path / "photos", counts, side)
+    short = ("--epochs", 1, "--devices", "cpu")
+    assert run("search", photos, "--out", tmp_path / "out", "--population", 2, *short) == 0
+    told = capsys.readouterr().err
+    assert f"sizes: {searched}; wrn-16-1, 1 epoch, batches of {first}, 2 members, {shape}\n" in told
+    given = ("--policies", "none,flip-crop", "--repeats", 1, "--out", tmp_path / "e.png")
+    assert run("evaluate", photos, *given, *short) == 0
+    shown = capsys.readouterr()
+    assert f"sizes: {evaluated}; wrn-16-1, 1 epoch, batches of {second}, {shape}\n" in shown.err
+    assert "No verdict: a single repeat is there" in shown.out
+    assert "95 %" not in shown.out
+
+
+def test_operations_are_known_whatever_their_case() -> None:
+    assert known_operations("rotate, TRANSLATEx,Spin", None) == ("Rotate", "TranslateX", "Spin")
+
+
+@pytest.mark.parametrize("name", ["search", "evaluate"])
+def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
+    command: Any = typer.main.get_command(app)
+    options = [option for option in command.commands[name].params if option.name not in ("src", "help")]
+    assert [option.name for option in options if not option.rich_help_panel] == []
+    assert [option.name for option in options if not option.help.endswith(".")] == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["search", "{src}", "--train", "100"], "60 images are not enough for 100 to train and some to validate"),
+        (["search", "{src}", "--train", "100"], "train: got 100, of 60 images in 2 classes; accepted: 2 to 58"),
+        (["search", "{src}", "--train", "1"], "train: got 1, of 60 images in 2 classes; accepted: 2 to 58"),
+        (["search", "{src}", "--train", "32", "--validation", "29"], "validation: got 29, of 60 images in 2 classes"),
+        (["evaluate", "{src}", "--train", "60"], "train: got 60, of 60 images in 2 classes; accepted: 2 to 58"),
+        (["evaluate", "{src}", "--test", "{src}", "--train", "61"], "train: got 61, of 60 images in 2 classes"),
+        (["evaluate", "{src}", "--batch-size", "49"], "batch_size: got 49, with 48 images to train; accepted: 1 to 48"),
         (
             ["search", "{src}", "--train", "32", "--model", "resnet", "--batch-size", "9"],
             "model: got 'resnet'; accepted: wrn-",
@@ -99,7 +168,7 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         (["search", "{src}", "--backend", "rya"], "--backend"),
         (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
         (["search", "{src}", "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
-        (["search", "{src}", "--train", "32"], "batch_size: got 128, with 32 images to train; accepted: no more"),
+        (["search", "{src}", "--train", "32", "--batch-size", "128"], "batch_size: got 128, with 32 images to train"),
         (
             ["search", "{src}", "--train", "32", "--model", "no:x:y", "--batch-size", "9"],
             "model no:x:y: ",
@@ -131,6 +200,21 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert not (tmp_path / "search").exists()
 
 
+def test_too_little_data_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = lay(tmp_path / "few", {"a": 7, "b": 8})
+    assert run("search", few, "--out", tmp_path / "out") == 2
+    assert capsys.readouterr().err == (
+        "variegate: error: 15 images are too few to search on: some train the members and others score them; accepted: "
+        "16 or more, two or more of every class\n"
+    )
+    lonely = lay(tmp_path / "lonely", {"a": 70, "b": 1})
+    for command in ("search", "evaluate"):
+        assert run(command, lonely, "--out", tmp_path / "out.png") == 2
+        told = capsys.readouterr().err
+        assert "class 'b' has 1 image; accepted: two or more, so that each class can train and score" in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_images_that_cannot_be_read_are_counted(
     stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,7 +227,7 @@ def test_images_that_cannot_be_read_are_counted(
 def test_a_lost_population_leaves_one_line(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert search(stripes, tmp_path / "search", "--lr", "1e30") == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines == [
+    assert lines[1:] == [
         "variegate: error: epoch 2: none of 4 members has a score (all NaN); a lower --lr may help, with another "
         "folder as --out"
     ]
@@ -163,14 +247,14 @@ def test_a_table_outlasts_a_plot_that_cannot_be_written(
     assert run("evaluate", stripes, "--policies", "none", *training) == 1
     shown = capsys.readouterr()
     assert shown.out.splitlines()[1].split()[:2] == ["none", "0.00%"]
-    assert shown.err.splitlines() == [
+    assert shown.err.splitlines()[1:] == [
         "note: none: 1 of its trainings diverged (the loss is not finite) and count as 0; a lower --lr may help",
         f"variegate: error: {plot}: the disk is full (No space left on device)",
     ]
     assert run("evaluate", stripes, "--policies", "none", *training, "--json") == 1
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [event["event"] for event in events] == ["trial", "done", "error"]
-    assert (events[0]["accuracy"], events[1]["plot"]) == (None, None)
+    assert [event["event"] for event in events] == ["start", "trial", "done", "error"]
+    assert (events[1]["accuracy"], events[2]["plot"]) == (None, None)
 
 
 def test_evaluate_trains_on_as_many_images_as_there_are(stripes: Path, tmp_path: Path) -> None:

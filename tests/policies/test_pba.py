@@ -6,6 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from variegate.errors import PolicyError
 from variegate.policies import PBA, Schedule, Segment
@@ -78,18 +80,90 @@ def test_sixty_numbers_are_two_copies_of_fifteen_pairs() -> None:
         policy_from_numbers(LAST[:-1])
 
 
-def test_scaling() -> None:
+schedules = st.builds(
+    lambda lengths: Schedule(tuple(Segment(n, (("Rotate", i / 20, 3),)) for i, n in enumerate(lengths))),
+    st.lists(st.integers(1, 60), min_size=1, max_size=20),
+)
+
+
+def lengths_of(schedule: Schedule, scaled: Schedule) -> list[int]:
+    """The epochs that each policy has got; 0 for one that is left out."""
+    found = {segment.policy: segment.epochs for segment in scaled.segments}
+    return [found.get(segment.policy, 0) for segment in schedule.segments]
+
+
+@settings(deadline=None)
+@given(schedules, st.integers(1, 500))
+def test_every_boundary_is_within_half_an_epoch_of_where_it_belongs(schedule: Schedule, epochs: int) -> None:
+    scaled = schedule.scaled(epochs)
+    assert scaled.epochs == epochs
+    assert min(segment.epochs for segment in scaled.segments) > 0
+    before = np.cumsum([segment.epochs for segment in schedule.segments])
+    after = np.cumsum(lengths_of(schedule, scaled))
+    # In integers, so that a boundary at exactly half an epoch is one.
+    assert (abs(2 * after * schedule.epochs - 2 * before * epochs) <= schedule.epochs).all()
+
+
+@settings(deadline=None)
+@given(schedules, st.integers(1, 8))
+def test_scaling_back_and_to_the_same_length_changes_nothing(schedule: Schedule, times: int) -> None:
+    assert schedule.scaled(schedule.epochs) == schedule
+    longer = schedule.scaled(times * schedule.epochs)
+    assert [s.epochs for s in longer.segments] == [times * s.epochs for s in schedule.segments]
+    assert longer.scaled(schedule.epochs) == schedule
+
+
+def test_a_short_training_ends_as_the_long_one() -> None:
+    """The last policy of the published schedule has 5 of 200 epochs: one of 30, where flooring gave it eight."""
     schedule = published_schedule("pba-cifar10")
-    longer = schedule.scaled(1800)
-    assert longer.epochs == 1800
-    assert [s.epochs for s in longer.segments][:3] == [108, 198, 180]
-    shorter = schedule.scaled(20)
-    assert shorter.epochs == 20
-    assert shorter.segments[0].epochs == 1
-    assert shorter.segments[-1].policy == schedule.segments[-1].policy
-    assert schedule.scaled(200) == schedule
-    with pytest.raises(ValueError, match="epochs=0; accepted: at least 1"):
-        schedule.scaled(0)
+    assert schedule.scaled(30).segments[-1] == Segment(1, schedule.segments[-1].policy)
+    assert schedule.scaled(30, "reference").segments[-1] == Segment(8, schedule.segments[-1].policy)
+    assert [s.epochs for s in schedule.scaled(1800).segments][:3] == [108, 198, 180]
+    for epochs in (0, True, 2.5):
+        with pytest.raises(ValueError, match="; accepted: an integer, at least 1"):
+            schedule.scaled(epochs)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="rounding='floor'; accepted: 'cumulative', 'reference'"):
+        schedule.scaled(30, "floor")
+
+
+def reference_list(schedule: Schedule, epochs: int) -> list[int]:
+    """Which policy each epoch has, as ``parse_log_schedule`` of arcelien/pba lists them one by one."""
+    multiplier, listed = float(epochs) / schedule.epochs, []
+    for number, segment in enumerate(schedule.segments):
+        listed += [number] * int(segment.epochs * multiplier)
+    return listed + [len(schedule.segments) - 1] * (int(schedule.epochs * multiplier) - len(listed))
+
+
+@settings(deadline=None)
+@given(schedules, st.integers(1, 500))
+def test_the_references_way_is_the_references(schedule: Schedule, epochs: int) -> None:
+    scaled = schedule.scaled(epochs, rounding="reference")
+    policies = [segment.policy for segment in schedule.segments]
+    listed = reference_list(schedule, epochs)
+    got = [policies.index(scaled.segments[scaled.segment_at(epoch)].policy) for epoch in range(epochs)]
+    assert scaled.epochs == epochs
+    assert got[: len(listed)] == listed
+    # Its list can come out an epoch short, since 200 * (29 / 200) is a little less than 29.
+    assert epochs - len(listed) in (0, 1)
+
+
+def test_a_schedule_brings_its_fill(draw) -> None:
+    policy = (("Rotate", 1.0, 9),)
+    own = Schedule((Segment(1, policy),), fill=(40, 50, 60))
+    assert own.to_dict()["fill"] == [40, 50, 60]
+    assert schedule_from_dict(own.to_dict()) == own
+    assert own.scaled(7).fill == (40, 50, 60)
+
+    def fills(transform: PBA) -> set[tuple[int, ...]]:
+        program = draw(transform, 40)
+        return {tuple(program.fill[row, 0].tolist()) for row in np.flatnonzero(program.length)}
+
+    assert fills(PBA(own)) == fills(PBA(own, space="pba-relative")) == {(40, 50, 60)}
+    assert fills(PBA(own, fill=7)) == {(7, 7, 7)}
+    # A schedule from before there was a fill means what it meant.
+    old = {name: value for name, value in own.to_dict().items() if name != "fill"}
+    assert fills(PBA(old)) == {(125, 122, 113)}
+    assert published_schedule("pba-cifar10").fill is None
 
 
 def test_the_epoch_chooses_the_policy(draw) -> None:
@@ -193,6 +267,9 @@ def test_a_sample_does_not_depend_on_its_batch(draw) -> None:
     ("change", "message"),
     [
         ({"format": "2"}, "schedule.format: got '2'; accepted: 'variegate-schedule/1'"),
+        ({"fill": 128}, "schedule.fill: got 128; accepted: three integers from 0 to 255"),
+        ({"fill": [1, 2, 256]}, "schedule.fill: got [1, 2, 256]; accepted: three"),
+        ({"fill": [0.5, 0, 0]}, "schedule.fill: got [0.5, 0, 0]; accepted: three"),
         ({"space": "dali"}, "schedule.space: got 'dali'"),
         ({"segments": []}, "schedule.segments: got []"),
         ({"extra": 1}, "schedule.extra: got 1"),

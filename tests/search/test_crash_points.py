@@ -55,7 +55,7 @@ def test_what_is_said_to_be_over_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
         return [f"sync .{name}.tmp", f"name {name}", "sync out"]
 
     assert found == [
-        *("sync new", f"sync {tmp_path.name}", *put("search.json")),
+        *("sync new", f"sync {tmp_path.name}", *put("search.json"), *put("images.jsonl")),
         *("sync population.jsonl", "sync out"),
         *("sync population.jsonl", *put("checkpoint.pt"), "over"),
         *("sync population.jsonl", "over", *put("schedule.json")),
@@ -71,7 +71,7 @@ def test_a_disk_that_is_full_until_there_is_room(tmp_path: Path) -> None:
                 DiskFullError, match=r"out/checkpoint\.pt: the disk is full \(No space left on device\)"
             ):
                 LocalSearch(small_run(), place, ["cpu"]).run()
-        assert sorted(contents(place)) == ["checkpoint.pt", "population.jsonl", "search.json"]
+        assert sorted(contents(place)) == ["checkpoint.pt", "images.jsonl", "population.jsonl", "search.json"]
         disk.grow()
         steps: list[int] = []
         LocalSearch(small_run(), place, ["cpu"]).run(lambda progress: steps.append(progress.step))

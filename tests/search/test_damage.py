@@ -169,14 +169,15 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     run = small_run(epochs=2)
     with run.claimed(folder):
-        assert sorted(contents(folder)) == [".search.lock", "search.json"]
+        assert sorted(contents(folder)) == [".search.lock", "images.jsonl", "search.json"]
         with pytest.raises(SourceError, match=r"out: another run \(process \d+\) is writing there; wait until"):
             LocalSearch(run, folder, ["cpu"]).run()
         with pytest.raises(SourceError, match="holds a search with model"), replace(run, model="x").claimed(folder):
             pass
-    assert sorted(contents(folder)) == ["search.json"]
+    assert sorted(contents(folder)) == ["images.jsonl", "search.json"]
     # What a holder that was killed leaves keeps nobody out, also where it came no further.
     (folder / ".search.lock").write_text("1\n")
+    (folder / "images.jsonl").unlink()
     (folder / "search.json").rename(folder / ".search.json.tmp")
     assert LocalSearch(run, folder, ["cpu"]).run() is not None
-    assert sorted(contents(folder)) == ["population.jsonl", "schedule.json", "search.json"]
+    assert sorted(contents(folder)) == ["images.jsonl", "population.jsonl", "schedule.json", "search.json"]

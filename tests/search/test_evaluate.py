@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import math
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,26 +12,36 @@ import numpy as np
 import pytest
 import torch
 
+from variegate.data.sources.base import SourceError
 from variegate.errors import PolicyError
 from variegate.policies import PBA
 from variegate.policies.schedule import published_schedule
-from variegate.search.evaluate import Evaluation, Trial, markdown, scaled_policy, summarize
+from variegate.search.compare import Trial, compare
+from variegate.search.draws import repeat_seed
+from variegate.search.evaluate import Evaluation, scaled_policy
+from variegate.search.member import member_seed
+from variegate.search.subsets import Subsets
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier
-from variegate.training.images import LabelledImages, load_images, split
+from variegate.training.images import LabelledImages, load_images
 from variegate.training.recipe import Recipe
 from variegate.transforms.base import Transform
 
 
-def evaluation(*policies: str, **settings: Any) -> Evaluation:
+def stripes() -> LabelledImages:
     rng = np.random.default_rng(0)
     labels = np.arange(96) % 2
     pixels = rng.integers(60, 120, (96, 8, 8, 3)).astype(np.uint8)
     pixels[labels == 0, ::2] += 40
-    train, test = split(load_images((pixels, labels.tolist()), device="cpu"), 64, 32, seed=0)
-    around = Around.of(train, padding=1, flip=True, cutout=2)
+    return load_images((pixels, labels.tolist()), device="cpu")
+
+
+def evaluation(*policies: str, **settings: Any) -> Evaluation:
+    around = functools.partial(Around.of, padding=1, flip=True, cutout=2)
     options = {"repeats": 2, "devices": ["cpu"]} | settings
-    return Evaluation(train, test, "wrn-10-1", Recipe(2, batch_size=32), around, policies, **options)
+    recipe = Recipe(2, batch_size=32)
+    subsets = options.pop("subsets", None) or Subsets(stripes(), 64)
+    return Evaluation(subsets, "wrn-10-1", recipe, around, policies, **options)
 
 
 def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
@@ -45,7 +55,9 @@ def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
     assert all(0 <= trial.accuracy <= 1 and trial.seconds > 0 for trial in trials)
     again = evaluation(*names[::-1]).run()
     assert {(t.policy, t.repeat): t.accuracy for t in again} == {(t.policy, t.repeat): t.accuracy for t in trials}
-    assert [one.policy for one in summarize(trials)] == ["none", "flip-crop", "randaugment", "learnt.json"]
+    found = compare(trials, names, 32)
+    assert [one.policy for one in found.summaries] == ["none", "flip-crop", "randaugment", "learnt.json"]
+    assert (found.free, found.own) == (("none", "flip-crop", "randaugment"), ("learnt.json",))
 
 
 def test_schedules_are_scaled_to_the_training() -> None:
@@ -79,20 +91,55 @@ def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch
         evaluation(*names, devices=["cpu:0", "cpu:1"]).run()
 
 
-def test_means_and_spreads() -> None:
-    trials = [Trial("a", 0, 0.5, 1.0), Trial("b", 0, math.nan, 2.0), Trial("a", 1, 0.7, 3.0), Trial("b", 1, 0.4, 2.0)]
-    a, b = summarize(trials)
-    assert (a.mean, a.spread, a.seconds) == (pytest.approx(0.6), pytest.approx(0.1414, abs=1e-4), 2.0)
-    assert (b.accuracies, b.mean) == ((0.0, 0.4), 0.2)
-    assert math.isnan(summarize(trials[:1])[0].spread)
-    table = list(markdown([a, b]))
-    assert table[2] == "| a | 60.00 % | 14.14 | 50.00, 70.00 | 2.0 |"
+def test_every_repeat_has_images_of_its_own_and_its_policies_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, tuple[int, ...]]] = []
+    train = Classifier.train
+
+    def noting(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
+        if epoch == 0:
+            seen.append((self.seed, tuple(images.ids.tolist())))
+        return train(self, images, transform, epoch)
+
+    monkeypatch.setattr(Classifier, "train", noting)
+    evaluation("none", "flip-crop", repeats=3).run()
+    pairs = [seen[i : i + 2] for i in (0, 2, 4)]
+    assert all(one == other for one, other in pairs)
+    assert len({one for one, _ in pairs}) == 3
+    assert len({one[1] for one, _ in pairs}) == 3
 
 
-def test_files_with_one_name_are_told_apart() -> None:
-    names = ("none", "one/schedule.json", "other/schedule.json", "one/best.json")
-    shown = [one.policy for one in summarize([Trial(name, 0, 0.5, 1.0) for name in names])]
-    assert shown == ["none", "one/schedule.json", "other/schedule.json", "best.json"]
+def test_the_same_images_score_where_they_are_given() -> None:
+    images = stripes()
+    test = images.take(np.arange(10))
+    some, every = Subsets(images, 64, test), Subsets(images, 96, test)
+    assert some.of(0)[0].ids.tolist() != some.of(1)[0].ids.tolist()
+    assert some.of(0)[1] is some.of(1)[1] is test
+    assert every.of(0)[0] is every.of(1)[0] is images
+    assert (some.varies, every.varies, some.scored, every.scored) == (True, False, 10, 10)
+    train, scored = Subsets(images, 64).of(1)
+    assert sorted([*train.ids.tolist(), *scored.ids.tolist()]) == list(range(96))
+    assert "in which of these 96 images train and which 32 score" in Subsets(images, 64).scope
+    assert "and in which 64 of these 96 images train; the same 10 always score" in some.scope
+    assert "alone: all 96 images always train, the same 10 always score" in every.scope
+    with pytest.raises(SourceError, match="96 images are not enough for 97 to train"):
+        Subsets(images, 97, test)
+
+
+def test_no_training_begins_as_one_of_a_searchs_members() -> None:
+    seeds = (0, 1, 2**64 - 1)
+    members = {member_seed(seed, number) for seed in seeds for number in range(64)}
+    ours = [repeat_seed(seed, number, what) for seed in seeds for number in range(64) for what in (3, 4)]
+    assert len(set(ours)) == len(ours)
+    # Not by luck: the highest bit tells them apart.
+    assert max(members) < 2**63 <= min(ours)
+    assert max(ours) < 2**64
+    assert repeat_seed(0, 0) == 11797200473327000010
+
+
+def test_names_are_known_whatever_their_case() -> None:
+    assert evaluation("None", "RandAugment", "Flip-Crop").policies == ("none", "randaugment", "flip-crop")
+    with pytest.raises(ValueError, match="policies: got 'none' twice"):
+        evaluation("none", "None")
 
 
 def test_seconds_are_those_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +167,8 @@ def test_bad_requests_are_named_before_any_training() -> None:
         evaluation()
     with pytest.raises(ValueError, match="repeats: got 0"):
         evaluation("none", repeats=0)
+    with pytest.raises(ValueError, match="seed: got 18446744073709551616; accepted"):
+        evaluation("none", seed=2**64)
     with pytest.raises(PolicyError, match="randaug"):
         evaluation("none", "randaug")
 

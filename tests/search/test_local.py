@@ -35,7 +35,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_schedule_is_one_that_the_loader_takes(reference: Path) -> None:
     policy: Any = vg.load_policy(reference / "schedule.json")
     assert policy.schedule.epochs == 6
-    assert sorted(contents(reference)) == ["population.jsonl", "schedule.json", "search.json"]
+    assert sorted(contents(reference)) == ["images.jsonl", "population.jsonl", "schedule.json", "search.json"]
     history = read_log(reference / "population.jsonl")
     assert [len(rows) for rows in history.steps] == [4, 4, 4]
     assert {row.copied_from for row in history.steps[-1]} == {None}
@@ -96,7 +96,7 @@ def test_devices() -> None:
 def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    for name in ("population.jsonl", "search.json"):
+    for name in ("images.jsonl", "population.jsonl", "search.json"):
         (folder / name).write_bytes((reference / name).read_bytes())
     seen: list[Progress] = []
     assert LocalSearch(small_run(), folder, ["cpu"]).run(seen.append) is not None
@@ -108,8 +108,10 @@ def test_another_search_is_refused(reference: Path, tmp_path: Path) -> None:
     run = small_run()
     with pytest.raises(SourceError, match="holds a search with model"):
         LocalSearch(replace(run, model="wrn-16-1"), reference, ["cpu"]).run()
-    with pytest.raises(SourceError, match="holds a search with population"):
+    with pytest.raises(SourceError, match="holds a search with seed 0, this one has 5; choose"):
         LocalSearch(small_run(seed=5), reference, ["cpu"]).run()
+    with pytest.raises(SourceError, match=r"holds a search with population\.interval 2, this one has 3; choose"):
+        LocalSearch(small_run(interval=3), reference, ["cpu"]).run()
     (tmp_path / "photo.jpg").touch()
     with pytest.raises(SourceError, match="holds files of something else"):
         LocalSearch(run, tmp_path, ["cpu"]).run()

@@ -6,7 +6,7 @@ import json
 import math
 
 from benchmarks.w6_pba import described
-from variegate.search.evaluate import Summary
+from variegate.search.compare import Summary
 
 
 def test_a_single_training_is_json() -> None:

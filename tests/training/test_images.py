@@ -40,7 +40,7 @@ def test_uneven_classes_are_shared_exactly() -> None:
 
 def test_data_that_cannot_be_split_or_loaded() -> None:
     pixels = np.zeros((10, 4, 4, 3), np.uint8)
-    with pytest.raises(SourceError, match="class '1' has 1 of 10 images, too few"):
+    with pytest.raises(SourceError, match="class '1' has 1 of 10 images; accepted: two or more"):
         split(load_images((pixels, [0] * 9 + [1]), device="cpu"), 5, 5, seed=0)
     with pytest.raises(SourceError, match="class '1' has no image"):
         split(load_images((pixels, [0] * 9 + [2]), device="cpu"), 5, 5, seed=0)
@@ -56,3 +56,22 @@ def test_data_that_cannot_be_split_or_loaded() -> None:
     with pytest.raises(SourceError, match="several sizes"):
         load_images((ragged, [0, 1, 0, 1]), device="cpu")
     assert load_images((ragged, [0, 1, 0, 1]), (6, 5), device="cpu").pixels.shape == (4, 6, 5, 3)
+
+
+def test_a_rare_class_is_in_both_parts() -> None:
+    """By its share of 2 in 40 it would have less than one image in the smaller part."""
+    pixels = np.zeros((40, 4, 4, 3), np.uint8)
+    data = load_images((pixels, [0] * 38 + [1] * 2), device="cpu")
+    for train in (2, 5, 20, 38):
+        one, other = split(data, train, None, seed=0)
+        assert (len(one), len(other)) == (train, 40 - train)
+        assert 1 in one.labels
+        assert 1 in other.labels
+    with pytest.raises(SourceError, match="1 to train and 39 to validate, of 2 classes; accepted: one or more"):
+        split(data, 1, None, seed=0)
+
+
+def test_images_have_the_names_of_their_source() -> None:
+    data = load_images((np.zeros((6, 4, 4, 3), np.uint8), [0, 1] * 3), device="cpu")
+    assert len(set(data.names)) == 6
+    assert data.take(np.array([4, 1])).names == (data.names[4], data.names[1])

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
-from enum import Enum
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrupt_sets, one_line_errors, say, stderr
+from variegate.cli.search_options import (
+    Address,
+    Backend,
+    BackendOption,
+    Epochs,
+    GpusPerMember,
+    Interval,
+    Operations,
+    Out,
+    Population,
+    Space,
+    Train,
+    Validation,
+    check_backend,
+    known_operations,
+)
 from variegate.cli.search_view import SearchView
 from variegate.cli.training import (
     AsJson,
@@ -35,7 +49,6 @@ from variegate.cli.training import (
     listed,
     load,
 )
-from variegate.outside.addresses import shown_host
 
 if TYPE_CHECKING:
     from variegate.policies.schedule import Schedule
@@ -44,35 +57,22 @@ if TYPE_CHECKING:
     from variegate.search.tune import TuneSearch
 
 
-class Backend(str, Enum):
-    """As typed."""
-
-    local = "local"
-    ray = "ray"
-
-
 def search(
     src: Src,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the schedule, the log, the pictures and the checkpoint.")
-    ] = Path("search"),
-    train: Annotated[int, typer.Option(min=1, help="Images that the members train on.")] = 4000,
-    validation: Annotated[int | None, typer.Option(min=1, help="Images that score them. Default: all others.")] = None,
-    model: Model = "wrn-28-2",
-    population: Annotated[int, typer.Option(min=2, help="Members.")] = 16,
-    epochs: Annotated[int, typer.Option(min=1, help="Of every member.")] = 200,
-    interval: Annotated[int, typer.Option(min=1, help="Epochs between two steps, where the worst copy the best.")] = 3,
-    operations: Annotated[
-        str | None, typer.Option(help="Names with commas, such as Rotate,Invert. Default: the paper's 15.")
-    ] = None,
-    space: Annotated[
-        str | None, typer.Option(help="What magnitudes mean. Default: pba for 32x32 images, else pba-relative.")
-    ] = None,
-    size: Size = "none",
+    out: Out = Path("search"),
+    train: Train = None,
+    validation: Validation = None,
+    model: Model = None,
+    population: Population = 16,
+    epochs: Epochs = None,
+    interval: Interval = 3,
+    operations: Operations = None,
+    space: Space = None,
+    size: Size = "auto",
     padding: Padding = None,
     flip: Flip = True,
     cutout: Cutout = None,
-    batch_size: BatchSize = 128,
+    batch_size: BatchSize = None,
     lr: Lr = 0.1,
     lr_schedule: LrSchedule = "cosine",
     weight_decay: WeightDecay = 5e-4,
@@ -82,23 +82,16 @@ def search(
     seed: Seed = 0,
     devices: Devices = "auto",
     capture: Capture = True,
-    backend: Annotated[
-        Backend, typer.Option(help="local: this machine's devices; ray: trials of Ray Tune on a cluster.")
-    ] = Backend.local,
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT|auto", help="Of a Ray cluster. Default: this machine's, or a new one."),
-    ] = None,
-    gpus_per_member: Annotated[
-        float | None,
-        typer.Option(help="With ray: a part of a GPU, 1, or 0 for CPUs. Default: 1 where the cluster has GPUs."),
-    ] = None,
+    backend: BackendOption = Backend.local,
+    address: Address = None,
+    gpus_per_member: GpusPerMember = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a schedule of augmentation policies on your own images (Population Based Augmentation).
 
-    Writes OUT/schedule.json, which --policy of the other commands and vg.load_policy take. Whatever ends a search, the
-    same command goes on from its last step.
+    Writes OUT/schedule.json, which --policy of the other commands and vg.load_policy take. How many images train and
+    score, the size of a step, the epochs and the model follow from the data where they are not given. Whatever ends a
+    search, the same command goes on from its last step.
     """
     with one_line_errors(as_json):
         from variegate.search import SearchSpace, Settings
@@ -107,20 +100,23 @@ def search(
         from variegate.training.around import Around
         from variegate.training.images import split
         from variegate.training.recipe import Recipe
+        from variegate.training.sizes import search_sizes
 
-        _check_backend(backend, address, gpus_per_member, devices)
+        check_backend(backend, address, gpus_per_member, devices)
         is_local = backend is Backend.local
         chosen = search_devices(listed(devices), population) if is_local else ["cpu"]
         check_folder(out)
         images, place, fingerprint = load(src, size, chosen[0])
+        sizes = search_sizes(images, train, validation, batch_size, epochs, model)
         side = tuple(images.pixels.shape[1:3])
-        names = () if operations is None else tuple(name.strip() for name in operations.split(","))
-        searched = SearchSpace(names, space=space or ("pba" if side == (32, 32) else "pba-relative"))
-        parts = split(images, train, validation, seed)
+        searched = SearchSpace(
+            known_operations(operations, space), space=space or ("pba" if side == (32, 32) else "pba-relative")
+        )
+        parts = split(images, sizes.train, sizes.score, seed)
         run = SearchRun(
-            Settings(population, searched, seed, interval, epochs),
-            Recipe(epochs, batch_size, lr, lr_schedule, weight_decay, momentum, clip, precision),
-            model,
+            Settings(population, searched, seed, interval, sizes.epochs),
+            Recipe(sizes.epochs, sizes.batch_size, lr, lr_schedule, weight_decay, momentum, clip, precision),
+            sizes.model,
             Around.of(parts[0], border(padding, images), flip, hole(cutout, images)),
             *parts,
             place,
@@ -135,25 +131,12 @@ def search(
             from variegate.search.tune import TuneSearch
 
             there = TuneSearch(run, out, address, gpus_per_member, capture=capture)
+        where = chosen if is_local else ["ray"]
         if as_json:
-            where = chosen if is_local else ["ray"]
-            emit_json("start", train=len(parts[0]), validation=len(parts[1]), members=population, devices=where)
+            emit_json("start", **asdict(sizes), size=list(side), members=population, devices=where)
+        else:
+            say(f"sizes: {sizes}, {population} members, {side[0]}x{side[1]}", stderr())
         _run(there, as_json)
-
-
-def _check_backend(backend: Backend, address: str | None, gpus_per_member: float | None, devices: str) -> None:
-    """Raises ValueError for options of the other back end."""
-    if backend is Backend.ray:
-        if devices != "auto":
-            raise ValueError(
-                f"--devices: got {devices!r}, with --backend ray; accepted: --gpus-per-member, as the cluster decides "
-                "which devices members are on"
-            )
-        return
-    for name, value in (("--address", address), ("--gpus-per-member", gpus_per_member)):
-        if value is not None:
-            got = shown_host(value) if isinstance(value, str) else value
-            raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
 def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:

@@ -11,38 +11,108 @@ from variegate.cli.console import say, stderr
 if TYPE_CHECKING:
     from variegate.training.images import LabelledImages
 
+# The groups of options in --help.
+IMAGES, TRAINING, AROUND, MACHINE, OUTPUT = "Images", "Training", "Around the policy", "Machine", "Output"
+
 Src = Annotated[
     str,
-    typer.Argument(metavar="SRC", help="Class folders, .tar shards or .parquet files with labels; URLs."),
-]
-Model = Annotated[
-    str, typer.Option(help="wrn-DEPTH-WIDTH, timm:NAME, or package.module:factory (called with num_classes).")
+    typer.Argument(
+        metavar="SRC", help="Images with classes: class folders, .tar shards or .parquet files with labels; URLs too."
+    ),
 ]
 Size = Annotated[
-    str, typer.Option(metavar="SIDE|HxW|none", help="Resize all images to this; none where they have one size already.")
+    str,
+    typer.Option(
+        metavar="SIDE|HxW|auto|none",
+        help="All images are resized to this. auto keeps images that have one size of up to 64 pixels, and resizes "
+        "others to 32x32; none never resizes.",
+        rich_help_panel=IMAGES,
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="The network: wrn-DEPTH-WIDTH, timm:NAME, or package.module:factory, which is called with num_classes. By "
+        "default wrn-28-2, and wrn-16-1 for fewer than 2,000 images.",
+        rich_help_panel=TRAINING,
+        show_default=False,
+    ),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="So many images make a step. By default 128, and fewer where an epoch would have fewer than eight steps.",
+        rich_help_panel=TRAINING,
+        show_default=False,
+    ),
+]
+Lr = Annotated[float, typer.Option(help="The learning rate at the beginning.", rich_help_panel=TRAINING)]
+LrSchedule = Annotated[
+    str, typer.Option(metavar="cosine|step", help="How the learning rate falls.", rich_help_panel=TRAINING)
+]
+WeightDecay = Annotated[
+    float, typer.Option(min=0.0, help="The L2 penalty, of all parameters.", rich_help_panel=TRAINING)
+]
+Momentum = Annotated[
+    float, typer.Option(min=0.0, help="Nesterov's momentum, of the gradient descent.", rich_help_panel=TRAINING)
+]
+Clip = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="The norm that gradients are cut to; 0 leaves them as they are.", rich_help_panel=TRAINING
+    ),
+]
+Precision = Annotated[
+    str,
+    typer.Option(
+        metavar="float32|bfloat16",
+        help="The numbers that products and convolutions are computed in; weights stay float32.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 Padding = Annotated[
-    int | None, typer.Option(min=0, help="Border of the random crop, in pixels. Default: an eighth of the side.")
+    int | None,
+    typer.Option(
+        min=0,
+        help="The border of the random crop, in pixels. By default an eighth of the side.",
+        rich_help_panel=AROUND,
+        show_default=False,
+    ),
 ]
-Flip = Annotated[bool, typer.Option("--flip/--no-flip", help="Mirror half of the images.")]
+Flip = Annotated[
+    bool, typer.Option("--flip/--no-flip", help="Half of the images are mirrored.", rich_help_panel=AROUND)
+]
 Cutout = Annotated[
-    int | None, typer.Option(min=0, help="Side of the square that is cut out, in pixels. Default: half of the side.")
-]
-BatchSize = Annotated[int, typer.Option(min=1, help="Images in a step.")]
-Lr = Annotated[float, typer.Option(help="Learning rate at the beginning.")]
-LrSchedule = Annotated[str, typer.Option(metavar="cosine|step", help="How it falls.")]
-WeightDecay = Annotated[float, typer.Option(min=0.0, help="L2, of all parameters.")]
-Momentum = Annotated[float, typer.Option(min=0.0, help="Nesterov's, of SGD.")]
-Clip = Annotated[float, typer.Option(min=0.0, help="Norm that gradients are cut to; 0: not at all.")]
-Precision = Annotated[
-    str, typer.Option(metavar="float32|bfloat16", help="Of the products in a training; weights stay float32.")
+    int | None,
+    typer.Option(
+        min=0,
+        help="The side of the square that is cut out, in pixels. By default half of the image's.",
+        rich_help_panel=AROUND,
+        show_default=False,
+    ),
 ]
 Devices = Annotated[
-    str, typer.Option(help="auto (all GPUs, else every core of the CPU), or a list: cuda:0,cuda:1 or cpu:0,cpu:1.")
+    str,
+    typer.Option(
+        help="auto takes all GPUs, and without one every core of the CPU; or a list such as cuda:0,cuda:1 or "
+        "cpu:0,cpu:1.",
+        rich_help_panel=MACHINE,
+    ),
 ]
-Capture = Annotated[bool, typer.Option("--capture/--no-capture", help="Record training steps as CUDA graphs, on GPUs.")]
-Seed = Annotated[int, typer.Option(min=0, help="Decides the split, weights, orders and policies.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")]
+Capture = Annotated[
+    bool,
+    typer.Option(
+        "--capture/--no-capture", help="On GPUs, training steps are recorded as CUDA graphs.", rich_help_panel=MACHINE
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(min=0, help="It decides splits, weights, orders and policies.", rich_help_panel=TRAINING),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="A line of JSON is printed for every event.", rich_help_panel=OUTPUT)
+]
 
 
 def listed(devices: str) -> str | list[str]:
@@ -50,19 +120,23 @@ def listed(devices: str) -> str | list[str]:
     return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
 
 
-def load(src: str, size: str, device: str) -> tuple[LabelledImages, str, str]:
-    """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError."""
+def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
+    """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError.
+
+    ``size``: as typed, or the sides of other images that these belong to.
+    """
     from variegate.data.sources.base import SourceError
     from variegate.data.sources.paths import shown
     from variegate.engine.recipe import absolute_place, open_by_index, parse_size
-    from variegate.training.images import load_images
+    from variegate.training.images import fitting_size, load_images
 
+    sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
     source = open_by_index(src)
     for note in source.notes():
         say(f"note: {note}", stderr())
     # On a terminal; it may take minutes.
     with stderr().status(f"decoding {len(source):,} images"):
-        images = load_images(source, parse_size(size), device)
+        images = load_images(source, fitting_size(source) if size == "auto" else sides, device)
     if len(images) < len(source):
         say(f"note: {len(source) - len(images):,} of {len(source):,} images cannot be read and are left out", stderr())
     if images.num_classes < 2:

@@ -32,6 +32,7 @@ class PBA(Transform):
     image gets a count of 0, 1 or 2 with probabilities 0.2, 0.3 and 0.5; the policy's tuples are walked in random order,
     each fires with its own probability, until the count is used up. ``space`` overrides the schedule's magnitude space:
     "pba" is in pixels of 32-pixel images, "pba-relative" the same in fractions of the image. ``fill``: None is the
+    schedule's own, the mean of the images that it was searched on; where it has none, as the published ones, the
     reference's (125, 122, 113), CIFAR-10's mean. (The reference tracks emptied pixels to the end and sets them to the
     mean after normalisation; here later operations see the fill colour as any other.)
 
@@ -84,7 +85,8 @@ class PBA(Transform):
         source = space(self.space or self.resolved.space)
         names = dict.fromkeys(op for segment in self.resolved.segments for op, _, _ in segment.policy)
         entries = entries_of(self, "schedule", list(names) or [source.default[0]], source)
-        return OperationTable(entries, self.interpolation, fill_of(self.fill, source.fill))
+        fill = fill_of(self.fill, self.resolved.fill or source.fill)
+        return OperationTable(entries, self.interpolation, fill)
 
     @cached_property
     def _policies(self) -> list[tuple[Index, Floats, Floats]]:

@@ -14,6 +14,8 @@ from variegate.errors import PolicyError
 from variegate.policies.spaces import DATA, SPACES, space
 
 FORMAT = "variegate-schedule/1"
+KEYS = ("format", "source", "space", "fill", "operations", "epochs", "segments")
+ROUNDINGS = ("cumulative", "reference")
 PUBLISHED_SCHEDULES = ("pba-cifar10", "pba-svhn")
 COPIES = 2
 
@@ -30,11 +32,16 @@ class Segment:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Segments one after another. ``space`` says what a magnitude means, ``source`` where the schedule comes from."""
+    """Segments one after another. ``space`` says what a magnitude means, ``source`` where the schedule comes from.
+
+    ``fill``: the colour of emptied pixels, red, green and blue from 0 to 255, as a search trained with it; None: the
+    magnitude space's own.
+    """
 
     segments: tuple[Segment, ...]
     space: str = "pba"
     source: str = ""
+    fill: tuple[int, int, int] | None = None
 
     @property
     def epochs(self) -> int:
@@ -53,15 +60,30 @@ class Schedule:
         """Whether the policy of ``epoch`` never does anything, as that of a search's first epochs."""
         return all(probability == 0 for _, probability, _ in self.segments[self.segment_at(epoch)].policy)
 
-    def scaled(self, epochs: int) -> Schedule:
-        """The schedule for a training of another length: every segment int(n * factor) epochs, the last fills up.
+    def scaled(self, epochs: int, rounding: str = "cumulative") -> Schedule:
+        """The schedule for a training of another length.
 
-        Segments that would vanish are left out. Raises ValueError for less than one epoch.
+        ``rounding``: "cumulative" moves every boundary between two policies to the nearest whole epoch, so that none is
+        off by more than half of one, whichever policies come before it. "reference" is arcelien/pba's own way: each
+        policy gets ``int(n * epochs / self.epochs)`` epochs, in floating point, and the last what is left over, which
+        in a short training can be many times its share. Either way a policy that comes to no epoch is left out.
+
+        Raises ValueError for less than one epoch and for another name.
         """
-        if epochs < 1:
-            raise ValueError(f"Schedule.scaled: epochs={epochs}; accepted: at least 1")
-        lengths = [segment.epochs * epochs // self.epochs for segment in self.segments]
-        lengths[-1] += epochs - sum(lengths)
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+            raise ValueError(f"Schedule.scaled: epochs={epochs!r}; accepted: an integer, at least 1")
+        if rounding not in ROUNDINGS:
+            raise ValueError(f"Schedule.scaled: rounding={rounding!r}; accepted: {', '.join(map(repr, ROUNDINGS))}")
+        old = self.epochs
+        if rounding == "reference":
+            factor = epochs / old
+            lengths = [int(segment.epochs * factor) for segment in self.segments]
+            lengths[-1] += epochs - sum(lengths)
+        else:
+            ends = itertools.accumulate(segment.epochs for segment in self.segments)
+            # The nearest integer, in integers: half an epoch goes to the policy before.
+            bounds = [0, *((2 * end * epochs + old) // (2 * old) for end in ends)]
+            lengths = [end - start for start, end in itertools.pairwise(bounds)]
         kept = [replace(s, epochs=n) for s, n in zip(self.segments, lengths, strict=True) if n > 0]
         return replace(self, segments=tuple(kept))
 
@@ -71,6 +93,7 @@ class Schedule:
             "format": FORMAT,
             "source": self.source,
             "space": self.space,
+            **({} if self.fill is None else {"fill": list(self.fill)}),
             "operations": list(dict.fromkeys(op for segment in self.segments for op, _, _ in segment.policy)),
             "epochs": self.epochs,
             "segments": [{"epochs": s.epochs, "policy": [list(t) for t in s.policy]} for s in self.segments],
@@ -81,10 +104,10 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
     """The inverse of ``Schedule.to_dict``. Raises PolicyError with the path to the first bad key."""
     if described.get("format") != FORMAT:
         raise PolicyError(f"{where}.format", described.get("format"), repr(FORMAT))
-    unknown = set(described) - {"format", "source", "space", "operations", "epochs", "segments"}
+    unknown = set(described) - set(KEYS)
     if unknown:
         key = min(unknown)
-        raise PolicyError(f"{where}.{key}", described[key], "format, source, space, operations, epochs, segments")
+        raise PolicyError(f"{where}.{key}", described[key], ", ".join(KEYS))
     name = described.get("space", "pba")
     if name not in SPACES:
         raise PolicyError(f"{where}.space", name, "one of " + ", ".join(SPACES))
@@ -95,10 +118,21 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
         segments=tuple(_segment(s, f"{where}.segments[{i}]", name) for i, s in enumerate(segments)),
         space=name,
         source=str(described.get("source", "")),
+        fill=fill_from(described.get("fill"), f"{where}.fill"),
     )
     if described.get("epochs", schedule.epochs) != schedule.epochs:
         raise PolicyError(f"{where}.epochs", described["epochs"], f"{schedule.epochs}, the sum over the segments")
     return schedule
+
+
+def fill_from(value: Any, where: str = "fill") -> tuple[int, int, int] | None:
+    """A colour as JSON has it, or None. Raises PolicyError."""
+    if value is None:
+        return None
+    is_list = isinstance(value, (list, tuple)) and len(value) == 3
+    if not is_list or not all(type(level) is int and 0 <= level <= 255 for level in value):
+        raise PolicyError(where, value, "three integers from 0 to 255 (red, green, blue), or none at all")
+    return value[0], value[1], value[2]
 
 
 def _segment(described: Any, where: str, space_name: str) -> Segment:

@@ -71,7 +71,7 @@ def schedule_of_spans(spans: Sequence[Span], space: SearchSpace, source: str = "
             segments[-1] = replace(segment, epochs=segments[-1].epochs + segment.epochs)
         else:
             segments.append(segment)
-    return Schedule(tuple(segments), space=space.space, source=source)
+    return Schedule(tuple(segments), space=space.space, source=source, fill=space.fill)
 
 
 def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[Span]:

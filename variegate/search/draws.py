@@ -19,12 +19,23 @@ class Purpose(IntEnum):
     EXPLORE = 0
     EXPLOIT = 1
     MEMBER = 2
+    REPEAT = 3
+    SUBSET = 4
 
 
 def draw(purpose: Purpose, seed: int, step: int, member: int, number: int) -> npt.NDArray[np.uint64]:
     """Words [number, 4] of 32 bits, in 64 so that products do not overflow."""
     key = rng.stream_key(seed, step, int(purpose), SEARCH_DOMAIN)
     return rng.sample_words(np.array([member], np.uint64), key, number)[0].astype(np.uint64)
+
+
+def repeat_seed(seed: int, repeat: int, purpose: Purpose = Purpose.REPEAT) -> int:
+    """What the trainings of a repeat follow from (or its ``SUBSET`` of the images); 64 bits with the highest set.
+
+    That of a member's never is: no training that compares policies begins as one did that has found a policy.
+    """
+    words = draw(purpose, seed, 0, repeat, 1)[0]
+    return 1 << 63 | int(words[0]) << 31 | int(words[1]) >> 1
 
 
 def below(words: npt.NDArray[np.uint64], limit: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-import statistics
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from variegate.executors.devices import resolve
 from variegate.policies import PBA, load_policy
+from variegate.search.compare import Trial, is_own
 from variegate.search.devices import one_thread_each, threads_each
-from variegate.search.member import member_seed
+from variegate.search.draws import repeat_seed
+from variegate.search.subsets import Subsets
 from variegate.training.around import Around
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages
@@ -28,36 +29,21 @@ from variegate.transforms.base import Transform
 NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 
 
-class Trial(NamedTuple):
-    """One training. ``accuracy``: NaN where it diverged."""
-
-    policy: str
-    repeat: int
-    accuracy: float
-    seconds: float
-
-
-class Summary(NamedTuple):
-    """Of a policy. ``spread``: the standard deviation of the accuracies; NaN of a single one."""
-
-    policy: str
-    accuracies: tuple[float, ...]
-    mean: float
-    spread: float
-    seconds: float  # of a training, on average
-
-
 @dataclass(frozen=True)
 class Evaluation:
-    """Trainings that differ in their policy alone; repeats, in weights, order and chance."""
+    """Trainings that differ in their policy alone; repeats, in the images that train, in weights, order and chance.
 
-    train: LabelledImages
-    test: LabelledImages
+    ``around``: of the images that train in a repeat, such as ``functools.partial(Around.of, padding=4, flip=True,
+    cutout=16)``. ``policies``: names in whatever case, and files. Nothing is drawn as it was for a member of a search,
+    whatever its seed.
+    """
+
+    subsets: Subsets
     model: str
     recipe: Recipe
-    around: Around
+    around: Callable[[LabelledImages], Around]
     policies: Sequence[str]
-    repeats: int = 3
+    repeats: int = 5
     seed: int = 0
     devices: Sequence[str] = ("auto",)
     capture: bool = True
@@ -66,12 +52,18 @@ class Evaluation:
         """Raises ValueError for no policies, and what ``load_policy`` raises: before hours of training."""
         if self.repeats < 1:
             raise ValueError(f"repeats: got {self.repeats}; accepted: 1 or more")
-        names = [name for name in self.policies if self.policies.count(name) > 1]
-        if not self.policies or names:
+        if not 0 <= self.seed < 1 << 64:
+            raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
+        policies = tuple(name if is_own(name) or os.sep in name else name.lower() for name in self.policies)
+        object.__setattr__(self, "policies", policies)
+        names = [name for name in policies if policies.count(name) > 1]
+        if not policies or names:
             got = f"{names[0]!r} twice" if names else "none"
             raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
-        for name in self.policies:
-            self._transform(name)
+        self.recipe.steps_in(self.subsets.train)
+        around = self.around(self.subsets.images)
+        for name in policies:
+            self._transform(name, around)
 
     def run(self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None) -> list[Trial]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
@@ -80,7 +72,7 @@ class Evaluation:
         the others. ``on_trial`` is called from the threads that train, one at a time.
         """
         names = [resolve(name) for name in self.devices]
-        data = {name: PlacedImages(self.train, self.test, self.around, name) for name in names}
+        places = _Places(self)
         free: SimpleQueue[str] = SimpleQueue()
         for name in names:
             free.put(name)
@@ -92,7 +84,7 @@ class Evaluation:
         def train(job: tuple[int, str]) -> Trial | None:
             device = free.get()
             try:
-                trial = self._trial(job[1], job[0], data[device], is_over)
+                trial = self._trial(job[1], job[0], *places.of(device, job[0]), is_over)
                 if trial is not None and on_trial is not None:
                     with telling:
                         on_trial(trial)
@@ -112,18 +104,20 @@ class Evaluation:
                     found = list(pool.map(train, jobs))
         return [trial for trial in found if trial is not None]
 
-    def _trial(self, name: str, repeat: int, data: PlacedImages, is_over: Callable[[], bool]) -> Trial | None:
+    def _trial(
+        self, name: str, repeat: int, data: PlacedImages, around: Around, is_over: Callable[[], bool]
+    ) -> Trial | None:
         made = Classifier(
             self.model,
             data.train.num_classes,
             self.recipe,
             data.device,
-            member_seed(self.seed, repeat),  # the same for all policies: they differ in nothing else
+            repeat_seed(self.seed, repeat),  # the same for all policies: they differ in nothing else
             data.train.pixels.shape[3],
             capture=self.capture,
             num_threads=threads_each(self.devices),
         )
-        transform, accuracy = self._transform(name), math.nan
+        transform, accuracy = self._transform(name, around), math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
         started = time.perf_counter()
         for epoch in range(self.recipe.epochs):
@@ -135,45 +129,32 @@ class Evaluation:
             accuracy = made.accuracy(data.scored, data.labels)
         return Trial(name, repeat, accuracy, time.perf_counter() - started)
 
-    def _transform(self, name: str) -> Transform:
+    def _transform(self, name: str, around: Around) -> Transform:
         if name == NO_AUGMENTATION:
-            return self.around.plain
-        return self.around.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
+            return around.plain
+        return around.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
+
+
+class _Places:
+    """The images of each repeat, made once on each device, and given up when the next repeat begins there."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation, self._lock = evaluation, Lock()
+        self._found: dict[tuple[str, int], tuple[PlacedImages, Around]] = {}
+
+    def of(self, device: str, repeat: int) -> tuple[PlacedImages, Around]:
+        number = repeat if self._evaluation.subsets.varies else 0
+        with self._lock:
+            for key in [key for key in self._found if key[0] == device and key[1] < number]:
+                del self._found[key]
+            if (device, number) not in self._found:
+                train, scored = self._evaluation.subsets.of(number)
+                around = self._evaluation.around(train)
+                self._found[device, number] = PlacedImages(train, scored, around, device), around
+            return self._found[device, number]
 
 
 def scaled_policy(name: str, epochs: int) -> Transform:
     """``load_policy``, with schedules stretched or shortened to a training of so many epochs."""
     policy: Any = load_policy(name)
     return replace(policy, schedule=policy.resolved.scaled(epochs)) if isinstance(policy, PBA) else policy
-
-
-def summarize(trials: Sequence[Trial]) -> list[Summary]:
-    """In the order of the policies; those that diverged count as 0, which is what they are worth. Files are called by
-    their names, without folders where those suffice to tell them apart.
-    """
-    names = list(dict.fromkeys(trial.policy for trial in trials))
-    short = [shown(name) for name in names]
-    unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
-    return [_summary(s, [t for t in trials if t.policy == name]) for name, s in zip(names, unique, strict=True)]
-
-
-def _summary(title: str, trials: Sequence[Trial]) -> Summary:
-    accuracies = tuple(0.0 if math.isnan(trial.accuracy) else trial.accuracy for trial in trials)
-    spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
-    seconds = statistics.fmean(trial.seconds for trial in trials)
-    return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds)
-
-
-def shown(name: str) -> str:
-    """A policy's name in tables: of a file its own, without folders."""
-    return Path(name).name if name.endswith((".json", ".yaml", ".yml")) else name
-
-
-def markdown(summaries: Sequence[Summary]) -> Iterator[str]:
-    """The table, for pages."""
-    yield "| policy | accuracy, mean | spread | each | seconds a training |"
-    yield "|---|--:|--:|---|--:|"
-    for one in summaries:
-        each = ", ".join(f"{100 * accuracy:.2f}" for accuracy in one.accuracies)
-        spread = "" if math.isnan(one.spread) else f"{100 * one.spread:.2f}"
-        yield f"| {one.policy} | {100 * one.mean:.2f} % | {spread} | {each} | {one.seconds:.1f} |"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from variegate.errors import PolicyError
 from variegate.policies import PBA, Schedule, Segment
 from variegate.policies.augmentation import Fill
-from variegate.policies.schedule import COPIES, Tuple3, policy_from_numbers
+from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
 from variegate.policies.spaces import SPACES, space
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -23,12 +23,15 @@ class SearchSpace:
 
     ``operations``: names of the magnitude space, in the order of the numbers; empty: all that the space has by default,
     for "pba" the paper's 15 in the reference's order. ``space``: "pba" for images of 32 pixels, "pba-relative" for
-    others; any other magnitude space will do, and then the magnitudes are its bins. Raises PolicyError.
+    others; any other magnitude space will do, and then the magnitudes are its bins. ``fill``: the colour of emptied
+    pixels, red, green and blue from 0 to 255; None: for a ``SearchRun`` the mean of its training images, else the
+    magnitude space's own. Raises PolicyError.
     """
 
     operations: tuple[str, ...] = ()
     copies: int = COPIES
     space: str = "pba"
+    fill: tuple[int, int, int] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, str) or self.space not in SPACES:
@@ -46,6 +49,7 @@ class SearchSpace:
         if isinstance(self.copies, bool) or not isinstance(self.copies, int) or self.copies < 1:
             raise PolicyError("copies", self.copies, "a positive integer")
         object.__setattr__(self, "operations", names)
+        object.__setattr__(self, "fill", fill_from(self.fill))
 
     @property
     def tuples(self) -> tuple[str, ...]:
@@ -92,14 +96,15 @@ class SearchSpace:
 
     def schedule(self, numbers: Sequence[int], epochs: int = 1) -> Schedule:
         """One segment with this policy; an epoch past its end has it as well."""
-        return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.space)
+        return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.space, fill=self.fill)
 
     def transform(self, numbers: Sequence[int], interpolation: str = "nearest", fill: Fill = None) -> PBA:
         """What a member trains with, at any epoch. All policies of a space draw the same slots."""
         return PBA(self.schedule(numbers), interpolation=interpolation, fill=fill)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"space": self.space, "operations": list(self.operations), "copies": self.copies}
+        described = {"space": self.space, "operations": list(self.operations), "copies": self.copies}
+        return described if self.fill is None else {**described, "fill": list(self.fill)}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> SearchSpace:
@@ -107,7 +112,7 @@ class SearchSpace:
         operations, copies, name = fields(described, "space", ("operations", "copies", "space"))
         if not isinstance(operations, (list, tuple)):
             raise PolicyError("operations", operations, "a list of names")
-        return cls(tuple(operations), copies, name)
+        return cls(tuple(operations), copies, name, fill_from(described.get("fill"), "space.fill"))
 
 
 def fields(described: Any, what: str, names: Sequence[str]) -> list[Any]:

@@ -6,13 +6,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.outside.addresses import shown
 from variegate.policies.schedule import Schedule
+from variegate.search import originals
 from variegate.search.ancestry import schedule_of
 from variegate.search.history import History
 from variegate.search.settings import Settings
@@ -33,7 +35,8 @@ _DAMAGED = "restore the settings of the search, or choose another folder"
 class SearchRun:
     """A population of ``model``s, trained by ``recipe`` on ``train`` and scored by their accuracy on ``validation``.
 
-    ``place`` and ``fingerprint`` tell whose images these are.
+    ``place`` and ``fingerprint`` tell whose images these are. Where the search space names no ``fill``, policies fill
+    with the mean of ``train``, as the rest of the training does.
     """
 
     settings: Settings
@@ -50,20 +53,36 @@ class SearchRun:
             raise ValueError(f"epochs: got {self.recipe.epochs} and {self.settings.epochs}; accepted: the same")
         # Known before a folder is claimed for settings that cannot work.
         self.recipe.steps_in(len(self.train))
+        if self.settings.space.fill is None:
+            space = replace(self.settings.space, fill=self.around.fill)
+            object.__setattr__(self, "settings", replace(self.settings, space=space))
 
-    def describe(self) -> dict[str, Any]:
-        """All that decides what is found, as JSON reads it."""
+    @cached_property
+    def images(self) -> dict[str, str]:
+        """What they look like, by their names."""
+        return originals.digests(self.train, self.validation)
+
+    @cached_property
+    def _described(self) -> str:
         described = {
             "source": shown(self.place),
             "fingerprint": self.fingerprint,
+            # What decides much of what follows stands first: the first difference is the one that is told.
+            "size": list(self.around.size),
+            "seed": self.settings.seed,
             "train": len(self.train),
             "validation": len(self.validation),
             "model": self.model,
             "recipe": asdict(self.recipe),
-            "around": self.around.to_dict(),
             "population": self.settings.to_dict(),
+            "around": self.around.to_dict(),
+            "images": originals.digest_of(self.images),
         }
-        copied: dict[str, Any] = json.loads(json.dumps(described))
+        return json.dumps(described)
+
+    def describe(self) -> dict[str, Any]:
+        """All that decides what is found, as JSON reads it."""
+        copied: dict[str, Any] = json.loads(self._described)
         return copied
 
     @contextmanager
@@ -85,6 +104,8 @@ class SearchRun:
         """
         if not self._is_begun(folder, backend):
             write_atomically(folder / SETTINGS_NAME, (json.dumps(self.describe(), indent=2) + "\n").encode(), True)
+        if not (folder / originals.ORIGINALS_NAME).exists():  # nor where a run was killed between the two
+            originals.write(folder, self.images)
 
     def _is_begun(self, folder: Path, backend: str) -> bool:
         """Raises SourceError where the folder is another's."""
@@ -92,11 +113,16 @@ class SearchRun:
             return False
         mine = self.describe()
         theirs = _read_settings(folder / SETTINGS_NAME, mine)
+        if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
+            originals.check_same(folder, self.images, theirs["images"])
         for name in mine:
-            if theirs[name] != mine[name]:
+            if name == "images" and theirs[name] != mine[name]:
+                raise originals.refuse(folder, self.images, theirs[name])
+            path, one, other = _difference(name, theirs[name], mine[name])
+            if one != other:
                 raise SourceError(
-                    f"{folder}: holds a search with {name} {_short(theirs[name])}, this one has "
-                    f"{_short(mine[name])}; choose another folder"
+                    f"{folder}: holds a search with {path} {_short(one)}, this one has {_short(other)}; "
+                    "choose another folder"
                 )
         for other, name in CHECKPOINT_NAMES.items():
             if other != backend and (folder / name).exists():
@@ -141,8 +167,19 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
         raise SourceError(f"{path}: is no JSON ({error}); {_DAMAGED}") from error
     missing = [name for name in names if not isinstance(read, dict) or name not in read]
     if missing:
-        raise SourceError(f"{path}: has no {missing[0]!r}; {_DAMAGED}")
+        # What searches of earlier versions do not have.
+        why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images"} else ""
+        raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
     return read
+
+
+def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+    """The first place where these two differ, and what is there; None for what one of them does not have."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in {**one, **other}:
+            if one.get(name) != other.get(name):
+                return _difference(f"{path}.{name}", one.get(name), other.get(name))
+    return path, one, other
 
 
 def _short(value: Any) -> str:

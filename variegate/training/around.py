@@ -49,6 +49,12 @@ class Around:
         return cls((height, width), mean, std, padding, flip, cutout)
 
     @property
+    def fill(self) -> tuple[int, int, int]:
+        """The mean as a colour; of grayscale images, three equal levels."""
+        red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
+        return red, green, blue
+
+    @property
     def plain(self) -> Transform:
         """For images that are not trained on."""
         return Normalize(self.mean, self.std)
@@ -60,8 +66,7 @@ class Around:
         if self.flip:
             steps.append(RandomHorizontalFlip())
         if self.cutout:
-            gray = [round(255 * value) for value in self.mean]
-            steps.append(Cutout(self.cutout, fill=tuple(gray) if len(gray) == 3 else gray[0]))
+            steps.append(Cutout(self.cutout, fill=self.fill))
         return Compose([*steps, self.plain])
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.data.decode import read_image
 from variegate.data.loader import Loader
 from variegate.data.shuffle import Permutation
-from variegate.data.sources.base import SourceError
+from variegate.data.sources.base import Source, SourceError, StreamSource
+from variegate.data.sources.paths import shown
+from variegate.errors import DecodeError
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
 from variegate.transforms.resize import Resize
 
 _BATCH = 256
+_LOOKED_AT, _LARGEST_KEPT, _SIDE = 32, 64, 32
 
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]."""
+    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]; ``names``: N, of
+    the samples as their source calls them, or none."""
 
     pixels: torch.Tensor
     labels: torch.Tensor
     ids: npt.NDArray[np.uint64]
     classes: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -37,11 +43,12 @@ class LabelledImages:
         return len(self.classes)
 
     def to(self, device: str) -> LabelledImages:
-        return LabelledImages(self.pixels.to(device), self.labels.to(device), self.ids, self.classes)
+        return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
 
     def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
         chosen = torch.from_numpy(rows).to(self.pixels.device)
-        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes)
+        names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
+        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
@@ -68,7 +75,36 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
         raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
     names = loader.source.classes or tuple(str(n) for n in range(int(every.max()) + 1))
-    return LabelledImages(torch.cat(pixels), every, np.concatenate(ids), names)
+    found = np.concatenate(ids)
+    return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
+
+
+def fitting_size(source: Source) -> tuple[int, int] | None:
+    """What images are resized to where nobody says: None where all have one size of up to 64 pixels a side, as those of
+    data sets for small networks; else 32x32, for which the models and magnitudes of a search were made.
+
+    It looks at up to 32 images, spread over the source.
+    """
+    found: set[tuple[int, ...]] = set()
+    for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
+        try:
+            data = source.read(index).data
+            found.add(np.shape(read_image(data) if isinstance(data, bytes) else data)[:2])
+        except DecodeError:  # is told when it is loaded
+            continue
+    is_kept = len(found) == 1 and max(max(size) for size in found) <= _LARGEST_KEPT
+    return None if is_kept else (_SIDE, _SIDE)
+
+
+def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+    """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
+    # Asked of the class, since isinstance() of a protocol would compute the fingerprint.
+    if not hasattr(type(source), "read"):
+        return ()
+    source = cast(Source, source)
+    every = source.ids(np.arange(len(source), dtype=np.int64))
+    place = {number: index for index, number in enumerate(every.tolist())}
+    return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
 
 
 def split(
@@ -91,33 +127,35 @@ def split(
     # Stable by class after mixing, so that what is drawn of a class is a random part of it.
     by_class = mixed[np.argsort(labels[mixed], kind="stable")]
     counts = np.bincount(labels, minlength=images.num_classes)
-    empty = [images.classes[label] for label in np.flatnonzero(counts == 0)]
-    if empty:
-        raise SourceError(f"class {empty[0]!r} has no image; accepted: two or more of every class")
-    parts = _shares(counts, (train, rest))
-    short = np.flatnonzero((parts[: 1 if rest == 0 else 2] == 0).any(axis=0))
+    parts = 1 if rest == 0 else 2
+    short = np.flatnonzero(counts < parts)
     if len(short):
         label = int(short[0])
-        raise SourceError(
-            f"class {images.classes[label]!r} has {counts[label]:,} of {total:,} images, too few for its share of "
-            f"{wanted}; accepted: one or more in each part"
-        )
+        has = "no image" if counts[label] == 0 else f"1 of {total:,} images"
+        raise SourceError(f"class {images.classes[label]!r} has {has}; accepted: {('one', 'two')[parts - 1]} or more")
+    if min(train, rest or train) < len(counts):
+        raise SourceError(f"{wanted}, of {len(counts)} classes; accepted: one or more of every class in each part")
+    shares = counts.astype(np.float64)
+    first_of = _apportion(shares * (train / total), np.ones_like(counts), counts - (parts - 1), train)
+    left = counts - first_of
+    second_of = np.zeros_like(counts)
+    if rest:
+        second_of = _apportion(shares * (rest / total), np.minimum(1, left), left, rest)
     starts = np.cumsum(counts) - counts
-    first = [by_class[start : start + n] for start, n in zip(starts, parts[0], strict=True)]
-    second = [by_class[start + n : start + n + m] for start, n, m in zip(starts, *parts, strict=True)]
+    first = [by_class[start : start + n] for start, n in zip(starts, first_of, strict=True)]
+    second = [by_class[start + n : start + n + m] for start, n, m in zip(starts, first_of, second_of, strict=True)]
     return images.take(np.sort(np.concatenate(first))), images.take(np.sort(np.concatenate(second)))
 
 
-def _shares(counts: npt.NDArray[np.int64], sizes: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """int64[2, classes]: how many of each class go into each part; the largest remainders fill up."""
-    parts = np.zeros((2, len(counts)), np.int64)
-    left = counts.copy()
-    for part, size in enumerate(sizes):
-        exact = counts * (size / counts.sum())
-        parts[part] = np.minimum(np.floor(exact).astype(np.int64), left)
-        for label in np.argsort(parts[part] - exact, kind="stable").tolist() * 2:
-            if parts[part].sum() == size:
-                break
-            parts[part, label] += parts[part, label] < left[label]
-        left -= parts[part]
+def _apportion(
+    exact: npt.NDArray[np.float64], least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], size: int
+) -> npt.NDArray[np.int64]:
+    """int64[classes], within the bounds and of this sum: as near to ``exact`` as whole numbers are, the largest
+    remainders first. The bounds' own sums lie on either side of ``size``."""
+    parts = np.clip(np.floor(exact).astype(np.int64), least, most)
+    while (missing := size - int(parts.sum())) != 0:
+        step = 1 if missing > 0 else -1
+        may = parts < most if missing > 0 else parts > least
+        behind = np.where(may, step * (exact - parts), -np.inf)
+        parts[int(np.argmax(behind))] += step
     return parts

@@ -91,8 +91,8 @@ class PillowFile:
         image = self._image
         if image.mode.startswith("I") or image.mode == "F":
             warnings.warn(
-                f"{speakable(self._path)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
-                'convert("RGB") does. Scale such files to 8 bits first.',
+                f"{speakable(self._path)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as "
+                'Pillow\'s convert("RGB") does. Scale such files to 8 bits first.',
                 stacklevel=3,
             )
         try:

@@ -1,0 +1,112 @@
+"""What a comparison says, in words: what is shown, what is not, and what it would take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from variegate.search.compare import CONFIDENCE, Comparison, Difference, Summary, spread_of
+from variegate.search.student import quantile
+
+# How often a difference of the size that is said to be seen is seen.
+_POWER = 0.8
+_MOST_REPEATS = 1000
+
+
+def verdicts(comparison: Comparison) -> list[str]:
+    """A sentence or two for every policy in question; none where a single policy was trained with."""
+    if len(comparison.summaries) < 2:
+        return []
+    if comparison.repeats < 2:
+        whole = "no whole repeat is" if comparison.repeats == 0 else "a single repeat is"
+        return [f"No verdict: {whole} there, and differences may be chance. Two or more give intervals (--repeats 5)."]
+    return [_verdict(name, comparison) for name in comparison.judged]
+
+
+def _verdict(name: str, comparison: Comparison) -> str:
+    found = comparison.differences[name]
+    of = "policies that need no search" if name in comparison.own and comparison.free else "others"
+    number = len(found.rivals)
+    highest = f", the highest of the {number} {of}" if number > 1 else ""
+    size = points(abs(found.mean), found)
+    if found.shown == "better":
+        every = f"{'both' if number == 2 else f'all {number}'} {of}"
+        than = found.to if number == 1 else f"{every}, and than {found.to}, the highest of them,"
+        return f"{name} is better than {than} by {size} points, {_interval(found, comparison)}."
+    if found.shown == "worse":
+        return f"{name} is worse than {found.to}{highest}{',' if highest else ''} by {size} points, " + (
+            f"{_interval(_turned(found), comparison)}."
+        )
+    side = "above" if found.mean >= 0 else "below"
+    return (
+        f"No difference shown: {name} is {size} points {side} {found.to}{highest}, {_interval(found, comparison)}. "
+        f"{_what_it_takes(found, comparison)}"
+    )
+
+
+def points(share: float, found: Difference) -> str:
+    """With a second digit where the interval is narrower than a point."""
+    return f"{100 * share:.{2 if found.high - found.low < 0.01 else 1}f}"
+
+
+def _interval(found: Difference, comparison: Comparison) -> str:
+    ends = f"{points(found.low, found)} to {points(found.high, found)}"
+    return f"{100 * found.confidence:.3g} % interval {ends}, {comparison.repeats} repeats"
+
+
+def _turned(found: Difference) -> Difference:
+    return found._replace(mean=-found.mean, low=-found.high, high=-found.low)
+
+
+def _what_it_takes(found: Difference, comparison: Comparison) -> str:
+    spread, repeats = spread_of(found.each, comparison.grain), comparison.repeats
+    seen = visible_difference(spread, repeats)
+    now = f"{repeats} repeats show a difference of about {points(seen, found)} points"
+    if float(points(abs(found.mean), found)) == 0:
+        return f"{now}; more repeats are needed to see a smaller one."
+    needed = repeats_needed(abs(found.mean), spread)
+    many = f"about {needed:,}" if needed is not None else f"more than {_MOST_REPEATS:,}"
+    return f"{now}; to see one of {points(abs(found.mean), found)} points takes {many}."
+
+
+def visible_difference(spread: float, repeats: int) -> float:
+    """A true difference that so many repeats show four times out of five, where differences spread so much."""
+    error = 1 - CONFIDENCE
+    return (quantile(1 - error / 2, repeats - 1) + quantile(_POWER, repeats - 1)) * spread / math.sqrt(repeats)
+
+
+def repeats_needed(difference: float, spread: float) -> int | None:
+    """The least number of repeats that show this difference four times out of five; None for more than 1,000."""
+    if visible_difference(spread, _MOST_REPEATS) > difference:
+        return None
+    low, high = 1, _MOST_REPEATS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if visible_difference(spread, middle) <= difference else (middle, high)
+    return high
+
+
+def cells(one: Summary, comparison: Comparison) -> tuple[str, str, str]:
+    """A row's accuracy, spread and difference with its interval, as text; empty where there is none."""
+    spread = "" if math.isnan(one.spread) else f"{100 * one.spread:.2f}"
+    found = comparison.differences.get(one.policy)
+    if found is None or one.policy == comparison.reference:
+        difference = ""
+    else:
+        ends = "" if math.isnan(found.low) else f" ({100 * found.low:+.2f} to {100 * found.high:+.2f})"
+        difference = f"{100 * found.mean:+.2f}{ends}"
+    return f"{one.mean:.2%}", spread, difference
+
+
+def markdown(comparison: Comparison) -> Iterator[str]:
+    """The table, for pages."""
+    to = f"to {comparison.reference}, 95 % interval" if comparison.reference else "difference"
+    yield f"| policy | accuracy, mean | spread | {to} | each | seconds a training |"
+    yield "|---|--:|--:|--:|---|--:|"
+    for one in comparison.summaries:
+        mean, spread, difference = cells(one, comparison)
+        yield f"| {one.policy} | {mean} | {spread} | {difference} | {each(one.accuracies)} | {one.seconds:.1f} |"
+
+
+def each(accuracies: Sequence[float]) -> str:
+    return ", ".join(f"{100 * accuracy:.2f}" for accuracy in accuracies)
