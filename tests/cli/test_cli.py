@@ -332,8 +332,10 @@ def test_doctor_says_whether_it_keeps_up(photos: Path, capsys: pytest.CaptureFix
     assert "augment_without_policy" in done["measurements"]["rates"]
 
 
-def test_demo_lays_everything_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("skimage")
+def test_demo_needs_nothing_but_the_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
     root = tmp_path / "demo"
     assert run("demo", root, "--copies", 1, "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
