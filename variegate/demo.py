@@ -24,7 +24,7 @@ from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
 from variegate.transforms.base import Transform
 
-PHOTOS = ("astronaut", "cat", "coffee", "galaxies", "retina", "rocket")
+PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")
 # Views of a photo: top, left, height and width as shares of it.
 VIEWS = [
     (0.0, 0.0, 1.0, 1.0),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variegate.data.decode import read_image
 
 # Four shapes among the first four. Who made each, and its licence: photos/README.md.
-NAMES = ("astronaut", "cat", "coffee", "rocket", "galaxies", "cameraman", "retina", "bricks")
+NAMES = ("astronaut", "cat", "coffee", "rocket", "space", "cameraman", "retina", "bricks")
 
 
 def sample_photo(name: str) -> Path:
