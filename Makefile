@@ -15,7 +15,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 
 help:
-	@echo "make demo    lay down real photos, expand them with RandAugment, write a contact sheet"
+	@echo "make demo    expand a few photos with RandAugment and draw a contact sheet"
 	@echo "make test    run the tests            (PYTEST_ARGS='-k rotate')"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import variegate as vg
 from variegate import transforms as T
 
@@ -18,8 +16,7 @@ transform = T.Compose(
 aug = vg.Augmenter(transform, seed=0)
 
 # Sizes may differ; the crop brings them to one.
-rng = np.random.default_rng(0)
-images = [rng.integers(0, 256, (120 + 8 * i, 160, 3), dtype=np.uint8) for i in range(8)]
+images = vg.sample_images(8)
 ids = list(range(8))
 
 batch = aug(images, ids=ids, epoch=0)

@@ -2,7 +2,7 @@
 
     python examples/search_digits.py
 
-Lays scikit-learn's digits (8x8 pixels) down as class folders, searches with four small members, and trains the same
+Writes scikit-learn's digits (8x8 pixels) to class folders, searches with four small members, and trains the same
 model with other policies and with the one that was learnt. A few minutes on one core; ``--quick`` takes seconds, and
 learns nothing worth knowing. Needs scikit-learn and matplotlib.
 """
@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 from variegate.cli import main as variegate
 
 
-def lay_digits(root: Path) -> None:
+def write_digits(root: Path) -> None:
     """``root/train`` has 500 digits, ``root/test`` the other 1,297."""
     digits = load_digits()
     pixels = np.round(digits.images * 255 / 16).astype(np.uint8)
@@ -38,7 +38,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = given.folder or Path(temporary)
-        lay_digits(root)
+        write_digits(root)
         model = ["--model", "wrn-10-1" if given.quick else "wrn-16-1"]
         training = [*model, "--batch-size", "32", "--padding", "1", "--no-flip", "--cutout", "0", "--lr", "0.05"]
         epochs = "4" if given.quick else "60"

@@ -1,22 +1,47 @@
-"""What the pages show is what happens: their Python is run, and its output is the text block that follows."""
+"""Pages do what they show: their Python runs as a reader would paste it, and every command and option exists."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
+import typer
 
+from variegate.cli import app
 from variegate.transforms import Transform
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "results").glob("*.md"))
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)\)")
+# What a page that is not written to its end holds, outside of code; a line of one word in capitals among them.
+PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME|XXX+)\b|\?\?\?|^[A-Z][A-Z_]{4,}$", re.M)
+PLACEHOLDER_WORDS = re.compile(r"\blorem\b|\.\.\.\s*fill|<number>|not yet filled|\bn[.,]nn\b", re.I)
+# A comparison's row for the library that the others are compared with.
+MAY_BE_EMPTY = {"Variegate is"}
+# Named in pages before they are registered.
+COMING = {"verify", "warm"}
+# Python that is shown and not run (```py) needs a GPU, another package, a cluster, or hours. Every such block has one
+# of its page's words in it.
+NOT_RUN = {
+    "README.md": ["for epoch in range(90):"],
+    "docs/cli.md": ["vg.diagnose.measure("],
+    "docs/gpu.md": [""],
+    "docs/keras.md": [""],
+    "docs/loader.md": ["batch.padding", "dcp.save("],
+    "docs/ray.md": ["ray.data.", "dataset.map_batches("],
+}
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def steps(text: str) -> Iterator[tuple[str, str | None]]:
@@ -37,20 +62,29 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block after block, with no name that the page did not make, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    # What a reader has: a batch of photos, its ids and labels.
-    namespace = {
-        "images": [rng.integers(0, 256, (96, 128, 3), dtype=np.uint8) for _ in range(4)],
-        "ids": [0, 1, 2, 3],
-        "labels": np.array([0, 1, 2, 0]),
-    }
-    for source, shown in steps((ROOT / page).read_text(encoding="utf-8")):
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for source, shown in steps(text_of(page)):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(source, page, "exec"), namespace)
         if shown is not None:
             assert printed.getvalue() == shown
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_that_is_not_run_is_listed(page: str) -> None:
+    shown = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == "py"]
+    known = NOT_RUN.get(page, [])
+    assert [block for block in shown if not any(words in block for words in known)] == []
+    # A block without a language is a terminal: what was typed, and what was printed.
+    bare = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == ""]
+    assert [block for block in bare if not block.startswith(("$ ", ">>> "))] == []
+
+
+def test_the_readme_runs() -> None:
+    assert [source for source, _ in steps(text_of("README.md"))]
 
 
 @pytest.mark.parametrize(
@@ -61,20 +95,154 @@ def test_code_that_needs_more_is_that_of_the_example(page: str, script: str, lea
     code = (ROOT / "examples" / f"{script}.py").read_text(encoding="utf-8")
     lines = {line.strip() for line in code.splitlines()}
     shown = [block[2] for block in BLOCK.finditer((ROOT / "docs" / f"{page}.md").read_text()) if block[1] == "py"]
+    shown = [block for block in shown if not any(words in block for words in ("iter_torch_batches", "ActorPool"))]
     assert len(shown) >= least
     for block in shown:
         assert [line for line in block.splitlines() if line.strip() not in lines] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of every ``variegate ...`` that a page has someone type, in blocks and in sentences."""
+    lines: list[str] = []
+    for block in BLOCK.finditer(text):
+        code = block[2].replace("\\\n", " ")
+        if block[1] in ("sh", "bash"):
+            lines += code.splitlines()
+        elif block[1] in ("", "text"):
+            lines += [line[2:] for line in code.splitlines() if line.startswith("$ ")]
+    lines += re.findall(r"`(variegate [^`\n]+)`", BLOCK.sub("", text))
+    for line in lines:
+        for part in re.split(r"\s*(?:&&|\|)\s*", line):
+            words = shlex.split(part, comments=True)
+            while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
+                words.pop(0)
+            if words and words[0].rsplit("/", 1)[-1] == "variegate":
+                yield words[1:]
+
+
+def options_of(name: str) -> set[str]:
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    flags = {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
+    return flags | {"--help", "-h"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
+def test_commands_and_options_exist(page: str) -> None:
+    known = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    for words in commands(text_of(page)):
+        if not words or words[0].startswith("-") or words[0] == "COMMAND":
+            continue
+        assert words[0] in known | COMING, words
+        if words[0] in known:
+            used = {word.split("=")[0] for word in words[1:] if word.startswith("--")}
+            assert used <= options_of(words[0]), words
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
+def test_options_in_tables_exist(page: str) -> None:
+    """A table of options stands under a command's heading, or names no command and may be anybody's."""
+    everybody = {flag for name in typer.main.get_command(app).commands for flag in options_of(name)}  # type: ignore[attr-defined]
+    name = None
+    for line in BLOCK.sub("", text_of(page)).splitlines():
+        heading = re.match(r"## variegate (\w+)", line)
+        if line.startswith("## "):
+            name = heading[1] if heading else None
+        if line.startswith("| `--"):
+            used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line.split("|")[1]))
+            allowed = options_of(name) if name else everybody
+            assert used <= allowed, line
+
+
+@pytest.mark.parametrize("words", [["frobnicate"], ["augment", "a", "b", "--frobnicate"]])
+def test_a_command_that_does_not_exist_would_be_found(words: list[str]) -> None:
+    (found,) = commands(f"```sh\nvariegate {' '.join(words)}\n```\n")
+    assert found == words
+    known = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert found[0] not in known or not set(found[3:]) <= options_of(found[0])
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def placeholders(text: str) -> list[str]:
+    prose = BLOCK.sub("", text)
+    found = [match[0] for pattern in (PLACEHOLDER, PLACEHOLDER_WORDS) for match in pattern.finditer(prose)]
+    return found + missing_numbers(prose)
+
+
+def missing_numbers(prose: str) -> list[str]:
+    """Rows of tables with nothing, or dots, in a column where all other rows have numbers."""
+    found: list[str] = []
+    for table in re.findall(r"(?:^\|.*\|\n)+", prose + "\n", re.M):
+        heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        for column, name in enumerate(heading):
+            cells = [row[column] if column < len(row) else "" for row in rows]
+            lacking = [cell in ("", "...", "…", "?") for cell in cells]
+            numbers = [bool(re.match(r"[*±]*[\d,.]+(?:\s?(?:x|%|\w+/s|ms|s|[kMG]B))?\b", cell)) for cell in cells]
+            is_numeric = any(numbers) and all(one or other for one, other in zip(lacking, numbers, strict=True))
+            if is_numeric and name not in MAY_BE_EMPTY:
+                found += [" | ".join(row) for row, one in zip(rows, lacking, strict=True) if one]
+    return found
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
+def test_no_page_holds_a_placeholder(page: str) -> None:
+    assert placeholders(text_of(page)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Speed\n\nSPEEDTABLE\n\nMore.\n",
+        "TODO: say more",
+        "It takes <number> s.",
+        "Lorem ipsum",
+        "TBD",
+        "| a | b |\n|---|--:|\n| one | 3 x |\n| two | ... |\n",
+        "| a | b |\n|---|--:|\n| one | 1,200 |\n| two | |\n",
+    ],
+)
+def test_placeholders_are_found(text: str) -> None:
+    assert placeholders(text)
+
+
+@pytest.mark.parametrize("text", ["Results may differ.", "| a | b |\n|---|---|\n| one | 3 |\n| two | none |\n", "todo"])
+def test_other_text_is_none(text: str) -> None:
+    assert placeholders(text) == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
 def test_links_lead_somewhere(page: str) -> None:
-    targets = LINK.findall((ROOT / page).read_text(encoding="utf-8"))
+    targets = LINK.findall(text_of(page))
     missing = [t for t in targets if "://" not in t and not (ROOT / page).parent.joinpath(t).exists()]
     assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_anchors_are_headings(page: str) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([\w-]+)\)", text_of(page)):
+        other = (ROOT / page).parent / target if target else ROOT / page
+        headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", other.read_text(encoding="utf-8")), re.M)
+        slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert anchor in slugs, (target, anchor)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_files_named_exist(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:variegate|tests|benchmarks|examples|docs)/[\w./-]+\.(?:py|json|md))`", text)
+    named = re.findall(r"`((?:variegate|tests|benchmarks|examples|docs)/[\w./-]+\.(?:py|json|md))`", text_of(page))
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_command_has_its_place() -> None:
+    pages = "".join(text_of(page) for page in PAGES)
+    for name in typer.main.get_command(app).commands:  # type: ignore[attr-defined]
+        assert f"variegate {name}" in pages, name
+
+
+def test_pictures_are_small() -> None:
+    """They are in every clone."""
+    for picture in (ROOT / "docs" / "images").glob("*.png"):
+        assert os.path.getsize(picture) < 450_000, picture.name

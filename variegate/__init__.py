@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from variegate import diagnose, policies, transforms
     from variegate.augmenter import Augmenter
     from variegate.data.loader import Batch, Loader, TooManyErrors
+    from variegate.data.samples import sample_images
     from variegate.data.sources.opening import open_source
     from variegate.engine.engine import Engine
     from variegate.engine.work import EngineError
@@ -41,6 +42,7 @@ __all__ = [
     "load_policy",
     "open_source",
     "policies",
+    "sample_images",
     "transforms",
 ]
 
@@ -60,6 +62,7 @@ _HOMES = {
     "as_transform": "variegate.integrations.torch_data",
     "load_policy": "variegate.policies",
     "open_source": "variegate.data.sources.opening",
+    "sample_images": "variegate.data.samples",
 }
 _FOLDERS = ("diagnose", "policies", "transforms")
 

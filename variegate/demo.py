@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
-from variegate.data.sources.base import SourceError
+from variegate.data.samples import sample_photo
 from variegate.data.sources.folder import FolderSource, open_folder
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report
@@ -25,15 +24,7 @@ from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
 from variegate.transforms.base import Transform
 
-# Files inside scikit-image's wheel, all in the public domain or CC0; nothing is downloaded.
-PHOTOS = {
-    "astronaut": "astronaut.png",
-    "cat": "chelsea.png",
-    "coffee": "coffee.png",
-    "galaxies": "hubble_deep_field.jpg",
-    "motorcycle": "motorcycle_left.png",
-    "rocket": "rocket.jpg",
-}
+PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")
 # Views of a photo: top, left, height and width as shares of it.
 VIEWS = [
     (0.0, 0.0, 1.0, 1.0),
@@ -66,9 +57,9 @@ def run_demo(
     threads: int | None = None,
     run: Callable[[Expansion], object] = Expansion.run,
 ) -> Demo:
-    """Lay down photos, expand them by ``run`` (which may show progress), draw the sheet."""
+    """Write photos to ``root``, expand them by ``run`` (which may show progress), and draw the sheet."""
     photos, augmented, sheet = root / "photos", root / "augmented", root / "contact-sheet.png"
-    lay_photos(photos)
+    write_photos(photos)
     source = open_folder(photos)
     transform = build_transform(POLICY, parse_size(SIZE))
     prepare_seconds = warm_up(transform, source, seed, copies, threads)
@@ -91,11 +82,10 @@ def run_demo(
     return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
 
 
-def lay_photos(root: Path) -> None:
-    """Write the views as JPEG files, ``root/<class>/view<n>.jpg``. Raises SourceError without scikit-image."""
-    folder = _photo_folder()
-    for name, file in PHOTOS.items():
-        img_HWC = read_image(folder / file)
+def write_photos(root: Path) -> None:
+    """Write the views as JPEG files, ``root/<class>/view<n>.jpg``."""
+    for name in PHOTOS:
+        img_HWC = read_image(sample_photo(name))
         for number, view in enumerate(VIEWS):
             write_atomically(root / name / f"view{number}.jpg", encode_image(_view(img_HWC, view), "jpg", 92))
 
@@ -116,11 +106,3 @@ def _view(img_HWC: npt.NDArray[np.uint8], view: tuple[float, float, float, float
         round(share * side) for share, side in zip(view, (*img_HWC.shape[:2], *img_HWC.shape[:2]), strict=True)
     )
     return img_HWC[top : top + height, left : left + width]
-
-
-def _photo_folder() -> Path:
-    # Found, not imported: importing scikit-image takes longer than the demo's expansion.
-    found = importlib.util.find_spec("skimage")
-    if found is None or not found.submodule_search_locations:
-        raise SourceError("the demo's photos are those of scikit-image, which is not here: pip install scikit-image")
-    return Path(next(iter(found.submodule_search_locations))) / "data"

@@ -7,9 +7,12 @@ from typing import Any
 
 from variegate.outside.addresses import speakable
 
-# Text and lines; what matters less; what the eye should go to first.
-INK, FAINT, RED = "#22303c", "#7a8791", "#d1495b"
-BLUE, PALE_BLUE, GREEN = "#5b8db8", "#a9bccb", "#3f6b5c"
+# Text and lines; what matters less.
+INK, FAINT = "#22303c", "#7a8791"
+# In every plot red is a limit: the stage that holds up the others, or the time that cannot be beaten. What was chosen,
+# or is recommended, is green.
+RED, GREEN = "#d1495b", "#3f6b5c"
+BLUE, PALE_BLUE, AMBER = "#5b8db8", "#a9bccb", "#b8791f"
 GRID, FRAME = "#e4e8eb", "#c5ccd1"
 
 

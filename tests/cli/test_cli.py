@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 from typer.testing import CliRunner
 
 import variegate
 from variegate.cli import app, main
+from variegate.cli.parameters import parameters_of
 from variegate.data.decode import read_image
 
 COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate")
@@ -52,19 +55,48 @@ def one_error_line(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_explains_every_option(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+def registered() -> dict[str, typer.core.TyperCommand]:
+    return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("command", sorted(registered()))
+def test_help_explains_every_option(command: str, columns: int) -> None:
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": str(columns)})
     assert result.exit_code == 0
-    assert "--json" in result.output
-    assert ("--seed" in result.output) == (command in SEEDED)
+    shown = " ".join(line.strip("│ ") for line in result.output.splitlines())
+    for param in registered()[command].params:
+        if param.name != "help" and any(flag.startswith("--") for flag in param.opts):
+            assert f"{param.opts[0]} " in shown
+    assert ("--seed" in result.output) == (command in SEEDED) or command not in COMMANDS
+    # Every line fits, no type is called by Typer's own name, and no word of a flag is broken.
+    assert max(len(line) for line in result.output.splitlines()) <= min(columns, 110)
+    assert not re.search(r"<\w+( range)?>|INTEGER|TEXT\b.*TEXT\b|BOOLEAN|pydantic", result.output)
+    assert "[required]" not in result.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_are_grouped(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"})
+    panels = re.findall(r"╭─ ([\w ]+?) ─", result.output)
+    assert len(panels) >= 2
+    assert len(set(panels)) == len(panels)
+    assert panels[-1] == "Output"
+    assert "Options" not in panels
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_whole_sentences(command: str) -> None:
+    context = typer.main.get_command(app).make_context("variegate", [command, "--help"], resilient_parsing=True)
+    for parameter in parameters_of(registered()[command], context):
+        assert re.match(r"[A-Z].*[.]$", parameter.help), parameter
 
 
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--help"], ["-h"]):
         assert run(*arguments) == 0
         shown = capsys.readouterr().out
-        assert all(command in shown for command in COMMANDS)
+        assert all(f"│ {command} " in shown for command in registered())
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,21 +245,48 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--policy", "randaug"], "accepted: "),
         (["augment", "{photos}", "{out}", "--policy", "gone.json"], "gone.json"),
         (["augment", "{photos}", "{out}", "--size", "big"], "size: got 'big'; accepted: a side such as 224"),
-        (["augment", "{photos}", "{out}", "--format", "gif"], "'jpg', 'png', 'webp'"),
-        (["augment", "{photos}", "{out}", "--quality", "101"], "--quality"),
-        (["augment", "{photos}", "{out}", "--copies", "0"], "--copies"),
-        (["augment", "{photos}", "{out}", "--threads", "none"], "--threads"),
+        (["augment", "{photos}", "{out}", "--format", "gif"], "--format: got 'gif'; accepted: jpg, png or webp (see "),
+        (
+            ["augment", "{photos}", "{out}", "--quality", "101"],
+            "--quality: got 101; accepted: a whole number from 1 to 100 (see variegate augment --help)",
+        ),
+        (
+            ["augment", "{photos}", "{out}", "--copies=0"],
+            "--copies: got 0; accepted: a whole number of at least 1 (see variegate augment --help)",
+        ),
+        (
+            ["augment", "{photos}", "{out}", "--copies", "1.5"],
+            "--copies: got '1.5'; accepted: a whole number of at least 1 (see ",
+        ),
+        (
+            ["augment", "{photos}", "{out}", "--seed", "-1"],
+            "--seed: got -1; accepted: a whole number of at least 0 (see ",
+        ),
+        (["augment", "{photos}", "{out}", "--epoch", str(2**63)], "from 0 to 9,223,372,036,854,775,807"),
+        (["augment", "{photos}", "{out}", "--threads", "none"], "--threads: got 'none'; accepted: a whole number"),
+        (["augment", "{photos}", "{out}", "--steal=x"], "'--steal' does not take a value"),
+        (["augment", "{photos}", "{out}", "--polic", "none"], "--policy"),
         (["augment", "{photos}", "{out}", "--devices", "gpu"], "got 'gpu'; accepted: "),
         (["augment", "{photos}", "{out}", "--devices", "cpu:0,cpu:0"], "cpu:0"),
-        (["augment", "{photos}", "{out}", "--workers", "pigeon"], "'process', 'thread', 'ray'"),
-        (["augment", "{photos}", "{out}", "--layout", "zip"], "'folder', 'webdataset', 'parquet'"),
+        (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
+        (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: folder, webdataset or parquet"),
         (["replay", "{photos}/gone.parquet", "0"], "gone.parquet"),
         (["replay", "{photos}/cat/1.jpg", "0"], "1.jpg"),
-        (["augment", "{photos}"], "DST"),
+        (
+            ["replay", "x", "one"],
+            "ROW: got 'one'; accepted: a whole number of at least 0 (see variegate replay --help)",
+        ),
+        (["replay", "x", "-1"], "-1: no argument of this command may be negative (see variegate replay --help)"),
+        (["augment", "{photos}"], "Missing argument 'DST' (see variegate augment --help)"),
         (["augment", "{photos}", "{out}", "--frobnicate"], "--frobnicate"),
         (
             ["preview", "{photos}", "--sweep", "Twirl", "--out", "{out}.png"],
             "sweep: got 'Twirl'; accepted: AutoContrast",
+        ),
+        (["preview", "{photos}", "--out", "{out}.gif"], ".gif; accepted: a file that ends in .png, .jpg, .jpeg, .webp"),
+        (
+            ["preview", "{photos}", "--images", "65", "--out", "{out}.png"],
+            "--images: got 65; accepted: a whole number ",
         ),
         (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such folder"),
         (["bench", "{photos}/gone", "--out", "{out}.png"], "gone: no such file or folder"),
@@ -236,7 +295,10 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["bench", "{photos}", "--policy", "randaug", "--out", "{out}.png"], "accepted: "),
         (["bench", "{photos}", "--out", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
         (["doctor", "{photos}/gone"], "gone: no such file or folder"),
-        (["doctor", "{photos}", "--limit", "0"], "--limit"),
+        (["doctor", "{photos}", "--limit", "0"], "--limit: got 0; accepted: a whole number of at least 1"),
+        (["doctor", "{photos}", "--seconds", "inf"], "--seconds: got 'inf'; accepted: a number from 0.01 to 3,600"),
+        (["doctor", "{photos}", "--seconds", "nan"], "--seconds: got 'nan'; accepted: a number from 0.01 to 3,600"),
+        (["simulate", "--devices", "few"], "--devices: got 'few'; accepted: a whole number (see variegate simulate"),
         (["doctor", "{photos}", "--consume", "0"], "consume: got 0; accepted: a positive number"),
         (["doctor", "{photos}", "--consume", "9", "--model-ms", "9"], "consume, model-ms: got 9 and 9; accepted: one"),
         (["augmnt"], "augmnt"),
@@ -257,6 +319,14 @@ def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     event = json.loads(capsys.readouterr().out)
     assert event["event"] == "error"
     assert "no such file or folder" in event["message"]
+
+
+def test_errors_of_the_line_itself_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("augment", "a", "b", "--copies", "x", "--json") == 2
+    event = json.loads(capsys.readouterr().out)
+    assert (
+        event["message"] == "--copies: got 'x'; accepted: a whole number of at least 1 (see variegate augment --help)"
+    )
 
 
 def test_deep_gray_images_are_noted(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -332,8 +402,10 @@ def test_doctor_says_whether_it_keeps_up(photos: Path, capsys: pytest.CaptureFix
     assert "augment_without_policy" in done["measurements"]["rates"]
 
 
-def test_demo_lays_everything_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("skimage")
+def test_demo_needs_nothing_but_the_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
     root = tmp_path / "demo"
     assert run("demo", root, "--copies", 1, "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -352,6 +424,12 @@ def process(*arguments: object) -> subprocess.Popen[str]:
         text=True,
         env=os.environ | {"COLUMNS": "100"},
     )
+
+
+@pytest.mark.parametrize("module", ["variegate", "variegate.cli"])
+def test_python_m(module: str) -> None:
+    run = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, f"variegate {variegate.__version__}\n")
 
 
 def test_a_real_process(photos: Path, tmp_path: Path) -> None:

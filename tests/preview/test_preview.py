@@ -9,16 +9,19 @@ import pytest
 from PIL import Image, ImageFont
 
 from variegate.data.decode import read_image
+from variegate.data.samples import NAMES, sample_photo
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import open_folder
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
 from variegate.engine.recipe import build_transform
 from variegate.errors import DecodeError
-from variegate.preview import policy_sheet, sweep_sheet, sweepable
+from variegate.preview import check_out, policy_sheet, sweep_sheet, sweepable
+from variegate.preview.captions import captions
 from variegate.preview.samples import choose_images, sample_rows
-from variegate.preview.sheet import GAP, MARGIN, PAPER, Cell, draw_sheet, wrap
-from variegate.preview.sweep import sweep_of, sweep_rows
+from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
+from variegate.preview.sweep import Sweep, sweep_of, sweep_rows
+from variegate.preview.text import wrap, wrap_name
 
 FONT = ImageFont.load_default(14)
 
@@ -115,17 +118,46 @@ def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
 def test_signed_sweeps_run_through_zero() -> None:
     assert sweep_of("rotate", 7).magnitudes == pytest.approx([-30, -20, -10, 0, 10, 20, 30])
     assert sweep_of("Brightness", 3).magnitudes == pytest.approx([0.1, 1, 1.9])
-    assert sweep_of("Posterize", 9).magnitudes == [8, 7, 6, 5, 4]
+    assert sweep_of("Posterize", 9).magnitudes == [7, 6, 5, 4]
     assert sweep_of("Equalize", 5).magnitudes == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("Rotate", "Rotate 0"), ("Brightness", "Brightness 1"), ("Posterize", "Posterize 8"), ("Gamma", "Gamma 1")],
+)
+@pytest.mark.parametrize("steps", [5, 6])
+def test_the_first_picture_of_a_sweep_is_the_identity(photos: Path, name: str, label: str, steps: int) -> None:
+    chosen, _ = choose_images(photos, 1)
+    sweep = sweep_of(name, steps)
+    first = sweep_rows(chosen, sweep, seed=0)[0][0]
+    assert first.lines[-1] == f"identity: {label}"
+    # It would be: the operation with that argument gives the same picture.
+    same = sweep_rows(chosen, Sweep(name, [sweep.identity, sweep.identity]), seed=0)[0][1]  # type: ignore[list-item]
+    np.testing.assert_array_equal(same.img_HWC, first.img_HWC)
+    # An even number of steps is spread around it, so that nothing is shown twice.
+    assert (sweep.identity in sweep.magnitudes) == (steps == 5 and name != "Posterize")
+    assert len(sweep.magnitudes) == (4 if name == "Posterize" else steps)
+
+
+def test_even_sweeps_are_spread_evenly() -> None:
+    assert sweep_of("rotate", 6).magnitudes == pytest.approx([-30, -20, -10, 10, 20, 30])
+
+
+def test_an_operation_without_an_identity_has_no_such_label(photos: Path) -> None:
+    chosen, _ = choose_images(photos, 1)
+    row = sweep_rows(chosen, sweep_of("Invert", 3), seed=0)[0]
+    assert row[0].lines == ["original, 60 x 48"]
 
 
 def test_translations_are_fractions_of_the_side() -> None:
     sweep = sweep_of("TranslateX", 3)
+    assert sweep.identity == 0
     assert [sweep.argument(i, 100, 331) for i in range(3)] == [-150, 0, 150]
 
 
 def test_unknown_operation_lists_the_known() -> None:
-    with pytest.raises(ValueError, match=r"sweep: got 'Rotat'; accepted: .*Rotate"):
+    with pytest.raises(ValueError, match=r"sweep: got 'Rotat' \(did you mean Rotate\?\); accepted: .*Rotate"):
         sweep_of("Rotat", 3)
 
 
@@ -139,6 +171,82 @@ def test_every_operation_can_be_swept(photos: Path, name: str) -> None:
         assert len({cell.img_HWC.tobytes() for cell in row[1:]}) > 1
 
 
-def test_a_sheet_is_a_png(photos: Path, tmp_path: Path) -> None:
-    sweep_sheet(photos, "Rotate", images=2, steps=3).save(tmp_path / "new" / "sheet.png")
-    assert Image.open(tmp_path / "new" / "sheet.png").format == "PNG"
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.png", "PNG"), ("a.jpg", "JPEG"), ("a.JPEG", "JPEG"), ("a.webp", "WEBP")]
+)
+def test_a_sheet_is_what_its_name_says(photos: Path, tmp_path: Path, name: str, kind: str) -> None:
+    sheet = sweep_sheet(photos, "Rotate", images=2, steps=3)
+    sheet.save(tmp_path / "new" / name)
+    assert Image.open(tmp_path / "new" / name).format == kind
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a", "a.png.txt", "folder.png"])
+def test_other_names_are_refused(photos: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(ValueError, match=r"out: got .*; accepted: a file that ends in \.png, \.jpg, \.jpeg, \.webp"):
+        check_out(tmp_path / name)
+
+
+# -- what fits -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["randaugment", "augmix", "none"])
+def test_a_sheet_fits_on_a_screen(policy: str, tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / f"{name}.jpg").write_bytes(sample_photo(name).read_bytes())
+    sheet = policy_sheet(tmp_path, policy, size="160")
+    assert sheet.picture.width <= SCREEN[0]
+    assert sheet.picture.height <= SCREEN[1]
+    assert sheet.num_images + sheet.dropped == 4
+    assert (sheet.dropped > 0) == any("images fit on a screen; --images 4 shows all" in note for note in sheet.notes())
+    assert (sheet.cell < 224) == any(f"pictures are reduced to {sheet.cell} pixels" in note for note in sheet.notes())
+
+
+def test_more_is_drawn_where_it_is_asked_for(photos: Path) -> None:
+    sheet = policy_sheet(photos, "none", images=6, samples=9)
+    assert sheet.num_images == 6
+    assert sheet.notes() == ["the sheet is larger than 1600 x 1000 pixels; fewer --images or --samples make it smaller"]
+    assert sweep_sheet(photos, "Rotate", images=1, steps=1, cell=400).picture.width > 800
+    assert sweep_sheet(photos, "Rotate", images=1, steps=1).notes() == []
+
+
+# -- captions ------------------------------------------------------------------------------------------------------
+
+
+def test_what_all_chains_begin_with_is_written_once() -> None:
+    crop = {"op": "ResizedCrop", "top": 1, "left": 2, "height": 30, "width": 40, "out_height": 8, "out_width": 8}
+    rotate = {"op": "Rotate", "angle": 5}
+    chains = [
+        {"weight": 0.6, "operations": [crop]},
+        {"weight": 0.3, "operations": [crop, rotate]},
+        {"weight": 0.1, "operations": [crop, rotate, {"op": "Invert"}]},
+    ]
+    assert captions([{"op": "Blend", "chains": chains}]) == [
+        "ResizedCrop 40x30 at 2,1",
+        "blend of 3:",
+        "60% no operation",
+        "30% Rotate 5",
+        "10% Rotate 5, Invert",
+    ]
+    assert captions([rotate]) == ["Rotate 5"]
+    assert captions([]) == ["unchanged"]
+
+
+def test_names_of_files_break_behind_separators() -> None:
+    name = "animals/IMG_2024-08-17_the-cat-of-my-neighbours.jpg"
+    lines = wrap_name(name, FONT, 200)
+    assert "".join(lines) == name
+    assert all(FONT.getlength(line) <= 200 for line in lines)
+    assert [line[-1] in "/_-." for line in lines[:-1]] == [True] * (len(lines) - 1)
+    assert len(lines) == 2
+    assert wrap_name("cat.jpg", FONT, 200) == ["cat.jpg"]
+
+
+def test_longer_names_keep_their_end() -> None:
+    name = "/".join(["a_long_folder"] * 5) + "/number-17.jpg"
+    lines = wrap_name(name, FONT, 160)
+    assert len(lines) == 2
+    assert all(FONT.getlength(line) <= 160 for line in lines)
+    assert "..." in "".join(lines)
+    assert lines[-1].endswith("number-17.jpg")
+    assert len(wrap_name("x" * 500, FONT, 100)) == 2

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tests.soak.kills import TARGETS, Kills
-from variegate.demo import lay_photos
+from variegate.demo import write_photos
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         photos = Path(folder) / "photos"
-        lay_photos(photos)
+        write_photos(photos)
         arguments = ["--copies", str(given.copies), "--size", "128", "--layout", given.layout, "--shard-size", "100"]
         kills = Kills(photos, Path(folder), [*arguments, "--devices", "cpu:0,cpu:1"], given.seed)
         print(

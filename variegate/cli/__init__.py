@@ -11,13 +11,16 @@ import typer
 import variegate
 from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
+from variegate.cli.help import HelpfulGroup, HelpfulTyper
+from variegate.cli.usage import UsageError, usage_message
 
-app = typer.Typer(
+app = HelpfulTyper(
     name="variegate",
-    help="Fused random image augmentation: folders of images in, augmented data sets out.",
+    cls=HelpfulGroup,
+    help="Fused random image augmentation. The commands expand data sets on disk, show what a policy does, learn one "
+    "for your images, and find out what slows a training down.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -32,7 +35,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -48,9 +51,6 @@ app.command()(bench.bench)
 app.command()(doctor.doctor)
 app.command()(simulate.simulate)
 
-# What Typer raises for a bad option or argument: UsageError of click, which newer versions bring along.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command -> its exit code: 0, 1 where something failed, 2 for bad input, 130 when interrupted."""
@@ -60,8 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = command.main(arguments or ["--help"], prog_name="variegate", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return int(fail("interrupted", INTERRUPTED).exit_code)
-    except _UsageError as error:
-        context = getattr(error, "ctx", None)
-        hint = f" (see {context.command_path} --help)" if context is not None else ""
-        return int(fail(error.format_message().rstrip(".") + hint, BAD_INPUT).exit_code)  # type: ignore[attr-defined]
+    except UsageError as error:
+        return int(fail(usage_message(error, arguments), BAD_INPUT, "--json" in arguments).exit_code)
     return result if isinstance(result, int) else 0

@@ -56,62 +56,89 @@ class Allocation(str, Enum):
     random = "random"
 
 
+# The manifest holds an epoch in 64 bits, with a sign.
+MOST_EPOCH = 2**63 - 1
 POLICY_HELP = (
-    "autoaugment, randaugment, trivialaugment, augmix, 3-augment, imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, "
-    "timm's strings (rand-m9-mstd0.5-inc1), a .json or .yaml file, or none."
+    "What is done to an image: randaugment, trivialaugment, autoaugment, augmix, 3-augment, imagenet, cifar10, svhn, "
+    "v0, pba-cifar10, pba-svhn, a string of timm's such as rand-m9-mstd0.5-inc1, a .json or .yaml file, or none."
 )
+SIZE_HELP = (
+    "Crop a random box and resize it to this (RandomResizedCrop) before the policy. With none, every image keeps its "
+    "own size."
+)
+JSON_HELP = "Print a line of JSON for every event, for other programs to read."
 
 
 def augment(
     src: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="Class folders or a folder of images, .tar shards, .parquet files; URLs."),
+        typer.Argument(
+            metavar="SRC", help="The images: a folder, with classes or without, .tar shards, .parquet files, or a URL."
+        ),
     ],
     dst: Annotated[
-        str, typer.Argument(metavar="DST", help="Folder to write to, made if missing, outside of SRC; or a URL.")
+        str,
+        typer.Argument(metavar="DST", help="The folder to write to, or a URL. It is made if missing; not inside SRC."),
     ],
-    policy: Annotated[str, typer.Option(help=POLICY_HELP)] = "randaugment",
-    copies: Annotated[int, typer.Option(min=1, help="Augmented copies of every image.")] = 1,
+    policy: Annotated[str, typer.Option(metavar="POLICY", help=POLICY_HELP)] = "randaugment",
+    copies: Annotated[int, typer.Option(min=1, help="How many augmented copies to make of every image.")] = 1,
     size: Annotated[
         str,
-        typer.Option(
-            metavar="SIDE|HxW|none",
-            help="Crop a random box and resize it to this (RandomResizedCrop) before the policy; none keeps each "
-            "image's own size.",
-        ),
+        typer.Option(metavar="SIDE|HxW|none", help=SIZE_HELP),
     ] = "none",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other augmentations.")] = 0,
-    epoch: Annotated[int, typer.Option(min=0, help="Epoch to draw for; schedules choose their policy by it.")] = 0,
-    layout: Annotated[Layout, typer.Option(help="Class folders, or shards: .tar or .parquet.")] = Layout.folder,
-    shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard, about.")] = 1000,
-    format: Annotated[Format, typer.Option(help="File format of the images.")] = Format.jpg,
-    quality: Annotated[int, typer.Option(min=1, max=100, help="Of jpg and webp.")] = 95,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other augmentations.")] = 0,
+    epoch: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MOST_EPOCH, help="Another epoch gives other augmentations, and a schedule's policy for it."
+        ),
+    ] = 0,
+    layout: Annotated[
+        Layout, typer.Option(help="Write class folders, or shards: .tar (webdataset) or .parquet.")
+    ] = Layout.folder,
+    shard_size: Annotated[int, typer.Option(min=1, help="About how many images to put in a shard.")] = 1000,
+    format: Annotated[Format, typer.Option(help="The file format of the images.")] = Format.jpg,
+    quality: Annotated[int, typer.Option(min=1, max=100, help="The quality of jpg and webp.")] = 95,
     devices: Annotated[
-        str, typer.Option(help="auto, or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (virtual devices).")
+        str,
+        typer.Option(
+            metavar="DEVICES",
+            help="All GPUs, else the CPU (auto), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (parts of the CPU).",
+        ),
     ] = "auto",
-    workers: Annotated[Workers, typer.Option(help="What runs a device; ray: actors on a cluster.")] = Workers.process,
-    address: Annotated[str | None, typer.Option(help="Of the Ray cluster; a local one if not given.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Per device. Default: the cores that may be used, shared out.")
+    workers: Annotated[
+        Workers, typer.Option(help="What runs a device. With ray, actors on a cluster do.")
+    ] = Workers.process,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where the Ray cluster is. Without it, a new one runs on this machine."),
     ] = None,
-    allocation: Annotated[Allocation, typer.Option(help="Which device a task waits for.")] = Allocation.least_loaded,
-    steal: Annotated[bool, typer.Option("--steal/--no-steal", help="Idle devices take from the longest queue.")] = True,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Threads for each device. Without it, the devices share the cores.", rich_help_panel="Devices"
+        ),
+    ] = None,
+    allocation: Annotated[Allocation, typer.Option(help="How a task's device is chosen.")] = Allocation.least_loaded,
+    steal: Annotated[
+        bool, typer.Option("--steal/--no-steal", help="Let an idle device take a task from the longest queue.")
+    ] = True,
     ordered: Annotated[
-        bool, typer.Option("--ordered", help="Finish images in their order; shards always are.")
+        bool, typer.Option("--ordered", help="Write images in the order of SRC. Shards always are in order.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Go on where an earlier run ended, or make all anew.")
+        bool, typer.Option("--resume/--no-resume", help="Go on where an earlier run ended, or make everything anew.")
     ] = True,
     on_error: Annotated[
-        OnError, typer.Option(help="An image that failed three times: skip goes on without it, raise stops there.")
+        OnError, typer.Option(help="Go on without an image that failed three times (skip), or stop there (raise).")
     ] = OnError.skip,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
 
-    DST gets the images, manifest.parquet with the operations, arguments and checksum of every one, and variegate.json
-    with the settings. They depend on SRC, the policy, the seed and the epoch alone, not on devices, workers or
-    threads. Whatever ends a run, the same command goes on from there to the same files.
+    It writes the images, manifest.parquet with the operations, arguments and checksum of each, and variegate.json with
+    the settings. The files depend on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or
+    threads. After an interruption of any kind the same command goes on, and ends with the same files.
     """
     with one_line_errors(as_json):
         from variegate.data.sources.paths import shown

@@ -36,13 +36,14 @@ def bench(
     cache_side: CacheSide = None,
     seconds: Seconds = 3.0,
     limit: Limit = 1000,
-    out: Annotated[Path, typer.Option(help="The PNG file with the plot.")] = Path("bench.png"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the plot, a PNG.")] = Path("bench.png"),
     as_json: AsJson = False,
 ) -> None:
-    """Measure a loader on your own data: reading, decoding, augmenting, sending, each alone and together.
+    """Measure how fast your own images are read, decoded, augmented and sent to the device.
 
-    Rates are medians of several spans after a warm-up; MB/s are of what goes into a stage. Images that cannot be read
-    are left out and counted. The plot needs matplotlib (pip install 'variegate[plot]').
+    Each stage is measured alone, with its neighbours, and as a whole. A rate is the median of five spans after a
+    warm-up, and its MB/s count what goes into the stage. Images that cannot be read are counted and left out. The plot
+    needs matplotlib (pip install 'variegate[plot]').
     """
     with one_line_errors(as_json):
         from variegate.diagnose import advise, draw_plot

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from variegate.cli.augment import run_expansion
+from variegate.cli.augment import JSON_HELP, run_expansion
 from variegate.cli.console import cell, emit_json, one_line_errors, say, stderr, stdout
 
 if TYPE_CHECKING:
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to lay things down.")] = Path("demo"),
-    copies: Annotated[int, typer.Option(min=1, help="Augmented copies of every photo.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other augmentations.")] = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores that may be used.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print lines of JSON.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder to write to.")] = Path("demo"),
+    copies: Annotated[int, typer.Option(min=1, help="How many augmented copies to make of every photo.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other augmentations.")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads to use. Without it, all cores.", rich_help_panel="Running")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
-    """See the main job at work: a few real photos, expanded with RandAugment, and a contact sheet of the result.
+    """Expand a few photos with RandAugment, and draw a contact sheet of the result.
 
-    The photos are those inside scikit-image; nothing is downloaded.
+    The photos come with the package; nothing is downloaded.
     """
     with one_line_errors(as_json):
         from variegate.demo import run_demo

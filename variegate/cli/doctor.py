@@ -33,19 +33,21 @@ def doctor(
     threads: Threads = None,
     cache: Cache = None,
     cache_side: CacheSide = None,
-    prefetch: Annotated[int, typer.Option(min=0, help="Of the loader.")] = 2,
-    consume: Annotated[float | None, typer.Option(metavar="RATE", help="Images/s that your model takes.")] = None,
+    prefetch: Annotated[int, typer.Option(min=0, help="How many batches the loader makes ahead.")] = 2,
+    consume: Annotated[
+        float | None, typer.Option(metavar="RATE", help="How many images a second your model takes.")
+    ] = None,
     model_ms: Annotated[
-        float | None, typer.Option(metavar="MS", help="Instead: milliseconds that your model takes for a batch.")
+        float | None, typer.Option(metavar="MS", help="Or: how many milliseconds your model takes for a batch.")
     ] = None,
     seconds: Seconds = 1.0,
     limit: Limit = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Find out what holds a loader up, and what would help, with the gain to expect of each change.
+    """Find out what slows a loader down on your images, and what to change.
 
-    Gains are computed from rates measured on your data, each for its change alone. With --consume or --model-ms it
-    says whether the loader keeps up.
+    The gain to expect of each change alone is computed from rates measured on your data. With --consume or --model-ms,
+    it also says whether the loader keeps up with your model.
     """
     with one_line_errors(as_json):
         from variegate.diagnose import advise

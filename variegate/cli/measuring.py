@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from variegate.cli.augment import POLICY_HELP
+from variegate.cli.augment import JSON_HELP, POLICY_HELP, SIZE_HELP
 from variegate.cli.console import say, stderr, stdout, warnings_as_notes
 from variegate.cli.progress import StageProgress
 
@@ -16,21 +16,35 @@ if TYPE_CHECKING:
 
 Src = Annotated[
     str,
-    typer.Argument(metavar="SRC", help="Folder of images or class folders, .tar shards, a pattern, or an address."),
+    typer.Argument(
+        metavar="SRC", help="The images: a folder, with classes or without, .tar shards, a pattern, or a URL."
+    ),
 ]
-Policy = Annotated[str, typer.Option(help=POLICY_HELP)]
+Policy = Annotated[str, typer.Option(metavar="POLICY", help=POLICY_HELP)]
 Size = Annotated[
     str,
-    typer.Option(metavar="SIDE|HxW|none", help="RandomResizedCrop to this before the policy; none keeps sizes."),
+    typer.Option(metavar="SIDE|HxW|none", help=SIZE_HELP),
 ]
-BatchSize = Annotated[int, typer.Option(min=1, help="Of the loader.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto: a GPU if there is one.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Of the loader. Default: all cores that may be used.")]
-Cache = Annotated[str | None, typer.Option(metavar="host|device|DIR", help="The loader's cache of decoded pixels.")]
-CacheSide = Annotated[int | None, typer.Option(min=1, help="Shorter side that pictures in the cache are reduced to.")]
-Seconds = Annotated[float, typer.Option(min=0.01, help="For each measurement.")]
-Limit = Annotated[int, typer.Option(min=1, help="Samples to use, drawn at random; fewer where they are large.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")]
+BatchSize = Annotated[
+    int, typer.Option(min=1, help="How many images the loader puts in a batch.", rich_help_panel="Loader")
+]
+Device = Annotated[
+    str,
+    typer.Option(metavar="DEVICE", help="The loader's device: cpu, cuda, cuda:N, or auto for a GPU if there is one."),
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="The loader's threads. Without it, all cores.")]
+Cache = Annotated[
+    str | None, typer.Option(metavar="host|device|DIR", help="Keep decoded pixels there, as the loader's cache does.")
+]
+CacheSide = Annotated[int | None, typer.Option(min=1, help="Reduce images in the cache to this shorter side.")]
+Seconds = Annotated[float, typer.Option(min=0.01, max=3600, help="How long each rate is measured.")]
+Limit = Annotated[
+    int,
+    typer.Option(
+        min=1, help="How many samples to measure at most, drawn at random. Fewer are used where they are large."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def run_measurements(

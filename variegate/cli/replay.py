@@ -12,18 +12,23 @@ from variegate.cli.console import FAILED, emit_json, fail, one_line_errors, say
 
 def replay(
     manifest: Annotated[
-        str, typer.Argument(metavar="MANIFEST", help="manifest.parquet of an expansion, or its folder.")
+        str, typer.Argument(metavar="MANIFEST", help="The manifest.parquet that augment wrote, or the folder it is in.")
     ],
-    row: Annotated[int, typer.Argument(metavar="ROW", min=0, help="Number of the row, from 0.")],
+    row: Annotated[int, typer.Argument(metavar="ROW", min=0, help="The number of the row, counted from 0.")],
     out: Annotated[
-        Path | None, typer.Option(help="The file to write. Default: the output's own name, in this folder.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The file to write. Without it, the output's own name in the current folder."
+        ),
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Where the samples are now, if not where they were.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON.")] = False,
+    source: Annotated[
+        str | None, typer.Option(metavar="SRC", help="Where the source images are now, if they have moved.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON, for other programs to read.")] = False,
 ) -> None:
-    """Make an output of `augment` again, from its row in the manifest.
+    """Make one output of `augment` again, from its row in the manifest.
 
-    It says whether the file is the same to the byte; if not, the exit code is 1.
+    It says whether the new file equals the old one to the byte. If not, the exit code is 1.
     """
     with one_line_errors(as_json):
         from variegate.engine.expansion.replay import replay as make_again

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from variegate.cli.augment import JSON_HELP
 from variegate.cli.console import FAILED, drawn, emit_json, fail, one_line_errors, say, stderr, stdout
 from variegate.cli.progress import StageProgress
 
@@ -18,33 +19,51 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    devices: Annotated[int, typer.Option(help="How many, up to 1,024.")] = 8,
-    tasks: Annotated[int, typer.Option(help="How many; all are there from the beginning.")] = 10_000,
-    task_items: Annotated[int, typer.Option(help="Items of a task.")] = 16,
-    task_seconds: Annotated[float, typer.Option(help="What a task takes on a device of speed 1, on average.")] = 1.0,
-    variation: Annotated[float, typer.Option(help="Of what tasks take; lognormal.")] = 0.2,
-    speeds: Annotated[str, typer.Option(metavar="1,1,0.5", help="Of the devices, in turn.")] = "1",
-    spread: Annotated[float, typer.Option(help="Of the speeds, beyond what is given: lognormal.")] = 0.0,
-    failure_rate: Annotated[float, typer.Option(help="Losses of a worker per hour that it is up.")] = 0.0,
-    restart: Annotated[float, typer.Option(help="Seconds from a loss until the next worker is ready.")] = 10.0,
+    devices: Annotated[int, typer.Option(help="How many devices there are, up to 1,024.")] = 8,
+    tasks: Annotated[
+        int, typer.Option(help="How many tasks there are. All of them are known from the start.")
+    ] = 10_000,
+    task_items: Annotated[int, typer.Option(help="How many items are in a task.")] = 16,
+    task_seconds: Annotated[
+        float, typer.Option(help="How long a task takes on a device of speed 1, on average.")
+    ] = 1.0,
+    variation: Annotated[
+        float, typer.Option(help="How much that varies: the standard deviation of its logarithm.")
+    ] = 0.2,
+    speeds: Annotated[
+        str, typer.Option(metavar="1,1,0.5", help="The speeds of the devices, which take them in turn.")
+    ] = "1",
+    spread: Annotated[
+        float, typer.Option(help="How much speeds vary besides: the standard deviation of their logarithm.")
+    ] = 0.0,
+    failure_rate: Annotated[float, typer.Option(help="How often a worker is lost, per hour that it is up.")] = 0.0,
+    restart: Annotated[
+        float, typer.Option(help="How many seconds pass from a loss until the next worker is ready.")
+    ] = 10.0,
     queue: Annotated[
-        str, typer.Option(metavar="N|none", help="Tasks that wait, per device; none: all are given out at once.")
+        str,
+        typer.Option(
+            metavar="N|none", help="How many tasks wait for each device. With none, all are given out at once."
+        ),
     ] = "8",
-    in_flight: Annotated[int, typer.Option(help="Tasks at a worker at a time.")] = 2,
+    in_flight: Annotated[int, typer.Option(help="How many tasks are at a worker at a time.")] = 2,
     strategies: Annotated[
         str,
         typer.Option(
-            metavar="all|NAMES", help="With commas: least_loaded, round_robin, random, each also with +steal."
+            metavar="all|NAMES",
+            help="What to compare: least_loaded, round_robin, random, each also with +steal, with commas between them.",
         ),
     ] = "all",
-    seed: Annotated[int, typer.Option(help="Another seed, other speeds, tasks and failures.")] = 0,
-    out: Annotated[Path, typer.Option(help="The PNG file with the plot.")] = Path("simulate.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")] = False,
+    seed: Annotated[
+        int, typer.Option(help="Another seed gives other speeds, tasks and failures.", rich_help_panel="Work")
+    ] = 0,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the plot, a PNG.")] = Path("simulate.png"),
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
-    """Play the engine's dispatcher under a virtual clock: when does work stealing matter?
+    """Simulate how many devices share out their work, and when work stealing matters.
 
-    All numbers are simulated; nothing of this machine is measured. The same options give the same numbers everywhere.
-    The plot needs matplotlib (pip install 'variegate[plot]').
+    The engine's own dispatcher runs under a virtual clock; nothing of this machine is measured, and the same options
+    give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     with one_line_errors(as_json):
         from variegate.engine.simulation import Chance, Scenario, ideal_seconds, parse_strategies

@@ -5,31 +5,70 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.preview.samples import choose_images, sample_rows
-from variegate.preview.sheet import draw_sheet
+from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
 from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
 from variegate.sinks.atomic import write_atomically
 
-__all__ = ["Sheet", "policy_sheet", "sweep_sheet", "sweepable"]
+__all__ = ["Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
+
+MOST_ROWS = 4
+# By the end of a file's name: Pillow's format, and how to write text in it that stays sharp.
+_FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".png": ("PNG", {"compress_level": 6}),
+    ".jpg": ("JPEG", {"quality": 92, "subsampling": 0}),
+    ".jpeg": ("JPEG", {"quality": 92, "subsampling": 0}),
+    ".webp": ("WEBP", {"quality": 92}),
+}
+
+
+def check_out(path: Path) -> None:
+    """Known before the work is done. Raises ValueError for a name that no sheet can be written under."""
+    if path.suffix.lower() not in _FORMATS or path.is_dir():
+        raise ValueError(f"out: got {path}; accepted: a file that ends in {', '.join(_FORMATS)}")
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode."""
+    """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode.
+
+    ``cell``: the side of the squares that its pictures are in, in pixels. ``dropped``: how many images more were to be
+    shown, and did not fit on a screen.
+    """
 
     picture: Image.Image
     num_images: int
     bad: list[DecodeError]
+    cell: int
+    dropped: int = 0
+
+    def notes(self) -> list[str]:
+        """What a reader should know about its size; empty where it is drawn at full size and fits on a screen."""
+        width, height = SCREEN
+        notes = []
+        if self.dropped:
+            wanted = self.num_images + self.dropped
+            notes.append(f"{self.num_images} of {wanted} images fit on a screen; --images {wanted} shows all")
+        if self.picture.width > width or self.picture.height > height:
+            notes.append(
+                f"the sheet is larger than {width} x {height} pixels; fewer --images or --samples make it smaller"
+            )
+        elif self.cell < LARGEST_CELL:
+            notes.append(f"pictures are reduced to {self.cell} pixels to fit on a screen; --cell 224 draws them larger")
+        return notes
 
     def save(self, path: Path) -> None:
-        """Write a PNG, whole or not at all."""
+        """Write it, whole or not at all: PNG, JPEG or WebP, by the end of its name. Raises ValueError for others."""
+        check_out(path)
+        name, options = _FORMATS[path.suffix.lower()]
         buffer = io.BytesIO()
-        self.picture.save(buffer, "PNG", compress_level=6)
+        self.picture.save(buffer, name, **options)
         write_atomically(path, buffer.getvalue())
 
 
@@ -38,26 +77,50 @@ def policy_sheet(
     policy: str,
     *,
     size: str = "none",
-    images: int = 4,
+    images: int | None = None,
     samples: int = 6,
     seed: int = 0,
     epoch: int = 0,
+    cell: int | None = None,
     note: str = "",
 ) -> Sheet:
-    """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them."""
+    """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
+
+    ``images``: how many rows; None for four, or what fits on a screen of them. ``cell``: side of the pictures' squares
+    in pixels; None for what fits on a screen, at most 224.
+    """
     transform = build_transform(policy, parse_size(size))
-    chosen, bad = choose_images(source, images)
+    chosen, bad = choose_images(source, images or MOST_ROWS)
     rows = sample_rows(chosen, transform, samples, seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
-    title = f"Policy {policy}{crop}"
-    picture = draw_sheet(rows, title, [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)])
-    return Sheet(picture, len(chosen), bad)
+    notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
+    return _drawn(rows, f"Policy {policy}{crop}", notes, cell, bad, images is None)
 
 
-def sweep_sheet(source: str | Path, operation: str, *, images: int = 4, steps: int = 6, seed: int = 0) -> Sheet:
+def sweep_sheet(
+    source: str | Path,
+    operation: str,
+    *,
+    images: int | None = None,
+    steps: int = 6,
+    seed: int = 0,
+    cell: int | None = None,
+) -> Sheet:
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
-    chosen, bad = choose_images(source, images)
+    chosen, bad = choose_images(source, images or MOST_ROWS)
     rows = sweep_rows(chosen, sweep, seed)
-    picture = draw_sheet(rows, f"Operation {sweep.name}", [f"Over {sweep.source}; the argument is under each picture."])
-    return Sheet(picture, len(chosen), bad)
+    notes = [f"Over {sweep.source}; the argument is under each picture."]
+    return _drawn(rows, f"Operation {sweep.name}", notes, cell, bad, images is None)
+
+
+def _drawn(
+    rows: list[list[Cell]], title: str, notes: list[str], cell: int | None, bad: list[DecodeError], may_drop: bool
+) -> Sheet:
+    found = len(rows)
+    while True:
+        side, column = sizes_for(rows, title, notes) if cell is None else (cell, max(cell, NARROWEST_COLUMN))
+        picture = draw_sheet(rows, title, notes, side, column)
+        if not may_drop or cell is not None or len(rows) == 1 or picture.height <= SCREEN[1]:
+            return Sheet(picture, len(rows), bad, side, found - len(rows))
+        rows = rows[:-1]

@@ -14,8 +14,9 @@ from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import FolderSource, open_folder
 from variegate.data.sources.paths import is_url, plain, shown
 from variegate.errors import DecodeError
+from variegate.preview.captions import captions
 from variegate.preview.sheet import Cell
-from variegate.program.describe import captions, operations_of
+from variegate.program.describe import operations_of
 from variegate.transforms.base import Transform
 
 Image_HWC = npt.NDArray[np.uint8]
@@ -57,7 +58,7 @@ def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[De
 def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
     """For every image: itself, then copies 0 .. ``samples`` - 1, as ``augment`` would write them."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
-    rows = [[_original(image)] for image in images]
+    rows = [[original(image)] for image in images]
     pictures = [image.img_HWC for image in images]
     ids = [image.sample_id for image in images]
     for copy in range(samples):
@@ -68,9 +69,10 @@ def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: 
     return rows
 
 
-def _original(image: Chosen) -> Cell:
+def original(image: Chosen) -> Cell:
+    """The first picture of a row."""
     height, width = image.img_HWC.shape[:2]
-    return Cell(image.img_HWC, image.name, [f"original, {width} x {height}"])
+    return Cell(image.img_HWC, image.name, [f"original, {width} x {height}"], is_name=True)
 
 
 def _first_readable(

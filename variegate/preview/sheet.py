@@ -2,96 +2,103 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from variegate.outside.addresses import speakable
+from variegate.preview.text import Font, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+Color = tuple[int, int, int]
 
-PAPER, INK, FAINT, FRAME = (252, 252, 250), (24, 26, 30), (88, 92, 100), (214, 215, 218)
-MARGIN, GAP, TEXT_GAP, ROW_GAP = 28, 14, 7, 22
-TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 24, 15, 14
+PAPER, INK, FAINT, FRAME = (252, 252, 250), (24, 26, 30), (72, 76, 84), (214, 215, 218)
+MARGIN, GAP, TEXT_GAP, ROW_GAP = 24, 12, 6, 18
+TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 22, 15, 14
 LINE_SPACING = 1.3
-_GLUE = "\xa0"
+# Sides of a picture's square. Captions may be wider than it, and need some room however small it is.
+LARGEST_CELL, SMALLEST_CELL, _CELL_STEP = 224, 112, 8
+NARROWEST_COLUMN = 160
+SCREEN = (1600, 1000)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in grey."""
+    """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in grey.
+
+    A title that ``is_name`` is the name of a file, which is broken at its separators.
+    """
 
     img_HWC: Image_HWC
     title: str
     lines: list[str] = field(default_factory=list)
+    is_name: bool = False
 
 
-def draw_sheet(rows: list[list[Cell]], title: str, notes: list[str], cell: int = 224) -> Image.Image:
+def draw_sheet(
+    rows: list[list[Cell]], title: str, notes: list[str], cell: int = LARGEST_CELL, column: int | None = None
+) -> Image.Image:
     """Lay out ``rows`` on a white sheet. Pictures keep their proportions in squares of ``cell`` pixels.
+
+    Captions are wrapped to columns of ``column`` pixels, if not given as wide as the squares.
 
     Small pictures grow by whole factors (their pixels stay visible); large ones are reduced with antialiasing. A row
     is as high as its highest picture and longest caption need.
     """
-    heading, note_font, caption = (ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE))
-    columns = max(len(row) for row in rows)
-    width = 2 * MARGIN + columns * cell + (columns - 1) * GAP
-    inner = width - 2 * MARGIN
-    titles = wrap(title, heading, inner)
-    wrapped_notes = [line for note in notes for line in wrap(note, note_font, inner)]
-
-    prepared = [[(_fit(c.img_HWC, cell), _caption_lines(c, caption, cell)) for c in row] for row in rows]
-    top = MARGIN + len(titles) * line_height(TITLE_SIZE) + len(wrapped_notes) * line_height(NOTE_SIZE) + ROW_GAP
-    picture_heights = [max(picture.height for picture, _ in row) for row in prepared]
-    text_heights = [max(len(lines) for _, lines in row) * line_height(CAPTION_SIZE) for row in prepared]
-    row_heights = [a + TEXT_GAP + b for a, b in zip(picture_heights, text_heights, strict=True)]
-    height = top + sum(row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
-
-    sheet = Image.new("RGB", (width, height), PAPER)
+    layout = _Layout(rows, title, notes, cell, column or cell)
+    sheet = Image.new("RGB", (layout.width, layout.height), PAPER)
     draw = ImageDraw.Draw(sheet)
     y = MARGIN
-    for line in titles:
-        draw.text((MARGIN, y), line, INK, heading)
+    for line in layout.titles:
+        draw.text((MARGIN, y), line, INK, layout.heading)
         y += line_height(TITLE_SIZE)
-    for line in wrapped_notes:
-        draw.text((MARGIN, y), line, FAINT, note_font)
+    for line in layout.notes:
+        draw.text((MARGIN, y), line, FAINT, layout.note)
         y += line_height(NOTE_SIZE)
 
-    y = top
-    for row, picture_height, row_height in zip(prepared, picture_heights, row_heights, strict=True):
-        for column, (picture, lines) in enumerate(row):
-            x = MARGIN + column * (cell + GAP)
-            left, upper = x + (cell - picture.width) // 2, y + (picture_height - picture.height) // 2
-            draw.rectangle((left - 1, upper - 1, left + picture.width, upper + picture.height), outline=FRAME)
-            sheet.paste(picture, (left, upper))
+    y = layout.top
+    for row, lines_of, picture_height, row_height in zip(
+        rows, layout.captions, layout.picture_heights, layout.row_heights, strict=True
+    ):
+        for number, (one, lines) in enumerate(zip(row, lines_of, strict=True)):
+            picture = _fit(one.img_HWC, cell)
+            x, upper = MARGIN + number * (layout.column + GAP), y + (picture_height - picture.height) // 2
+            draw.rectangle((x - 1, upper - 1, x + picture.width, upper + picture.height), outline=FRAME)
+            sheet.paste(picture, (x, upper))
             text_y = y + picture_height + TEXT_GAP
             for line, ink in lines:
-                draw.text((x, text_y), line, ink, caption)
+                draw.text((x, text_y), line, ink, layout.caption)
                 text_y += line_height(CAPTION_SIZE)
         y += row_height + ROW_GAP
     return sheet
 
 
-def wrap(text: str, font: Font, width: int) -> list[str]:
-    """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
-    lines: list[str] = []
-    current = ""
-    # A name stays on one line with the number after it: "Rotate -9.00".
-    for word in re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" "):
-        if font.getlength(f"{current} {word}".strip()) <= width:
-            current = f"{current} {word}".strip()
-            continue
-        if current:
-            lines.append(current)
-        current = word
-        while font.getlength(current) > width:
-            fits = max(1, next(n for n in range(len(current), 0, -1) if n == 1 or font.getlength(current[:n]) <= width))
-            lines.append(current[:fits])
-            current = current[fits:]
-    return [line.replace(_GLUE, " ") for line in [*lines, current] if line]
+def sizes_for(rows: list[list[Cell]], title: str, notes: list[str]) -> tuple[int, int]:
+    """The largest side of pictures with which the sheet fits on a screen, and the width of its columns.
+
+    Where none does, the side with which the least of it is out of sight.
+    """
+    columns = max(len(row) for row in rows)
+    room = (SCREEN[0] - 2 * MARGIN - (columns - 1) * GAP) // columns
+    wrapped: dict[int, _Layout] = {}  # breaking many captions into lines takes long, and many widths come twice
+
+    def laid_out(cell: int, column: int) -> _Layout:
+        layout = wrapped[column] = _Layout(rows, title, notes, cell, column, wrapped.get(column))
+        return layout
+
+    def excess(layout: _Layout) -> float:
+        return max(1.0, layout.width / SCREEN[0], layout.height / SCREEN[1])
+
+    sides = range(LARGEST_CELL, SMALLEST_CELL - 1, -_CELL_STEP)
+    best = min(
+        (laid_out(cell, max(cell, NARROWEST_COLUMN, min(room, LARGEST_CELL))) for cell in sides),
+        key=lambda layout: (excess(layout), -layout.cell),
+    )
+    for column in range(max(best.cell, NARROWEST_COLUMN), best.column, _CELL_STEP):
+        if laid_out(best.cell, column).height <= best.height:  # short captions need no wider one
+            return best.cell, column
+    return best.cell, best.column
 
 
 def line_height(size: int) -> int:
@@ -99,15 +106,57 @@ def line_height(size: int) -> int:
     return round(size * LINE_SPACING)
 
 
-def _caption_lines(cell: Cell, font: Font, width: int) -> list[tuple[str, tuple[int, int, int]]]:
-    dark = [(line, INK) for line in wrap(cell.title, font, width)]
+class _Layout:
+    """Where everything goes for one size of pictures; nothing is drawn yet."""
+
+    def __init__(
+        self,
+        rows: list[list[Cell]],
+        title: str,
+        notes: list[str],
+        cell: int,
+        column: int,
+        like: _Layout | None = None,
+    ) -> None:
+        """``like``: a layout of the same with columns of the same width, whose lines are taken over."""
+        self.cell, self.column = cell, column
+        self.heading, self.note, self.caption = (
+            ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)
+        )
+        columns = max(len(row) for row in rows)
+        self.width = 2 * MARGIN + columns * column + (columns - 1) * GAP
+        inner = self.width - 2 * MARGIN
+        self.titles = wrap(title, self.heading, inner)
+        self.notes = [line for note in notes for line in wrap(note, self.note, inner)]
+        self.captions = (
+            [[_caption_lines(one, self.caption, column) for one in row] for row in rows]
+            if like is None
+            else like.captions
+        )
+        self.picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
+        text_heights = [max(len(lines) for lines in row) * line_height(CAPTION_SIZE) for row in self.captions]
+        self.row_heights = [a + TEXT_GAP + b for a, b in zip(self.picture_heights, text_heights, strict=True)]
+        heading_height = len(self.titles) * line_height(TITLE_SIZE) + len(self.notes) * line_height(NOTE_SIZE)
+        self.top = MARGIN + heading_height + ROW_GAP
+        self.height = self.top + sum(self.row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
+
+
+def _caption_lines(cell: Cell, font: Font, width: int) -> list[tuple[str, Color]]:
+    titles = wrap_name(cell.title, font, width) if cell.is_name else wrap(cell.title, font, width)
+    dark = [(line, INK) for line in titles]
     return dark + [(line, FAINT) for text in cell.lines for line in wrap(text, font, width)]
+
+
+def _fitted(img_HWC: Image_HWC, cell: int) -> tuple[int, int]:
+    """Width and height of a picture on the sheet."""
+    height, width = img_HWC.shape[:2]
+    longest = max(height, width)
+    scale = cell // longest if longest <= cell else cell / longest
+    return max(1, round(width * scale)), max(1, round(height * scale))
 
 
 def _fit(img_HWC: Image_HWC, cell: int) -> Image.Image:
     image = Image.fromarray(img_HWC.squeeze(2) if img_HWC.ndim == 3 and img_HWC.shape[2] == 1 else img_HWC)
-    longest = max(image.size)
-    scale = cell // longest if longest <= cell else cell / longest
-    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    resample = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.LANCZOS
-    return image.convert("RGB").resize(size, resample)
+    is_small = max(image.size) <= cell
+    resample = Image.Resampling.NEAREST if is_small else Image.Resampling.LANCZOS
+    return image.convert("RGB").resize(_fitted(img_HWC, cell), resample)

@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-from variegate.plotting import BLUE, FAINT, GREEN, GRID, INK, PALE_BLUE, RED, drawable
+from variegate.plotting import AMBER, BLUE, FAINT, GREEN, GRID, INK, PALE_BLUE, drawable
 from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.compare import Comparison
 
 _WIDTH, _BETWEEN, _RIGHT, _TOP, _ROW, _BELOW = 3.7, 0.9, 0.3, 1.05, 0.4, 0.85
-# What an interval shows: red is for what is shown to be worse, and for nothing else.
-_COLOURS = {"better": GREEN, "worse": RED, None: BLUE}
+# What an interval shows. Red is the colour of limits.
+_COLOURS = {"better": GREEN, "worse": AMBER, None: BLUE}
 _MEANINGS = {"better": "shown to be better", "worse": "shown to be worse", None: "no difference shown"}
 
 

@@ -13,7 +13,7 @@ from variegate.search.ancestry import Edge, family_tree, members_of
 from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.history import History
 
-_DEAD, _ALIVE, _BEST = "#d3dae0", "#8fb0c9", GREEN
+_DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
 _LEFT, _WIDTH, _SCORES, _TOP, _BETWEEN = 0.72, 8.0, 2.5, 1.02, 0.5
 _TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
 

@@ -1,0 +1,68 @@
+"""Text on a sheet: broken into lines where a reader would break it."""
+
+from __future__ import annotations
+
+import re
+
+from PIL import ImageFont
+
+from variegate.outside.addresses import speakable
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+_GLUE = "\xa0"
+_ELLIPSIS = "..."
+# A name may be broken behind these, and they stay with what stands before them.
+_SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
+
+
+def wrap(text: str, font: Font, width: int) -> list[str]:
+    """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
+    lines: list[str] = []
+    current = ""
+    # A name stays on one line with the number after it, "Rotate -9.00", where a line has room for both.
+    glued = re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" ")
+    for word in (part for one in glued for part in (one.split(_GLUE) if font.getlength(one) > width else [one])):
+        if font.getlength(f"{current} {word}".strip()) <= width:
+            current = f"{current} {word}".strip()
+            continue
+        if current:
+            lines.append(current)
+        current = word
+        while font.getlength(current) > width:
+            fits = _fitting(current, font, width)
+            lines.append(current[:fits])
+            current = current[fits:]
+    return [line.replace(_GLUE, " ") for line in [*lines, current] if line]
+
+
+def wrap_name(name: str, font: Font, width: int, most: int = 2) -> list[str]:
+    """A file's name in at most ``most`` lines, broken behind separators; the middle of a longer one is left out."""
+    name = speakable(name)
+    lines = _break_name(name, font, width)
+    if len(lines) <= most:
+        return lines
+    # What tells files apart is mostly at the end.
+    for kept in range(len(name) - 1, 0, -1):
+        head, tail = kept // 3, kept - kept // 3
+        lines = _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
+        if len(lines) <= most:
+            break
+    return lines
+
+
+def _break_name(name: str, font: Font, width: int) -> list[str]:
+    lines = [""]
+    for part in _SEPARATOR.split(name):
+        if lines[-1] and font.getlength(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+        while font.getlength(lines[-1].rstrip()) > width:
+            fits = _fitting(lines[-1], font, width)
+            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
+    return [line.strip() for line in lines]
+
+
+def _fitting(text: str, font: Font, width: int) -> int:
+    """How many characters of ``text`` go on a line; one at least."""
+    return next((n for n in range(len(text), 1, -1) if font.getlength(text[:n]) <= width), 1)
