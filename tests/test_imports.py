@@ -53,7 +53,8 @@ print(json.dumps(sorted(after - before)))
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "plotting": set(),
-    "program": set(),
+    "compiling": set(),
+    "program": {"compiling"},
     "transforms": {"program", "policies"},
     "policies": {"program", "transforms"},
     "executors": {"program"},
@@ -65,6 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ragged": {"program", "executors", "inputs"},
     "running": {"program", "executors", "inputs", "decoding", "data/decode", "ragged"},
     "augmenter": {"program", "transforms", "policies", "executors", "inputs", "decoding", "data/decode", "running"},
+    "warm": {"program", "transforms", "policies", "executors", "augmenter"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {
@@ -72,12 +74,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources"),
     },
     "integrations": {
-        *("program", "transforms", "inputs", "decoding", "augmenter"),
+        *("program", "transforms", "inputs", "decoding", "augmenter", "warm"),
         *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
-        *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
+        *("program", "transforms", "policies", "executors", "inputs", "augmenter", "warm"),
         *("data/sources", "data/decode", "sinks", "plotting"),
     },
     "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/loader"},

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate
+from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, warm
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 
 app = typer.Typer(
@@ -47,6 +47,7 @@ app.command()(evaluate.evaluate)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
 app.command()(simulate.simulate)
+app.command()(warm.warm)
 
 # What Typer raises for a bad option or argument: UsageError of click, which newer versions bring along.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
