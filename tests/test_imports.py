@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ragged": {"program", "executors", "inputs"},
     "running": {"program", "executors", "inputs", "decoding", "data/decode", "ragged"},
     "augmenter": {"program", "transforms", "policies", "executors", "inputs", "decoding", "data/decode", "running"},
-    "warm": {"program", "transforms", "policies", "executors", "augmenter"},
+    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {

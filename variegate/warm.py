@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numba.core import config
@@ -15,6 +16,7 @@ from numba.core import event as events
 from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
+from variegate.data.shuffle import Permutation
 from variegate.program import compiled
 
 # The kernels that Python calls, each for one signature; all others are part of their code.
@@ -30,6 +32,7 @@ ENTRIES = (
     "transforms.boxes._draw",
     "executors.cpu.passes.run_rows",
     "executors.cpu.blend.blend_outputs",
+    "data.shuffle._permute",
 )
 
 # (kernels done, of about so many, seconds)
@@ -57,9 +60,7 @@ class Warmth:
 def is_ready() -> bool:
     """Whether every kernel that a batch on the CPU may need is in memory, or on disk for this processor; in a few
     milliseconds."""
-    parted = [entry.rpartition(".") for entry in ENTRIES]
-    entries = [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
-    return all(entry.overloads or entry._cache.has_code_for(entry.targetctx) for entry in entries)
+    return all(entry.overloads or entry._cache.found_in(entry.targetctx) for entry in _entries())
 
 
 def make_ready() -> None:
@@ -74,26 +75,42 @@ def warm(progress: Progress | None = None) -> Warmth:
     Raises NotKeptError where what is compiled cannot be kept; with ``NUMBA_CACHE_DIR`` set, where it cannot be kept
     there.
     """
-    folder = compiled.place()
-    wanted = config.CACHE_DIR
-    if wanted and folder is not None and not Path(folder).absolute().is_relative_to(Path(wanted).absolute()):
-        raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
-    if folder is None:
+    began = time.perf_counter()
+    before = _misses()
+    was_ready = _folder() is not None
+    if not was_ready:
+        _check_place()
+        with events.install_listener("numba:compile", _Listener(progress, began)):
+            _run_everything()
+    seconds = time.perf_counter() - began
+    if (folder := _folder()) is None:
+        failure = compiled.TURN.failure
+        reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
+        raise NotKeptError(f"kernels cannot be kept in {compiled.place()}: {reason}")
+    return Warmth(was_ready, _misses() - before, seconds, folder, _num_bytes())
+
+
+def _entries() -> list[Any]:
+    parted = [entry.rpartition(".") for entry in ENTRIES]
+    return [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
+
+
+def _folder() -> str | None:
+    """The one below which all entries are on disk for this processor, if they are."""
+    folders = {entry._cache.found_in(entry.targetctx) for entry in _entries()}
+    return None if None in folders else compiled.above(folders)
+
+
+def _check_place() -> None:
+    place, wanted = compiled.place(), config.CACHE_DIR
+    if place is None:
         raise NotKeptError(
             "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "
             "NUMBA_CACHE_DIR to a folder that can"
         )
-    began = time.perf_counter()
-    before = _misses()
-    was_ready = is_ready()
-    if not was_ready:
-        listener = _Listener(progress, began)
-        with events.install_listener("numba:compile", listener):
-            _run_everything()
-    seconds = time.perf_counter() - began
-    if (error := compiled.TURN.failure) is not None:
-        raise NotKeptError(f"kernels cannot be kept in {folder}: {error}")
-    return Warmth(was_ready, _misses() - before, seconds, folder, _num_bytes())
+    # Numba keeps them elsewhere then, without a word.
+    if wanted and not Path(place).absolute().is_relative_to(Path(wanted).absolute()):
+        raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
 
 
 class _Listener(events.Listener):
@@ -112,10 +129,11 @@ class _Listener(events.Listener):
 
 
 def _run_everything() -> None:
-    """A batch that passes through all of ``ENTRIES``. One thread: a process with threads had better not be forked."""
+    """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, dtype=np.uint8) for size in _SIZES]
-    t = T.Compose([T.RandomResizedCrop(8), policies.AugMix(), T.Normalize(0.5, 0.5)])
+    t = T.Compose([T.RandomResizedCrop(8), policies.AugMix(), T.Normalize((0.5,), (0.5,))])
+    Permutation(len(images), seed=0, epoch=0)(np.arange(len(images)))
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
 
 

@@ -28,8 +28,7 @@ from PIL import Image
 
 from variegate import warm
 
-warm.is_ready = lambda: False  # else it would load nothing
-warm.warm()
+warm._run_everything()  # warm() would load nothing where all is on disk
 
 from variegate.program.compiled import KERNELS
 
@@ -81,7 +80,7 @@ for form in ("JPEG", "PNG"):
 t = T.Compose([T.RandomResizedCrop(24), T.RandAugment(), T.Normalize(0.5, 0.5)])
 vg.Augmenter(t).decode_and_run(files)
 vg.Augmenter(t).explain(id=3)
-source = vg.open_source([(image, 0) for image in batches[0] * 4])
+source = vg.open_source((np.zeros((8, 40, 40, 3), np.uint8), np.zeros(8, np.int64)))
 for _ in vg.Loader(source, t, batch_size=4, device="cpu", shuffle=True):
     runs += 1
 F.gaussian_blur(F.rotate(batches[0][0], 30.0, device="cpu"), 3, device="cpu")
@@ -115,11 +114,11 @@ for _ in range(5):
     seconds.append(time.perf_counter() - began)
 from variegate.program.compiled import KERNELS
 assert not any(kernel.overloads for kernel in KERNELS)
-print(min(seconds))
+print(min(seconds), seconds[0])
 """
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, cwd=ROOT)
     # 2 ms on a machine that has nothing else to do.
-    assert float(run.stdout) < 0.02
+    assert float(run.stdout.split()[0]) < 0.02
 
 
 def test_the_command_when_all_is_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,10 +159,24 @@ def test_the_command_shows_progress(capsys: pytest.CaptureFixture[str], monkeypa
     assert said.err == ""
 
 
+class Compiles:
+    """Stands for an empty cache."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        monkeypatch.setattr(warm, "is_ready", lambda: False)
+        monkeypatch.setattr(warm, "_folder", lambda: None)
+        monkeypatch.setattr(warm, "_run_everything", self._count)
+
+    def _count(self) -> None:
+        self.times += 1
+
+
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_the_command_where_nothing_can_be_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
+    compiles = Compiles(monkeypatch)
     monkeypatch.setattr(compiled, "place", lambda: None)
     assert main(["warm", *arguments]) == 1
     lines = capsys.readouterr().err.splitlines()
@@ -171,19 +184,23 @@ def test_the_command_where_nothing_can_be_kept(
         "variegate: error: kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; "
         "set NUMBA_CACHE_DIR to a folder that can"
     ]
+    assert compiles.times == 0
 
 
 def test_a_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba keeps what it compiles elsewhere then, without a word."""
+    compiles = Compiles(monkeypatch)
     monkeypatch.setattr(warm.config, "CACHE_DIR", "/dev/null/x")
     with pytest.raises(NotKeptError, match="NUMBA_CACHE_DIR: got '/dev/null/x', which cannot be written; accepted: "):
         warm.warm()
+    assert compiles.times == 0
 
 
 def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiles = Compiles(monkeypatch)
     monkeypatch.setattr(compiled.TURN, "failure", OSError(28, "No space left on device"))
-    with pytest.raises(NotKeptError, match=r"kernels cannot be kept in .*: \[Errno 28\] No space left on device"):
+    with pytest.raises(NotKeptError, match=r"kernels cannot be kept in .*: No space left on device"):
         warm.warm()
+    assert compiles.times == 1
 
 
 def test_entries_are_kernels() -> None:
@@ -196,18 +213,6 @@ def test_entries_are_kernels() -> None:
 # -- before workers start ----------------------------------------------------------------------------------------------
 
 PHOTOS = [(np.zeros((8, 8, 3), np.uint8), 0)] * 4
-
-
-class Compiles:
-    """Stands for an empty cache."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.times = 0
-        monkeypatch.setattr(warm, "is_ready", lambda: False)
-        monkeypatch.setattr(warm, "_run_everything", self._count)
-
-    def _count(self) -> None:
-        self.times += 1
 
 
 def test_collate_and_as_transform_compile_where_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,10 @@ class CheckedFile(IndexDataCacheFile):
     was left by other sources, or by a process that was killed on the way, is not taken for this one's.
     """
 
+    @property
+    def folder(self) -> str:
+        return str(self._cache_path)
+
     def save(self, key: Any, data: Any) -> None:
         """The code first, then the index that names it: a kill in between leaves no index of old code."""
         overloads = self._load_index()

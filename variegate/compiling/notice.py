@@ -44,7 +44,7 @@ class Notice:
             kept = "anew in every process: no folder can be written, set NUMBA_CACHE_DIR to one that can"
         else:
             kept = f"once: they are kept in {place}"
-        self._announce(f"compiling kernels, which usually takes one to two minutes, {kept}")
+        self._announce(f"compiling kernels (one to two minutes, more on a busy machine), {kept}")
         return f"{os.getpid()} {time.time():.0f}"
 
     def waiting(self, seconds: float, place: str | None) -> None:
