@@ -89,7 +89,7 @@ def _is_of_another(mark: str) -> bool:
         process, left = map(int, mark.split())
     except ValueError:
         return False
-    if process == os.getpid() or not 0 <= time.time() - left < _MARK_SECONDS:
+    if process == os.getpid() or abs(time.time() - left) >= _MARK_SECONDS:
         return False
     if os.name == "posix":
         try:
