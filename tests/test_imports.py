@@ -55,7 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "outside": set(),
     "errors": set(),
     "plotting": set(),
-    "program": set(),
+    "compiling": set(),
+    "program": {"compiling"},
     "transforms": {"program", "policies", "transforms/calling"},
     # A transform that is called runs itself, so that torch's data sets can take it; what runs it is imported then.
     "transforms/calling": {"integrations"},
@@ -69,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ragged": {"program", "executors", "inputs"},
     "running": {"program", "executors", "inputs", "decoding", "data/decode", "ragged"},
     "augmenter": {"program", "transforms", "policies", "executors", "inputs", "decoding", "data/decode", "running"},
+    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {
@@ -76,12 +78,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources"),
     },
     "integrations": {
-        *("program", "transforms", "inputs", "decoding", "augmenter"),
+        *("program", "transforms", "inputs", "decoding", "augmenter", "warm"),
         *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
-        *("program", "transforms", "policies", "executors", "inputs", "augmenter"),
+        *("program", "transforms", "policies", "executors", "inputs", "augmenter", "warm"),
         *("data/sources", "data/decode", "sinks", "plotting"),
     },
     "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader"},

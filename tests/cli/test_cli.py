@@ -22,7 +22,7 @@ from variegate.cli import app, main
 from variegate.cli.parameters import parameters_of
 from variegate.data.decode import read_image
 
-COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate")
+COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate", "warm")
 SEEDED = ("demo", "augment", "preview", "simulate")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate
+from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, warm
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.help import HelpfulGroup, HelpfulTyper
 from variegate.cli.usage import UsageError, usage_message
@@ -50,6 +50,7 @@ app.command()(evaluate.evaluate)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
 app.command()(simulate.simulate)
+app.command()(warm.warm)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

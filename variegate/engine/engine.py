@@ -22,6 +22,7 @@ from variegate.engine.workers.base import Workers
 from variegate.outside.addresses import shown_host
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
+from variegate.warm import make_ready
 
 WORKERS = ("process", "thread", "ray")
 
@@ -157,6 +158,8 @@ class Engine:
         rest, and what is raised, as ``drive`` describes them. Workers start when the iteration does, and end when it
         ends or is closed.
         """
+        if self.workers == "process" and self.executor == "cpu":
+            make_ready()
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
         yield from drive(self._make_workers(work), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from multiprocessing import parent_process
 from operator import index
 from typing import Any
 
@@ -14,6 +15,7 @@ from variegate.integrations.images import to_array
 from variegate.integrations.items import stack_labels, take_apart
 from variegate.integrations.streams import RunningIds, SharedEpoch
 from variegate.transforms.base import Transform
+from variegate.warm import make_ready
 
 Tensors = torch.Tensor | list[torch.Tensor]
 
@@ -25,6 +27,9 @@ class _InWorkers:
         self._arguments = arguments
         self._augmenter: Augmenter | None = Augmenter(**arguments)  # now, so that bad arguments are refused now
         self._device = self._augmenter.device
+        # Before there are workers, of which one would compile and all others wait. With none to come it is only sooner.
+        if self._device == "cpu" and parent_process() is None:
+            make_ready()
         self._epoch = SharedEpoch()
         self._running_ids = RunningIds()
 

@@ -22,6 +22,7 @@ from variegate.executors.cpu.layout import (
 )
 from variegate.executors.cpu.memory import RESULTS, scratch_for, scratch_needs
 from variegate.executors.cpu.passes import run_rows
+from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
 
@@ -117,12 +118,14 @@ def run_into(
     if program.blend is None:
         targets = _addresses(results, stacked)
         _run_rows(program, sources, targets, _store_kind(program.output), num_threads, load)
+        TURN.finish()
         return
     canvases = [RESULTS.take(int(np.prod(result_shape(program, row)))) for row in range(program.num_rows)]
     at = _addresses(canvases, None)
     bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
     _run_rows(program, sources, at, bytes_kind, num_threads, load)
     _blend(program, at, _addresses(results, stacked), num_threads)
+    TURN.finish()
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:

@@ -17,6 +17,7 @@ from variegate.executors.cuda.launch import BLOCK, Launch, Setting, launches
 from variegate.executors.cuda.memory import Memory
 from variegate.executors.cuda.pack import Packer
 from variegate.executors.cuda.points import triton_functions
+from variegate.program.compiled import TURN
 from variegate.program.program import Program
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "uint8": torch.uint8}
@@ -60,6 +61,7 @@ class CudaExecutor:
                 work = self.prepare(program, images, addresses(stacked, results))
                 for launch in work.launches:
                     launch.run()
+        TURN.finish()
         return stacked, results
 
     def prepare(self, program: Program, images: PlacedImages, targets: npt.NDArray[np.int64]) -> Work:

@@ -1,0 +1,146 @@
+"""Compile every kernel of the CPU ahead, or find that they are all there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba.core import config
+from numba.core import event as events
+
+from variegate import policies
+from variegate import transforms as T
+from variegate.augmenter import Augmenter
+from variegate.data.shuffle import Permutation
+from variegate.program import compiled
+
+# The kernels that Python calls, each for one signature; all others are part of their code.
+ENTRIES = (
+    "program.rng._fill_key",
+    "program.rng._fill_words",
+    "program.lowering.identities._compact",
+    "program.lowering.maps._rewrite",
+    "program.lowering.tables._build",
+    "program.lowering.merge._merge_rows",
+    "program.lowering.merge._compose_rows",
+    "program.lowering.fuse._assign",
+    "transforms.boxes._draw",
+    "executors.cpu.passes.run_rows",
+    "executors.cpu.blend.blend_outputs",
+    "data.shuffle._permute",
+)
+
+# (kernels done, of about so many, seconds)
+Progress = Callable[[int, int, float], object]
+
+_SIZES = ((12, 9, 3), (9, 12, 1))
+
+
+class NotKeptError(OSError):
+    """Compiled kernels cannot be written anywhere."""
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """``was_ready``: all were there before; ``compiled``: kernels that this process has compiled; ``folder``: the one
+    below which all are kept."""
+
+    was_ready: bool
+    compiled: int
+    seconds: float
+    folder: str
+    num_bytes: int
+
+
+def is_ready() -> bool:
+    """Whether every kernel that a batch on the CPU may need is in memory, or on disk for this processor; in a few
+    milliseconds."""
+    return all(entry.overloads or entry._cache.found_in(entry.targetctx) for entry in _entries())
+
+
+def make_ready() -> None:
+    """Compile what is not on disk yet, before worker processes begin that would all have to wait for it."""
+    if not is_ready():
+        _run_everything()
+
+
+def warm(progress: Progress | None = None) -> Warmth:
+    """Compile what is not on disk yet. Where other processes compile, this one waits for them and loads the result.
+
+    Raises NotKeptError where what is compiled cannot be kept; with ``NUMBA_CACHE_DIR`` set, where it cannot be kept
+    there.
+    """
+    began = time.perf_counter()
+    before = _misses()
+    was_ready = _folder() is not None
+    if not was_ready:
+        _check_place()
+        with events.install_listener("numba:compile", _Listener(progress, began)):
+            _run_everything()
+    seconds = time.perf_counter() - began
+    if (folder := _folder()) is None:
+        failure = compiled.TURN.failure
+        reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
+        raise NotKeptError(f"kernels cannot be kept in {compiled.place()}: {reason}")
+    return Warmth(was_ready, _misses() - before, seconds, folder, _num_bytes())
+
+
+def _entries() -> list[Any]:
+    parted = [entry.rpartition(".") for entry in ENTRIES]
+    return [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
+
+
+def _folder() -> str | None:
+    """The one below which all entries are on disk for this processor, if they are."""
+    folders = {entry._cache.found_in(entry.targetctx) for entry in _entries()}
+    return None if None in folders else compiled.above(folders)
+
+
+def _check_place() -> None:
+    place, wanted = compiled.place(), config.CACHE_DIR
+    if place is None:
+        raise NotKeptError(
+            "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "
+            "NUMBA_CACHE_DIR to a folder that can"
+        )
+    # Numba keeps them elsewhere then, without a word.
+    if wanted and not Path(place).absolute().is_relative_to(Path(wanted).absolute()):
+        raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
+
+
+class _Listener(events.Listener):
+    def __init__(self, progress: Progress | None, began: float) -> None:
+        self._progress, self._began = progress, began
+        self._done = 0
+
+    def on_start(self, event: object) -> None:
+        pass
+
+    def on_end(self, event: object) -> None:
+        done = sum(bool(kernel.overloads) for kernel in compiled.KERNELS)
+        if self._progress is not None and done > self._done:
+            self._done = done
+            self._progress(done, len(compiled.KERNELS), time.perf_counter() - self._began)
+
+
+def _run_everything() -> None:
+    """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, size, dtype=np.uint8) for size in _SIZES]
+    t = T.Compose([T.RandomResizedCrop(8), policies.AugMix(), T.Normalize((0.5,), (0.5,))])
+    Permutation(len(images), seed=0, epoch=0)(np.arange(len(images)))
+    Augmenter(t, num_threads=1)(images, ids=range(len(images)))
+
+
+def _misses() -> int:
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)
+
+
+def _num_bytes() -> int:
+    """Of the files of all kernels."""
+    return sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
