@@ -123,6 +123,8 @@ def test_json_lines(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         "files": 4,
         "written": 3,
         "resumed": 0,
+        "repaired": 0,
+        "remade": 0,
         "skipped": 1,
         "seconds": 0,
         "images_per_second": 0,

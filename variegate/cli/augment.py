@@ -43,6 +43,12 @@ class OnError(str, Enum):
     skip = "skip"
 
 
+class OnChange(str, Enum):
+    refuse = "refuse"
+    same = "same"
+    remake = "remake"
+
+
 class Workers(str, Enum):
     process = "process"
     thread = "thread"
@@ -104,13 +110,21 @@ def augment(
     on_error: Annotated[
         OnError, typer.Option(help="An image that failed three times: skip goes on without it, raise stops there.")
     ] = OnError.skip,
+    changed: Annotated[
+        OnChange,
+        typer.Option(
+            help="Files of SRC that have changed since outputs were made of them: refuse names them and stops, same says "
+            "that they hold the same pictures and only their times differ, remake makes their outputs again."
+        ),
+    ] = OnChange.refuse,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")] = False,
 ) -> None:
     """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
 
     DST gets the images, manifest.parquet with the operations, arguments and checksum of every one, and variegate.json
     with the settings. They depend on SRC, the policy, the seed and the epoch alone, not on devices, workers or
-    threads. Whatever ends a run, the same command goes on from there to the same files.
+    threads. Whatever ends a run, the same command goes on from there to the same files. Given once more, it makes again
+    what has been deleted or cut off since; `variegate verify DST` looks for damage within files.
     """
     with one_line_errors(as_json):
         from variegate.engine.engine import Engine
@@ -141,7 +155,7 @@ def augment(
             num_threads=threads,
             address=address,
         )
-        expansion = Expansion(plan, dst, engine, on_error.value, resume)
+        expansion = Expansion(plan, dst, engine, on_error.value, resume, changed.value)
         if as_json:
             emit_json(
                 "start",
@@ -198,6 +212,8 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
             files=report.files,
             written=report.written,
             resumed=report.resumed,
+            repaired=report.repaired,
+            remade=report.remade,
             skipped=len(report.skipped),
             seconds=round(report.seconds, 3),
             images_per_second=round(report.rate, 1),
@@ -217,6 +233,10 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     facts = [("files in", f"{report.files:,}"), ("written", f"{report.written:,}")]
     if report.resumed:
         facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
+    if report.repaired:
+        facts.append(("repaired", f"{report.repaired:,} (were missing, or of another size)"))
+    if report.remade:
+        facts.append(("remade", f"{report.remade:,} (of files that have changed)"))
     facts.append(("skipped", f"{len(report.skipped):,}"))
     if report.written:
         facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))

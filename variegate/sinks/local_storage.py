@@ -116,6 +116,16 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             return []
 
+    def sizes(self, relative: str = "") -> dict[str, int]:
+        path = self._path(check_relative(relative)) if relative else self.root
+        found: dict[str, int] = {}
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(OSError):  # gone by now, or a link to nothing
+                    if entry.is_file():
+                        found[entry.name] = entry.stat().st_size
+        return found
+
     def remove(self, relative: str) -> None:
         path = self._path(check_relative(relative))
         with suppress(FileNotFoundError), self._named(relative, "removed"):
@@ -181,7 +191,8 @@ class LocalStorage(Storage):
 
 class _LocalWriter(FileWriter):
     def __init__(self, storage: LocalStorage, relative: str, path: str, descriptor: int, temporary: str) -> None:
-        self.file = io.BufferedWriter(Descriptor(descriptor, storage.place_of(relative)), _BUFFER_BYTES)
+        self.descriptor = Descriptor(descriptor, storage.place_of(relative))
+        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
         self._storage, self._relative, self._path, self._temporary = storage, relative, path, temporary
 
     def commit(self) -> None:
