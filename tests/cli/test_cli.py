@@ -19,7 +19,7 @@ import variegate
 from variegate.cli import app, main
 from variegate.data.decode import read_image
 
-COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate")
+COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate")
 SEEDED = ("demo", "augment", "preview", "simulate")
 
 

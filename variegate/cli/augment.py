@@ -113,8 +113,8 @@ def augment(
     changed: Annotated[
         OnChange,
         typer.Option(
-            help="Files of SRC that have changed since outputs were made of them: refuse names them and stops, same says "
-            "that they hold the same pictures and only their times differ, remake makes their outputs again."
+            help="Files of SRC that have changed since outputs were made of them: refuse names them and stops, same "
+            "says that they hold the same pictures and only their times differ, remake makes their outputs again."
         ),
     ] = OnChange.refuse,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")] = False,

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
 from variegate.sinks.atomic import sync_folder, write_all
@@ -104,6 +104,10 @@ class LocalStorage(Storage):
     def read(self, relative: str) -> bytes:
         with self._named(relative, "read"), open(self._path(check_relative(relative)), "rb") as file:
             return file.read()
+
+    def open(self, relative: str) -> BinaryIO:
+        with self._named(relative, "read"):
+            return cast(BinaryIO, open(self._path(check_relative(relative)), "rb", buffering=0))
 
     def exists(self, relative: str) -> bool:
         return os.path.exists(self._path(check_relative(relative)))

@@ -9,7 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.paths import protocols, shown
@@ -81,6 +81,12 @@ class RemoteStorage(Storage):
             fs, path = self._at(relative)
             data: bytes = fs.cat_file(path)
             return data
+
+    def open(self, relative: str) -> BinaryIO:
+        check_relative(relative)
+        with self._named(relative, "read"):
+            fs, path = self._at(relative)
+            return cast(BinaryIO, fs.open(path, "rb"))
 
     def exists(self, relative: str) -> bool:
         check_relative(relative)

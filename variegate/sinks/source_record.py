@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.stamps import UNKNOWN, Stamps, changed
+from variegate.data.sources.stamps import UNKNOWN, Stamps, describe_change
 from variegate.sinks.storage import Storage
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def read_source(storage: Storage) -> Stamps | None:
 
 def describe_changed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64]) -> str:
     """``photos/a.jpg: was ..., is ...; and 3 more``."""
-    lines = [f"{now.place(file)}: {changed(was.at(file), now.at(file))}" for file in files[:_SHOWN].tolist()]
+    lines = [f"{now.place(file)}: {describe_change(was.at(file), now.at(file))}" for file in files[:_SHOWN].tolist()]
     return "; ".join(lines) + (f"; and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else "")
 
 

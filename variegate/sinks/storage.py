@@ -9,6 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
+from typing import BinaryIO
 
 # What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
 PRIVATE = ".variegate"
@@ -131,6 +132,10 @@ class Storage(ABC):
     @abstractmethod
     def read(self, relative: str) -> bytes:
         """Raises FileNotFoundError where it is missing."""
+
+    @abstractmethod
+    def open(self, relative: str) -> BinaryIO:
+        """For reading a large file piece by piece, or here and there. Raises FileNotFoundError where it is missing."""
 
     @abstractmethod
     def exists(self, relative: str) -> bool: ...

@@ -131,7 +131,7 @@ def differences(was: Stamps, now: Stamps) -> npt.NDArray[np.int64]:
     return np.flatnonzero(is_other)
 
 
-def changed(was: Stamp, now: Stamp) -> str:
+def describe_change(was: Stamp, now: Stamp) -> str:
     """``was 12,345 bytes of ..., is ...``."""
     is_fine = was.words() == now.words()
     return f"was {was.words(is_fine)}, is {now.words(is_fine)}"

@@ -52,7 +52,7 @@ class Expansion:
         engine: where it is made.
         on_error: "skip" passes over samples that failed three times; "raise" ends the run at the first.
         resume: go on where an earlier run of the same plan ended; False makes everything anew.
-        on_change: where files of the source have changed since outputs were made of them: "refuse" ends the run,
+        changed: where files of the source have changed since outputs were made of them: "refuse" ends the run,
             "remake" makes these outputs again, "same" takes files of equal size for the same in spite of their times.
         on_progress: called now and then with the report.
         stop: once it is set, the run ends with what it has begun, all of which is kept.
@@ -63,15 +63,15 @@ class Expansion:
     engine: Engine
     on_error: str = "skip"
     resume: bool = True
-    on_change: str = "refuse"
+    changed: str = "refuse"
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
         if self.on_error not in ("skip", "raise"):
             raise ValueError(f"on_error: got {self.on_error!r}; accepted: 'skip', 'raise'")
-        if self.on_change not in CHANGED:
-            raise ValueError(f"on_change: got {self.on_change!r}; accepted: {', '.join(map(repr, CHANGED))}")
+        if self.changed not in CHANGED:
+            raise ValueError(f"changed: got {self.changed!r}; accepted: {', '.join(map(repr, CHANGED))}")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
         self._skipped: set[int] = set()  # samples in report.skipped, by index
 
@@ -80,7 +80,7 @@ class Expansion:
         or have another size, are made again.
 
         Raises SourceError for a destination that holds anything else, and for a source whose files are not those that
-        the run was begun with (see ``on_change``), DecodeError with on_error="raise", and
+        the run was begun with (see ``changed``), DecodeError with on_error="raise", and
         EngineError where no device is left or outputs cannot be written.
         """
         plan, report = self.plan, self.report
@@ -93,7 +93,7 @@ class Expansion:
         refuse_other_files(open_storage(self.destination), settings, stamps)
         place = None if stamps is None else "source"
         with closing(Destination.open(self.destination, settings, None, self.resume, place)) as destination:
-            found = compare(destination, plan, stamps, self.on_change)
+            found = compare(destination, plan, stamps, self.changed)
             self._lost = take_back_lost(destination, Spans(plan.span_of, plan.items_per_shard > 0), found.is_unwanted)
             self._tell_lost(self._lost)
             if stamps is not None and not found.is_recorded:

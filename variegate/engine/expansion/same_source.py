@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.folder import Listing
-from variegate.data.sources.stamps import Stamp, Stamps, changed, differences, is_same, stamp_now
+from variegate.data.sources.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.engine.expansion.plan import Plan
 from variegate.errors import DecodeError
 from variegate.sinks import settings as run_settings
@@ -52,10 +52,10 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         )
 
 
-def compare(destination: Destination, plan: Plan, stamps: Stamps | None, on_change: str) -> Found:
+def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed: str) -> Found:
     """The source as it is with what the run saw of it. What no output was made of may have changed.
 
-    Raises SourceError naming the files where outputs were made of others, unless ``on_change`` says what to do.
+    Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
     """
     nothing = Found(np.zeros(len(plan.source), bool), True)
     if stamps is None:
@@ -78,8 +78,8 @@ def compare(destination: Destination, plan: Plan, stamps: Stamps | None, on_chan
     used = files[(before[stamps.ends(len(done))] > before[stamps.starts])[files]]
     remade = np.zeros(len(plan.source), bool)
     if len(used):
-        _check_allowed(was, stamps, used, on_change)
-        if on_change == "remake":
+        _check_allowed(was, stamps, used, changed)
+        if changed == "remake":
             remade[stamps.samples_of(used, len(plan.source))] = True
             remade &= done
     else:
@@ -105,17 +105,17 @@ def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> No
         on_disk = stamp_now(source.name(index).file)
         now = on_disk if is_same(was, now) else now._replace(time=on_disk.time)
     if not is_same(was, now):
-        raise DecodeError(str(source.name(index)), f"has changed since the run began: {changed(was, now)}")
+        raise DecodeError(str(source.name(index)), f"has changed since the run began: {describe_change(was, now)}")
 
 
-def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], on_change: str) -> None:
+def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: str) -> None:
     resized = files[was.sizes[files] != now.sizes[files]]
     remake = "--changed remake makes their outputs again"
-    if on_change == "same" and len(resized):
+    if changed == "same" and len(resized):
         raise SourceError(
             f"{describe_changed(was, now, resized)}; files of other sizes are never the same: restore them, or {remake}"
         )
-    if on_change == "refuse":
+    if changed == "refuse":
         same = "" if len(resized) else "--changed same goes on where they hold the same pictures, "
         raise SourceError(
             f"{describe_changed(was, now, files)}: changed since outputs were made; restore the source, or choose: "
