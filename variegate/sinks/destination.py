@@ -23,7 +23,7 @@ from variegate.sinks import settings as run_settings
 from variegate.sinks.journal import Journal
 from variegate.sinks.journal_files import remove_journal
 from variegate.sinks.lock import acquire
-from variegate.sinks.manifest import MANIFEST_NAME, write_manifest
+from variegate.sinks.manifest import MANIFEST_NAME, read_manifest, write_manifest
 from variegate.sinks.source_record import SOURCE_NAME
 from variegate.sinks.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 
@@ -72,6 +72,8 @@ class Destination:
         is_begun = self._check()
         if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
             self.is_complete = True
+            if not storage.exists(SETTINGS_NAME):
+                self.amend(lambda storage: storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings)))
             return self
         try:
             self._begin(resume)
@@ -145,8 +147,8 @@ class Destination:
         storage = self.storage
         if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
             raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")
-        if storage.exists(SETTINGS_NAME):  # asked first: a folder of outputs may be long to list
-            there = run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
+        there = self._settings_there()  # asked first: a folder of outputs may be long to list
+        if there is not None:
             place = self._place
             if place in there and place in self.settings and storage.exists(SOURCE_NAME):
                 self.settings = self.settings | {place: there[place]}
@@ -160,6 +162,13 @@ class Destination:
                 "a new name"
             )
         return False
+
+    def _settings_there(self) -> dict[str, Any] | None:
+        """None where no run has begun. A manifest has the settings too, should their file be lost."""
+        storage = self.storage
+        if storage.exists(SETTINGS_NAME):
+            return run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
+        return read_manifest(storage.root).settings if storage.exists(MANIFEST_NAME) else None
 
     @property
     def plan(self) -> str:
@@ -179,7 +188,7 @@ class Destination:
     def _begin(self, resume: bool) -> None:
         storage = self.storage
         is_begun = self._claim()
-        if not is_begun:
+        if not is_begun or not storage.exists(SETTINGS_NAME):
             storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings))
             storage.sync()
         if not resume:

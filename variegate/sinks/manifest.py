@@ -99,12 +99,13 @@ class Manifest:
         for group in range(len(self._starts) - 1):
             yield from map(self._row, self._read(group).to_pylist())
 
-    def columns(self, *names: str) -> Iterator[dict[str, Any]]:
-        """These columns of all rows; null where this manifest has none of them. Raises SourceError."""
+    def columns(self, *names: str, all_read: bool = False) -> Iterator[dict[str, Any]]:
+        """These columns of all rows; null where this manifest has none of them. ``all_read``: the others are read too,
+        which finds damage in them. Raises SourceError."""
         there = [name for name in names if name in self._file.schema.names]
         blank = dict.fromkeys(names)
         for group in range(len(self._starts) - 1):
-            for row in self._read(group, there).to_pylist():
+            for row in self._read(group, None if all_read else there).select(there).to_pylist():
                 yield blank | row
 
     def _row(self, columns: dict[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def _written(manifest: Manifest) -> Iterator[Row]:
     copies, samples = manifest.settings.get("copies"), manifest.settings.get("samples")
     if isinstance(copies, int) and isinstance(samples, int) and len(manifest) != copies * samples:
         raise SourceError(f"damaged: it has {len(manifest):,} rows, for {samples:,} samples of {copies:,} copies")
-    for number, row in enumerate(manifest.columns(*COLUMNS)):
+    for number, row in enumerate(manifest.columns(*COLUMNS, all_read=True)):
         if isinstance(copies, int) and (row["index"], row["copy"]) != divmod(number, copies):
             raise SourceError(f"damaged: row {number:,} is of sample {row['index']}, copy {row['copy']}")
         if row["status"] == "written":

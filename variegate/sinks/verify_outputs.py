@@ -87,35 +87,30 @@ def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None)
             content = read_shard(file, opened)
     except Exception as error:
         return Checked(len(rows), 0, [_unreadable(file, error)])
-    problems = _whole(file, rows[0], content)
-    bad = [problem for row in rows if (problem := _member(file, row, content)) is not None]
-    if not problems and content.damage:
-        problems.append(Problem(file, content.damage, "damaged"))
-    elif problems and not bad:
-        whole = "every image in it is whole: something beside them is not, such as a label"
-        problems = [problem._replace(problem=f"{problem.problem}; {whole}") for problem in problems]
-    return Checked(len(rows), len(rows) - len(bad), [*problems, *bad])
+    wrong = _wrong_as_a_whole(rows[0], content)
+    others = [row for row in rows if content.members.get(row["member"]) != row["sha256"]]
+    lost = [row for row in others if row["member"] not in content.members] if content.damage else []
+    if lost:  # one line for what has one reason
+        wrong.append(f"{len(lost):,} of its {len(rows):,} outputs cannot be read any more")
+    elif wrong and not others:
+        wrong.append("every image in it is whole, but something beside them is not, such as a label")
+    problems = [Problem(file, "; ".join(wrong), "damaged")] if wrong else []
+    for row in others:
+        if row["member"] in content.members:
+            problems.append(Problem(file, "its checksum is not that of the manifest", "damaged", row["member"]))
+        elif not lost:
+            problems.append(Problem(file, "missing", "damaged", row["member"]))
+    return Checked(len(rows), len(rows) - len(others), problems)
 
 
-def _whole(file: str, row: Row, content: ShardContent) -> list[Problem]:
-    """Of the file itself; manifests of earlier versions say nothing of it."""
-    what = f"; {content.damage}" if content.damage else ""
+def _wrong_as_a_whole(row: Row, content: ShardContent) -> list[str]:
+    """With the file itself, of which manifests of earlier versions say nothing."""
+    wrong = []
     if row["shard_bytes"] not in (None, content.size):
-        said = f"has {content.size:,} bytes, the manifest says {row['shard_bytes']:,}"
+        wrong.append(f"has {content.size:,} bytes, the manifest says {row['shard_bytes']:,}")
     elif row["shard_sha256"] not in (None, content.sha256):
-        said = "its checksum is not that of the manifest"
-    else:
-        return []
-    return [Problem(file, said + what, "damaged")]
-
-
-def _member(file: str, row: Row, content: ShardContent) -> Problem | None:
-    found = content.members.get(row["member"])
-    if found == row["sha256"]:
-        return None
-    if found is not None:
-        return Problem(file, "its checksum is not that of the manifest", "damaged", row["member"])
-    return Problem(file, "cannot be read any more" if content.damage else "missing", "damaged", row["member"])
+        wrong.append("its checksum is not that of the manifest")
+    return [*wrong, content.damage] if content.damage else wrong
 
 
 def _unreadable(file: str, error: Exception) -> Problem:

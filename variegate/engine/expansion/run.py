@@ -13,6 +13,7 @@ from threading import Event
 from typing import Any
 
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.class_names import CLASS_NAMES
 from variegate.data.sources.folder import FolderSource
 from variegate.data.sources.paths import is_url, plain, protocols
 from variegate.data.sources.stamps import stamps_of
@@ -32,6 +33,7 @@ from variegate.sinks.lost import Lost, Spans, take_back_lost
 from variegate.sinks.manifest import read_manifest
 from variegate.sinks.source_record import write_source
 from variegate.sinks.storage import open_storage
+from variegate.sinks.webdataset_shard import has_class_names, write_class_names
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64
@@ -99,6 +101,7 @@ class Expansion:
             if stamps is not None and not found.is_recorded:
                 # Not before what was made of other files is taken back: nobody could tell it any more.
                 destination.amend(lambda storage: write_source(storage, stamps))
+            self._restore_class_names(destination, labels)
             if destination.is_complete:
                 report.missing = read_manifest(destination.storage.root).count_missing()
                 report.resumed = report.total - report.missing
@@ -171,6 +174,13 @@ class Expansion:
         words = " and ".join(f"{count:,} {what}" for count, what in counts if count)
         if words:
             warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=3)
+
+    def _restore_class_names(self, destination: Destination, labels: Labels) -> None:
+        """Shards write them, but those that are there already do not do so again."""
+        is_begun = destination.is_complete or destination.journal.covered
+        if self.plan.layout == "webdataset" and is_begun and not has_class_names(destination.storage, labels):
+            destination.amend(lambda storage: write_class_names(storage, labels))
+            warnings.warn(f"{CLASS_NAMES} is written again", stacklevel=3)
 
     def _has_room(self) -> bool:
         """Image files that are given back wait here for their turn: as many as there were bytes of them, on average."""

@@ -65,8 +65,8 @@ def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed
     if was is None or list(was.names) != list(stamps.names):
         if destination.is_complete or destination.journal.covered:
             warnings.warn(
-                f"{storage.shown}: this run has no record of its source, as an earlier version began it: files that "
-                "have changed since then go unnoticed",
+                f"{storage.shown}: this run has no record of what its source was (earlier versions kept none): files "
+                "that have changed since it began go unnoticed",
                 stacklevel=2,
             )
         return replace(nothing, is_recorded=destination.is_complete)
