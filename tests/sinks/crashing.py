@@ -127,6 +127,7 @@ def main(root: Path, kind: str) -> None:
             *(file_of(item, copy) for item in (1, 2) for copy in (0, 1)),
             "variegate.source",
             "manifest.parquet",
+            "manifest.sha256",
         ),
     }.get(kind, ())
     wrong: list[str] = []

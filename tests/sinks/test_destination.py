@@ -56,13 +56,14 @@ def test_a_run_leaves_outputs_settings_and_manifest(storage: Storage) -> None:
     run(storage.root)
     found = contents(storage)
     outputs = {file_of(item, copy): output(item, copy) for item in range(ITEMS) for copy in range(2)}
-    assert found.keys() == {*outputs, "variegate.json", "variegate.source", "manifest.parquet"}
+    assert found.keys() == {*outputs, "variegate.json", "variegate.source", "manifest.parquet", "manifest.sha256"}
     assert found.items() >= outputs.items()
     assert found["variegate.json"] == (json.dumps(SETTINGS, indent=2) + "\n").encode()
     manifest = read_manifest(storage.root)
     assert manifest.settings == SETTINGS
     assert [manifest.row(i)["file"] for i in range(len(manifest))] == list(outputs)
-    assert storage.list() == sorted(["cat/", "dog/", "variegate.json", "variegate.source", "manifest.parquet"])
+    beside = ["manifest.parquet", "manifest.sha256", "variegate.json", "variegate.source"]
+    assert storage.list() == ["cat/", "dog/", *beside]
 
 
 def test_the_same_run_again_has_nothing_to_do(storage: Storage) -> None:
@@ -167,6 +168,7 @@ def test_places_that_are_no_folders(tmp_path: Path) -> None:
         ({"t": {"ops": [{"p": 1}, {"p": 2}]}}, {"t": {"ops": [{"p": 1}, {"p": 3}]}}, "with t.ops[1].p 2, this one has"),
         ({"t": [1]}, {"t": [1, 2]}, "with t [1], this one has t [1, 2]"),
         ({"t": {"a": 1}}, {"t": 1}, 'with t {"a": 1}, this one has t 1'),
+        ({"a": "x" * 99}, {"a": "x" * 99 + "y"}, f'with a ...{"x" * 36}", this one has a ...{"x" * 35}y"'),
         ({"a": "x" * 99}, {"a": ""}, f'with a "{"x" * 36}..., this one has a ""'),
         (
             dict.fromkeys("abcde", 1),

@@ -133,18 +133,21 @@ class _Search:
         return "resized" if wanted is not None and size != wanted else ""
 
     def _count(self, span: tuple[int, int], outputs: list[Row], problems: list[str]) -> None:
-        written = [(row, problem) for row, problem in zip(outputs, problems, strict=True) if row["status"] == "written"]
-        if self._spans.is_sharded:
-            reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
-            written = [(row, reason) for row, _ in written]
-        elif kept := frozenset(row["copy"] for row, problem in written if not problem):
-            self.found.kept[span[0]] = kept
-        for row, problem in written:
+        is_sharded = self._spans.is_sharded
+        reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
+        kept = []
+        for row, problem in zip(outputs, problems, strict=True):
+            is_written = row["status"] == "written"
+            problem = problem or (reason if is_sharded and is_written else "")
             self.found.missing += problem == "missing"
             self.found.resized += problem == "resized"
             self.found.unwanted += problem == "unwanted"
-            if problem == "unwanted" and not self._spans.is_sharded:
+            if problem == "unwanted" and is_written and not is_sharded:
                 self._storage.remove(real_name(self._storage, printable(row["file"])))
+            if is_written and not problem:
+                kept.append(row["copy"])
+        if kept:
+            self.found.kept[span[0]] = frozenset(kept)
 
 
 def _record(journal: Journal, rows: Iterable[Row], spans: Spans, bad: set[tuple[int, int]]) -> None:

@@ -6,12 +6,17 @@ height and width (of the output), operations (JSON), sha256 (hex) and bytes (bot
 shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
 number. Bytes of names that are not UTF-8 are written as ``\\udcff``. Format 1 had no columns after sha256, and no
 checksums of its own pages.
+
+``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
+a manifest is never there without it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
@@ -28,8 +33,10 @@ if TYPE_CHECKING:
     from variegate.data.sources.parquet_file import ParquetFile
 
 MANIFEST_NAME = "manifest.parquet"
+CHECKSUM_NAME = "manifest.sha256"
 FORMAT = 2
 _ROWS_A_GROUP = 8192
+_CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
 _compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
 _ACCEPTED = "the manifest.parquet that a run of variegate augment wrote"
 _TYPES = {
@@ -58,8 +65,28 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
             while some := list(islice(rows, _ROWS_A_GROUP)):
                 parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
                 count += len(some)
+        out.file.flush()
+        storage.write(CHECKSUM_NAME, f"{out.descriptor.digest.hexdigest()}  {MANIFEST_NAME}\n".encode())
+        storage.sync()
         out.commit()
     return count
+
+
+def has_its_checksum(storage: Storage) -> bool | None:
+    """Whether the manifest is the one that was written, to the byte; None where that is not known, as of earlier
+    versions. Raises SourceError for a checksum that is none, FileNotFoundError, WriteError."""
+    try:
+        said = storage.read(CHECKSUM_NAME)
+    except FileNotFoundError:
+        return None
+    found = _CHECKSUM.fullmatch(said)
+    if found is None:
+        raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
+    digest = hashlib.sha256()
+    with storage.open(MANIFEST_NAME) as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest().encode() == found[1]
 
 
 class Manifest:

@@ -16,7 +16,7 @@ from variegate.data.sources.stamps import printable
 from variegate.sinks import settings as run_settings
 from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.lost import Row, real_name
-from variegate.sinks.manifest import MANIFEST_NAME, Manifest, read_manifest
+from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
 from variegate.sinks.source_record import SOURCE_NAME, read_source
 from variegate.sinks.storage import Storage, open_storage
 from variegate.sinks.verify_outputs import COLUMNS, Checked, Problem, Task, file_tasks, shard_tasks
@@ -58,8 +58,10 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
         goes_on = "missing: the run is not complete, and the command that began it goes on"
         found.problems.append(Problem(MANIFEST_NAME, goes_on, "missing"))
         return found
-    expected = {MANIFEST_NAME, SETTINGS_NAME, SOURCE_NAME}
+    expected = {MANIFEST_NAME, CHECKSUM_NAME, SETTINGS_NAME, SOURCE_NAME}
     try:
+        if _is_another(storage, found.problems):
+            raise SourceError(f"its checksum is not that in {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
         found.problems += _beside(storage, manifest.settings, expected)
         _check_outputs(storage, manifest, expected, found, threads, on_progress)
@@ -80,6 +82,15 @@ def delete_damaged(spec: str | os.PathLike[str], verified: Verified) -> list[str
         storage.remove(real_name(storage, name))
     storage.sync()
     return names
+
+
+def _is_another(storage: Storage, problems: list[Problem]) -> bool:
+    try:
+        return has_its_checksum(storage) is False
+    except SourceError as error:
+        reason = str(error).removeprefix(f"{storage.place_of(CHECKSUM_NAME)}: ")
+        problems.append(Problem(CHECKSUM_NAME, reason, "damaged"))
+        return False
 
 
 def _beside(storage: Storage, settings: dict[str, Any], expected: set[str]) -> Iterator[Problem]:

@@ -47,7 +47,8 @@ def test_every_copy_is_written_and_listed(photos: Path, tmp_path: Path) -> None:
     assert {name: found[name] for name in found if name.endswith(".jpg")} == {
         row["file"]: row["sha256"] for row in listed
     }
-    assert set(found) - set(files) == {"manifest.parquet", "variegate.json", "variegate.source"}
+    beside = {"manifest.parquet", "manifest.sha256", "variegate.json", "variegate.source"}
+    assert set(found) - set(files) == beside
     assert all(row["bytes"] == (tmp_path / "out" / row["file"]).stat().st_size for row in listed)
     assert {row["class"] for row in listed} == {"a", "b"}
     assert all(row["seed"] == 7 and row["epoch"] == 0 and row["status"] == "written" for row in listed)

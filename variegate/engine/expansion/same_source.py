@@ -82,7 +82,7 @@ def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed
         if changed == "remake":
             remade[stamps.samples_of(used, len(plan.source))] = True
             remade &= done
-    else:
+    elif done.any():
         warnings.warn(
             f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
             stacklevel=2,
