@@ -22,7 +22,7 @@ from variegate.cli import app, main
 from variegate.cli.parameters import parameters_of
 from variegate.data.decode import read_image
 
-COMMANDS = ("demo", "augment", "replay", "preview", "bench", "doctor", "simulate", "warm")
+COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate", "warm")
 SEEDED = ("demo", "augment", "preview", "simulate")
 
 
@@ -155,6 +155,8 @@ def test_json_lines(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         "files": 4,
         "written": 3,
         "resumed": 0,
+        "repaired": 0,
+        "remade": 0,
         "skipped": 1,
         "seconds": 0,
         "images_per_second": 0,

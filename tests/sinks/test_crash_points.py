@@ -20,7 +20,9 @@ from variegate.sinks.storage import DiskFullError, WriteError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("kind", "least"), [("fresh", 80), ("again", 80)])
+@pytest.mark.parametrize(
+    ("kind", "least"), [("fresh", 80), ("again", 80), ("lost", 50), ("begun", 30), ("changed", 60)]
+)
 def test_killed_at_every_system_call(tmp_path: Path, kind: str, least: int) -> None:
     # In memory, where there is such a place: thousands of fsyncs take their time on a disk.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as place:

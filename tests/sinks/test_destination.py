@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.sinks.runs import ITEMS, SETTINGS, file_of, output, run, tree
+from tests.sinks.runs import ITEMS, SETTINGS, file_of, output, row_of, run, tree
 from variegate.data.sources.base import SourceError
 from variegate.sinks.destination import Destination
 from variegate.sinks.manifest import read_manifest
@@ -37,7 +37,7 @@ def begun(storage: Storage) -> Destination:
     for item in (0, 2):
         for copy in range(2):
             destination.storage.write(file_of(item, copy), output(item, copy))
-        rows = [json.dumps({"file": file_of(item, copy), "index": item}) for copy in range(2)]
+        rows = [json.dumps(row_of(item, copy)) for copy in range(2)]
         destination.journal.append(item, item + 1, rows)
     destination.journal.flush()
     destination.close()
@@ -56,13 +56,14 @@ def test_a_run_leaves_outputs_settings_and_manifest(storage: Storage) -> None:
     run(storage.root)
     found = contents(storage)
     outputs = {file_of(item, copy): output(item, copy) for item in range(ITEMS) for copy in range(2)}
-    assert found.keys() == {*outputs, "variegate.json", "manifest.parquet"}
+    assert found.keys() == {*outputs, "variegate.json", "variegate.source", "manifest.parquet", "manifest.sha256"}
     assert found.items() >= outputs.items()
     assert found["variegate.json"] == (json.dumps(SETTINGS, indent=2) + "\n").encode()
     manifest = read_manifest(storage.root)
     assert manifest.settings == SETTINGS
     assert [manifest.row(i)["file"] for i in range(len(manifest))] == list(outputs)
-    assert storage.list() == sorted(["cat/", "dog/", "variegate.json", "manifest.parquet"])
+    beside = ["manifest.parquet", "manifest.sha256", "variegate.json", "variegate.source"]
+    assert storage.list() == ["cat/", "dog/", *beside]
 
 
 def test_the_same_run_again_has_nothing_to_do(storage: Storage) -> None:
@@ -95,9 +96,10 @@ def test_without_resuming_all_is_done_again(storage: Storage) -> None:
         assert destination.journal.covered == []
     run(storage.root, resume=False)
     whole = contents(storage)
-    storage.write(file_of(0, 0), b"damaged")
+    same_size = output(0, 0).replace(b"0", b"1")
+    storage.write(file_of(0, 0), same_size)
     run(storage.root)
-    assert contents(storage) == whole | {file_of(0, 0): b"damaged"}  # complete: nothing is looked at
+    assert contents(storage) == whole | {file_of(0, 0): same_size}  # complete: only names and sizes are looked at
     with Destination.open(storage.root, SETTINGS, "plan", resume=False) as destination:
         assert not destination.is_complete
         assert not storage.exists("manifest.parquet")
@@ -166,6 +168,7 @@ def test_places_that_are_no_folders(tmp_path: Path) -> None:
         ({"t": {"ops": [{"p": 1}, {"p": 2}]}}, {"t": {"ops": [{"p": 1}, {"p": 3}]}}, "with t.ops[1].p 2, this one has"),
         ({"t": [1]}, {"t": [1, 2]}, "with t [1], this one has t [1, 2]"),
         ({"t": {"a": 1}}, {"t": 1}, 'with t {"a": 1}, this one has t 1'),
+        ({"a": "x" * 99}, {"a": "x" * 99 + "y"}, f'with a ...{"x" * 36}", this one has a ...{"x" * 35}y"'),
         ({"a": "x" * 99}, {"a": ""}, f'with a "{"x" * 36}..., this one has a ""'),
         (
             dict.fromkeys("abcde", 1),

@@ -34,12 +34,16 @@ ROW = {
     "width": 320,
     "operations": [{"op": "Rotate", "angle": -9.5}],
     "sha256": "ab" * 32,
+    "bytes": 12_345,
+    "shard_bytes": None,
+    "shard_sha256": None,
 }
 QUARANTINED = {"status": "quarantined", "reason": "not an image", "source": "cat/b.jpg", "index": 8, "id": 1, "copy": 0}
 
 
 def test_rows_come_back(storage: Storage) -> None:
-    inside = ROW | {"file": "shard-000000.tar", "member": "00000007_1.jpg", "copy": 1, "operations": []}
+    shard = {"file": "shard-000000.tar", "shard_bytes": 2**40, "shard_sha256": "cd" * 32}
+    inside = ROW | shard | {"member": "00000007_1.jpg", "copy": 1, "operations": []}
     assert write_manifest(storage, iter([ROW, inside, QUARANTINED]), SETTINGS) == 3
     for path in (storage.root, f"{storage.root}/{MANIFEST_NAME}"):
         manifest = read_manifest(path)
@@ -57,7 +61,7 @@ def test_columns_and_types_are_as_documented(tmp_path: Path) -> None:
     text, whole = "string", "int64"
     kinds = [text, text, text, text, text, whole, "uint64", "int32", whole, text, "uint64", whole, "int32", "int32"]
     assert schema.names == list(ROW)
-    assert [str(kind) for kind in schema.types] == [*kinds, text, text]
+    assert [str(kind) for kind in schema.types] == [*kinds, text, text, whole, whole, text]
     row = pq.read_table(tmp_path / MANIFEST_NAME).to_pylist()[0]
     assert row["operations"] == '[{"op":"Rotate","angle":-9.5}]'
     column = pq.ParquetFile(tmp_path / MANIFEST_NAME).metadata.row_group(0).column(0)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, warm
+from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, verify, warm
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.help import HelpfulGroup, HelpfulTyper
 from variegate.cli.usage import UsageError, usage_message
@@ -44,6 +44,7 @@ def _options(
 app.command()(demo.demo)
 app.command()(augment.augment)
 app.command()(replay.replay)
+app.command()(verify.verify)
 app.command()(preview.preview)
 app.command()(search.search)
 app.command()(evaluate.evaluate)

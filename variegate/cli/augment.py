@@ -44,6 +44,12 @@ class OnError(str, Enum):
     skip = "skip"
 
 
+class OnChange(str, Enum):
+    refuse = "refuse"
+    same = "same"
+    remake = "remake"
+
+
 class Workers(str, Enum):
     process = "process"
     thread = "thread"
@@ -132,13 +138,22 @@ def augment(
     on_error: Annotated[
         OnError, typer.Option(help="Go on without an image that failed three times (skip), or stop there (raise).")
     ] = OnError.skip,
+    changed: Annotated[
+        OnChange,
+        typer.Option(
+            help="What to do about files of SRC that have changed since outputs were made of them: refuse names them "
+            "and stops, same says that only their times differ, remake makes their outputs again."
+        ),
+    ] = OnChange.refuse,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
 
     It writes the images, manifest.parquet with the operations, arguments and checksum of each, and variegate.json with
     the settings. The files depend on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or
-    threads. After an interruption of any kind the same command goes on, and ends with the same files.
+    threads. After an interruption of any kind the same command goes on, and ends with the same files. A finished
+    command that is given again makes what has been deleted or cut off since; `variegate verify DST` looks for damage
+    within files.
     """
     with one_line_errors(as_json):
         from variegate.data.sources.paths import shown
@@ -170,7 +185,7 @@ def augment(
             num_threads=threads,
             address=address,
         )
-        expansion = Expansion(plan, dst, engine, on_error.value, resume)
+        expansion = Expansion(plan, dst, engine, on_error.value, resume, changed.value)
         if as_json:
             emit_json(
                 "start",
@@ -229,6 +244,8 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
             files=report.files,
             written=report.written,
             resumed=report.resumed,
+            repaired=report.repaired,
+            remade=report.remade,
             skipped=len(report.skipped),
             seconds=round(report.seconds, 3),
             images_per_second=round(report.rate, 1),
@@ -248,6 +265,10 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     facts = [("files in", f"{report.files:,}"), ("written", f"{report.written:,}")]
     if report.resumed:
         facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
+    if report.repaired:
+        facts.append(("repaired", f"{report.repaired:,} (were missing, or of another size)"))
+    if report.remade:
+        facts.append(("remade", f"{report.remade:,} (of files that have changed)"))
     facts.append(("skipped", f"{len(report.skipped):,}"))
     if report.written:
         facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))

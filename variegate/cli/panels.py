@@ -20,7 +20,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
         *("devices", "speeds", "spread", "workers", "address", "allocation", "steal", "backend"),
         "gpus-per-member",
     ),
-    "Running": ("resume", "on-error", "ordered", "source"),
+    "Running": ("resume", "on-error", "changed", "ordered", "delete-damaged", "source"),
     "Output": ("layout", "shard-size", "format", "quality", "out", "json", "help"),
 }
 REST = "Options"

@@ -5,12 +5,15 @@ What is found there says how far it came, whenever it was killed:
     nothing, or only names that begin with a dot    it has not begun: ``variegate.json`` is the first file to be written
     variegate.json                                  it has begun; ``.variegate/journal`` tells what is finished
     variegate.json, manifest.parquet                it is complete; what may be left of ``.variegate`` is removed
+
+Beside these, ``variegate.source`` is what the run saw of its source (``source_record.py``). A complete run of which
+outputs are lost is made one that has begun again by ``reopen``: the journal is made of the manifest, which then goes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -20,7 +23,8 @@ from variegate.sinks import settings as run_settings
 from variegate.sinks.journal import Journal
 from variegate.sinks.journal_files import remove_journal
 from variegate.sinks.lock import acquire
-from variegate.sinks.manifest import MANIFEST_NAME, write_manifest
+from variegate.sinks.manifest import MANIFEST_NAME, read_manifest, write_manifest
+from variegate.sinks.source_record import SOURCE_NAME
 from variegate.sinks.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 
 SETTINGS_NAME = "variegate.json"
@@ -35,9 +39,10 @@ class Destination:
     bytes, but overwrite each other's journal).
     """
 
-    def __init__(self, storage: Storage, settings: dict[str, Any], plan: str) -> None:
+    def __init__(self, storage: Storage, settings: dict[str, Any], plan: str | None, place: str | None) -> None:
         """For ``open``."""
-        self.storage, self.settings, self.plan = storage, settings, plan
+        self.storage, self.settings = storage, settings
+        self._given_plan, self._place = plan, place
         self.is_complete = False
         self._journal: Journal | None = None
         self._lock: int | None = None
@@ -49,9 +54,12 @@ class Destination:
         settings: dict[str, Any],
         plan: str | None = None,
         resume: bool = True,
+        place: str | None = None,
     ) -> Destination:
         """``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
         ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
+        ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
+        better than its place whether it is the same. The run then keeps the place that it was begun with.
 
         ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
 
@@ -60,10 +68,12 @@ class Destination:
         """
         storage = open_storage(spec)
         settings = run_settings.as_json(settings)
-        self = cls(storage, settings, plan or run_settings.digest(settings))
+        self = cls(storage, settings, plan, place)
         is_begun = self._check()
         if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
             self.is_complete = True
+            if not storage.exists(SETTINGS_NAME):
+                self.amend(lambda storage: storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings)))
             return self
         try:
             self._begin(resume)
@@ -78,6 +88,30 @@ class Destination:
         if self._journal is None:
             raise RuntimeError("the run is complete, or was closed: it has no journal")
         return self._journal
+
+    def reopen(self, record: Callable[[Journal], None]) -> None:
+        """Make a complete run one that has begun: ``record`` puts into the journal what stays done, and then the
+        manifest is removed. Killed before that, it is complete as it was.
+
+        Raises SourceError where another run is writing there now, WriteError.
+        """
+        self._claim()
+        remove_journal(self.storage)
+        self._journal = Journal(self.storage, self.plan)
+        record(self._journal)
+        self._journal.flush()
+        self.storage.remove(MANIFEST_NAME)
+        self.storage.sync()
+        self.is_complete = False
+
+    def amend(self, change: Callable[[Storage], None]) -> None:
+        """Change what is beside the outputs, complete or not. Raises as ``reopen``, and what ``change`` raises."""
+        if self.is_complete:
+            self._claim()
+        change(self.storage)
+        self.storage.sync()
+        if self.is_complete:
+            self._clean_up()
 
     def finish(self, rows: Iterable[dict[str, Any]]) -> int:
         """Write the manifest -> its number of rows; then only outputs, manifest and settings are left.
@@ -113,8 +147,11 @@ class Destination:
         storage = self.storage
         if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
             raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")
-        if storage.exists(SETTINGS_NAME):  # asked first: a folder of outputs may be long to list
-            there = run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
+        there = self._settings_there()  # asked first: a folder of outputs may be long to list
+        if there is not None:
+            place = self._place
+            if place in there and place in self.settings and storage.exists(SOURCE_NAME):
+                self.settings = self.settings | {place: there[place]}
             if difference := run_settings.describe_differences(there, self.settings):
                 raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
             return True
@@ -126,7 +163,19 @@ class Destination:
             )
         return False
 
-    def _begin(self, resume: bool) -> None:
+    def _settings_there(self) -> dict[str, Any] | None:
+        """None where no run has begun. A manifest has the settings too, should their file be lost."""
+        storage = self.storage
+        if storage.exists(SETTINGS_NAME):
+            return run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
+        return read_manifest(storage.root).settings if storage.exists(MANIFEST_NAME) else None
+
+    @property
+    def plan(self) -> str:
+        return self._given_plan or run_settings.digest(self.settings)
+
+    def _claim(self) -> bool:
+        """Keep other runs out -> whether this one has begun."""
         storage = self.storage
         if not storage.is_remote:
             storage.prepare()
@@ -134,7 +183,12 @@ class Destination:
         is_begun = self._check()  # again, now that nobody else writes
         storage.remove_tree(TEMPORARY)
         storage.prepare()  # again: a run that ended between may have removed it
-        if not is_begun:
+        return is_begun
+
+    def _begin(self, resume: bool) -> None:
+        storage = self.storage
+        is_begun = self._claim()
+        if not is_begun or not storage.exists(SETTINGS_NAME):
             storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings))
             storage.sync()
         if not resume:

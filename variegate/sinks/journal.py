@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.sinks.journal_files import open_journal_file, remove_journal
-from variegate.sinks.journal_lines import Line, record, rows_of
+from variegate.sinks.journal_lines import Line, record, rows_of, taking_back
 from variegate.sinks.storage import Storage
 
 
@@ -26,21 +26,23 @@ class Journal:
     def __init__(self, storage: Storage, plan: str) -> None:
         self._storage, self._shown = storage, storage.shown
         self._file = open_journal_file(storage, plan)
-        self._lines: list[Line] = []
+        self._lines: dict[int, Line] = {}  # by the first item
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._covered: list[tuple[int, int]] = []
         self.num_rows = self.num_missing = 0
         try:
             for line in self._file.load():
-                if not self._cover(line.start, line.stop):
+                if line.count < 0:
+                    is_sound = self._forget(line.start, line.stop)
+                elif is_sound := self._cover(line.start, line.stop):
+                    self._remember(line)
+                if not is_sound:
+                    what = "twice" if line.count >= 0 else "taken back, and not before that"
                     raise SourceError(
-                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} twice; choose another "
+                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} {what}; choose another "
                         "folder, or begin anew without resuming"
                     )
-                self._lines.append(line)
-                self.num_rows += line.count
-                self.num_missing += line.missing
         except BaseException:
             self._file.close()
             raise
@@ -55,6 +57,10 @@ class Journal:
         """Records that are not flushed yet."""
         return len(self._waiting)
 
+    @property
+    def pending_bytes(self) -> int:
+        return self._waiting_bytes
+
     def append(self, start: int, stop: int, rows: Sequence[str], missing: int = 0) -> None:
         """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
         json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
@@ -63,11 +69,21 @@ class Journal:
         if not self._cover(start, stop):
             raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
         offset = self._file.durable + self._waiting_bytes
-        self._lines.append(Line(offset, len(text), self._file.durable, start, stop, len(rows), missing))
-        self._waiting.append(text)
-        self._waiting_bytes += len(text)
-        self.num_rows += len(rows)
-        self.num_missing += missing
+        self._remember(Line(offset, len(text), self._file.durable, start, stop, len(rows), missing))
+        self._wait(text)
+
+    def take_back(self, start: int, stop: int) -> None:
+        """Items ``start..stop-1`` are to be done again. Raises ValueError unless they are the items of one record."""
+        if not self._forget(start, stop):
+            raise ValueError(f"items {start} to {stop - 1}: accepted: the items of one record")
+        self._wait(taking_back(start, stop, self._file.durable))
+
+    def records(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
+        """(start, stop, rows) of every record, in the order of the items. What is appended or taken back meanwhile is
+        not looked at. Raises WriteError, SourceError as ``rows`` does."""
+        self.flush()
+        for line in self._sorted():
+            yield line.start, line.stop, self._read(line)
 
     def flush(self) -> None:
         """What was appended lasts when this returns. Raises WriteError, DiskFullError; calling it again tries again."""
@@ -86,11 +102,17 @@ class Journal:
         return self._rows()
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        for line in sorted(self._lines, key=attrgetter("start")):
-            rows = rows_of(self._file.read(line.offset, line.length))
-            if rows is None:
-                raise SourceError(f"{self._shown}: the journal's record at byte {line.offset:,} has changed")
-            yield from rows
+        for line in self._sorted():
+            yield from self._read(line)
+
+    def _sorted(self) -> list[Line]:
+        return sorted(self._lines.values(), key=attrgetter("start"))
+
+    def _read(self, line: Line) -> list[dict[str, Any]]:
+        rows = rows_of(self._file.read(line.offset, line.length))
+        if rows is None:
+            raise SourceError(f"{self._shown}: the journal's record at byte {line.offset:,} has changed")
+        return rows
 
     def close(self) -> None:
         """What was not flushed is forgotten."""
@@ -100,6 +122,28 @@ class Journal:
         """Close it and leave nothing of it behind."""
         self.close()
         remove_journal(self._storage)
+
+    def _wait(self, text: bytes) -> None:
+        self._waiting.append(text)
+        self._waiting_bytes += len(text)
+
+    def _remember(self, line: Line) -> None:
+        self._lines[line.start] = line
+        self.num_rows += line.count
+        self.num_missing += line.missing
+
+    def _forget(self, start: int, stop: int) -> bool:
+        """False where no record is of just these items."""
+        line = self._lines.get(start)
+        if line is None or line.stop != stop:
+            return False
+        del self._lines[start]
+        self.num_rows -= line.count
+        self.num_missing -= line.missing
+        at = bisect_right(self._covered, (start, self._covered[-1][1])) - 1
+        before, after = self._covered[at]
+        self._covered[at : at + 1] = [(a, b) for a, b in ((before, start), (stop, after)) if a < b]
+        return True
 
     def _cover(self, start: int, stop: int) -> bool:
         """False where the range overlaps what is covered, or is none."""

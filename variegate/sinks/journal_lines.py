@@ -2,6 +2,9 @@
 
     <crc32, 8 hex digits> {"format":1,"plan":"..."}
     <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":128,"missing":0,"rows":[{...},{...}]}
+    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":-1}
+
+The last takes back the record of just these items: they are to be made again.
 
 ``durable`` is the place in the file up to which everything had been fsynced when the line was written. What a power
 failure may take is what came after; a damaged line before that place means a damaged disk.
@@ -20,13 +23,14 @@ from variegate.data.sources.base import SourceError
 
 FORMAT = 1
 _HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"missing":(\d+),"rows":\[')
+_TAKEN_BACK = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":-1\}')
 _CRC_LENGTH = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Of a record of items ``start..stop-1``: where it lies, how many rows it has, and how many of these are of outputs
-    that could not be made."""
+    """Of a record of items ``start..stop-1``: where it lies, how many rows it has (-1: it takes back the record of
+    these items), and how many of these are of outputs that could not be made."""
 
     offset: int
     length: int
@@ -49,6 +53,10 @@ def record(start: int, stop: int, rows: Sequence[str], durable: int, missing: in
     counts = f'"count":{len(rows)},"missing":{missing}'
     head = f'{{"durable":{durable},"start":{start},"stop":{stop},{counts},"rows":['
     return _checked(f"{head}{text}]}}".encode())
+
+
+def taking_back(start: int, stop: int, durable: int) -> bytes:
+    return _checked(f'{{"durable":{durable},"start":{start},"stop":{stop},"count":-1}}'.encode())
 
 
 def rows_of(line: bytes) -> list[dict[str, Any]] | None:
@@ -120,8 +128,12 @@ def _content(line: bytes) -> bytes | None:
 
 def _parse(text: bytes, offset: int) -> Line | None:
     content = _content(text)
-    found = _HEAD.match(content) if content is not None else None
-    if found is None:
+    if content is None:
         return None
-    durable, start, stop, count, missing = map(int, found.groups())
-    return Line(offset, len(text), durable, start, stop, count, missing)
+    if found := _HEAD.match(content):
+        durable, start, stop, count, missing = map(int, found.groups())
+        return Line(offset, len(text), durable, start, stop, count, missing)
+    if found := _TAKEN_BACK.fullmatch(content):
+        durable, start, stop = map(int, found.groups())
+        return Line(offset, len(text), durable, start, stop, -1, 0)
+    return None

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
 from variegate.outside.files import read_regular
@@ -106,6 +106,10 @@ class LocalStorage(Storage):
         with self._named(relative, "read"):
             return read_regular(self._path(check_relative(relative)))
 
+    def open(self, relative: str) -> BinaryIO:
+        with self._named(relative, "read"):
+            return cast(BinaryIO, open(self._path(check_relative(relative)), "rb", buffering=0))
+
     def exists(self, relative: str) -> bool:
         return os.path.exists(self._path(check_relative(relative)))
 
@@ -116,6 +120,16 @@ class LocalStorage(Storage):
                 return sorted(entry.name + "/" * entry.is_dir() for entry in entries)
         except FileNotFoundError:
             return []
+
+    def sizes(self, relative: str = "") -> dict[str, int]:
+        path = self._path(check_relative(relative)) if relative else self.root
+        found: dict[str, int] = {}
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(OSError):  # gone by now, or a link to nothing
+                    if entry.is_file():
+                        found[entry.name] = entry.stat().st_size
+        return found
 
     def remove(self, relative: str) -> None:
         path = self._path(check_relative(relative))
@@ -182,7 +196,8 @@ class LocalStorage(Storage):
 
 class _LocalWriter(FileWriter):
     def __init__(self, storage: LocalStorage, relative: str, path: str, descriptor: int, temporary: str) -> None:
-        self.file = io.BufferedWriter(Descriptor(descriptor, storage.place_of(relative)), _BUFFER_BYTES)
+        self.descriptor = Descriptor(descriptor, storage.place_of(relative))
+        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
         self._storage, self._relative, self._path, self._temporary = storage, relative, path, temporary
 
     def commit(self) -> None:

@@ -2,16 +2,23 @@
 
 Columns: file (relative to the destination; null if quarantined), member (within a shard), status ("written" or
 "quarantined"), reason, source (the sample's name), index and id (of the sample), copy, label, class, seed, epoch,
-height and width (of the output), operations (JSON), sha256 (hex, of the output's encoded bytes). What does not apply is
-null, and so is a label that is no whole number. Bytes of names that are not UTF-8 are written as ``\\udcff``.
+height and width (of the output), operations (JSON), sha256 (hex) and bytes (both of the output's encoded bytes),
+shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
+number. Bytes of names that are not UTF-8 are written as ``\\udcff``. Format 1 had no columns after sha256, and no
+checksums of its own pages.
+
+``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
+a manifest is never there without it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +33,10 @@ if TYPE_CHECKING:
     from variegate.data.sources.parquet_file import ParquetFile
 
 MANIFEST_NAME = "manifest.parquet"
-FORMAT = 1
+CHECKSUM_NAME = "manifest.sha256"
+FORMAT = 2
 _ROWS_A_GROUP = 8192
+_CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
 _compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
 _ACCEPTED = "the manifest.parquet that a run of variegate augment wrote"
 _TYPES = {
@@ -35,7 +44,9 @@ _TYPES = {
     **{"index": "int64", "id": "uint64", "copy": "int32", "label": "int64", "class": "string"},
     **{"seed": "uint64", "epoch": "int64", "height": "int32", "width": "int32", "operations": "string"},
     "sha256": "string",
+    **{"bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
 }
+_FIRST_FORMAT = list(_TYPES)[:16]
 
 
 def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
@@ -50,12 +61,32 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
     rows = iter(rows)
     count = 0
     with storage.writer(MANIFEST_NAME) as out:
-        with pq.ParquetWriter(out.file, schema, compression="zstd") as parquet:
+        with pq.ParquetWriter(out.file, schema, compression="zstd", write_page_checksum=True) as parquet:
             while some := list(islice(rows, _ROWS_A_GROUP)):
                 parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
                 count += len(some)
+        out.file.flush()
+        storage.write(CHECKSUM_NAME, f"{out.descriptor.digest.hexdigest()}  {MANIFEST_NAME}\n".encode())
+        storage.sync()
         out.commit()
     return count
+
+
+def has_its_checksum(storage: Storage) -> bool | None:
+    """Whether the manifest is the one that was written, to the byte; None where that is not known, as of earlier
+    versions. Raises SourceError for a checksum that is none, FileNotFoundError, WriteError."""
+    try:
+        said = storage.read(CHECKSUM_NAME)
+    except FileNotFoundError:
+        return None
+    found = _CHECKSUM.fullmatch(said)
+    if found is None:
+        raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
+    digest = hashlib.sha256()
+    with storage.open(MANIFEST_NAME) as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest().encode() == found[1]
 
 
 class Manifest:
@@ -88,15 +119,36 @@ class Manifest:
         group = bisect_right(self._starts, index) - 1
         if self._held[0] != group:
             self._held = group, self._read(group)
-        row: dict[str, Any] = self._held[1].slice(index - self._starts[group], 1).to_pylist()[0]
-        row["operations"] = None if row["operations"] is None else json.loads(row["operations"])
-        return row
+        return self._row(self._held[1].slice(index - self._starts[group], 1).to_pylist()[0])
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All of them, as ``row`` gives them. Raises SourceError where they cannot be read."""
+        for group in range(len(self._starts) - 1):
+            yield from map(self._row, self._read(group).to_pylist())
+
+    def columns(self, *names: str, all_read: bool = False) -> Iterator[dict[str, Any]]:
+        """These columns of all rows; null where this manifest has none of them. ``all_read``: the others are read too,
+        which finds damage in them. Raises SourceError."""
+        there = [name for name in names if name in self._file.schema.names]
+        blank = dict.fromkeys(names)
+        for group in range(len(self._starts) - 1):
+            for row in self._read(group, None if all_read else there).select(there).to_pylist():
+                yield blank | row
+
+    def _row(self, columns: dict[str, Any]) -> dict[str, Any]:
+        operations = columns["operations"]
+        try:
+            operations = None if operations is None else json.loads(operations)
+        except ValueError:
+            source = columns["source"]
+            raise SourceError(f"{shown(self._file.path)}: damaged: the operations of {source} are not JSON") from None
+        return dict.fromkeys(_TYPES) | columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
         from variegate.data.sources.parquet_file import reason_for
 
         try:
-            with self._file.opened() as opened:
+            with self._file.opened(is_checked=True) as opened:
                 return opened.read_row_group(group, columns)
         except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
             place = f"{self._file.path}: rows from {self._starts[group]:,} on"
@@ -115,9 +167,15 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         place = f"{place.rstrip('/')}/{MANIFEST_NAME}"
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
-    if b"variegate.settings" not in metadata or file.schema.names != list(_TYPES):
+    if b"variegate.settings" not in metadata or file.schema.names not in (list(_TYPES), _FIRST_FORMAT):
         raise SourceError(f"{shown(place)}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
-    return Manifest(file, json.loads(metadata[b"variegate.settings"]))
+    try:
+        settings = json.loads(metadata[b"variegate.settings"])
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise SourceError(f"{shown(place)}: damaged: the settings in it are not JSON; accepted: {_ACCEPTED}")
+    return Manifest(file, settings)
 
 
 def _schema(settings: dict[str, Any]) -> pa.Schema:

@@ -15,7 +15,14 @@ from variegate.data.sources.folder import Listing
 from variegate.sinks.storage import PRIVATE
 
 # What stands beside the outputs, and what Windows takes for devices, whatever their extension.
-_TAKEN = {"manifest.parquet", "manifest.jsonl", "variegate.json", "classnames.txt"}
+_TAKEN = {
+    "manifest.parquet",
+    "manifest.sha256",
+    "manifest.jsonl",
+    "variegate.json",
+    "variegate.source",
+    "classnames.txt",
+}
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
 # A name may have 255 bytes on most file systems; number, copy and extension come to it.

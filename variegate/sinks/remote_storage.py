@@ -9,7 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.paths import protocols, shown
@@ -82,6 +82,12 @@ class RemoteStorage(Storage):
             data: bytes = fs.cat_file(path)
             return data
 
+    def open(self, relative: str) -> BinaryIO:
+        check_relative(relative)
+        with self._named(relative, "read"):
+            fs, path = self._at(relative)
+            return cast(BinaryIO, fs.open(path, "rb"))
+
     def exists(self, relative: str) -> bool:
         check_relative(relative)
         with self._named(relative, "read"):
@@ -90,19 +96,22 @@ class RemoteStorage(Storage):
             return bool(fs.exists(path))
 
     def list(self, relative: str = "") -> Sequence[str]:
+        return sorted(name + "/" * (entry["type"] == "directory") for name, entry in self._entries(relative))
+
+    def sizes(self, relative: str = "") -> dict[str, int]:
+        return {name: int(entry["size"] or 0) for name, entry in self._entries(relative) if entry["type"] == "file"}
+
+    def _entries(self, relative: str) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             with self._named(relative, "listed"):
                 fs, path = self._at(relative)
                 fs.invalidate_cache()
                 entries = fs.ls(path, detail=True)
         except FileNotFoundError:
-            return []
-        own = path.rstrip("/")
-        return sorted(
-            entry["name"].rstrip("/").rpartition("/")[2] + "/" * (entry["type"] == "directory")
-            for entry in entries
-            if entry["name"].rstrip("/") != own
-        )
+            return
+        for entry in entries:
+            if entry["name"].rstrip("/") != path.rstrip("/"):
+                yield entry["name"].rstrip("/").rpartition("/")[2], entry
 
     def remove(self, relative: str) -> None:
         check_relative(relative)
@@ -173,7 +182,8 @@ class _RemoteWriter(FileWriter):
             descriptor, self._local = tempfile.mkstemp(prefix="variegate-")
         except OSError as error:
             raise write_error(error, tempfile.gettempdir()) from error
-        self.file = io.BufferedWriter(Descriptor(descriptor, f"{self._local} (for {relative})"), _BUFFER_BYTES)
+        self.descriptor = Descriptor(descriptor, f"{self._local} (for {relative})")
+        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
 
     def commit(self) -> None:
         try:

@@ -45,7 +45,7 @@ def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
         return ""
     some = found[:_SHOWN_DIFFERENCES]
     more = f" (and {len(found) - len(some)} differences more)" if len(found) > len(some) else ""
-    sides = [" and ".join(_named(name, pair[side]) for name, *pair in some) for side in (0, 1)]
+    sides = [" and ".join(_named(name, pair[side], pair[1 - side]) for name, *pair in some) for side in (0, 1)]
     return f"with {sides[0]}, this one has {sides[1]}{more}"
 
 
@@ -70,8 +70,12 @@ def _differences(there: Any, here: Any, name: str) -> list[tuple[str, Any, Any]]
     return [] if is_same else [(name, there, here)]
 
 
-def _named(name: str, value: Any) -> str:
+def _named(name: str, value: Any, other: Any) -> str:
     if value is _MISSING:
         return f"no {name}"
     text = json.dumps(value)
-    return f"{name} {text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + '...'}"
+    if len(text) <= _LONGEST_VALUE:
+        return f"{name} {text}"
+    length = _LONGEST_VALUE - 3
+    begins_alike = other is not _MISSING and json.dumps(other)[:length] == text[:length]
+    return f"{name} ...{text[-length:]}" if begins_alike else f"{name} {text[:length]}..."

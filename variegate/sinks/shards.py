@@ -48,6 +48,7 @@ class Shard(ABC):
         self.storage, self.labels = storage, labels
         self.name = name  # relative to the storage's root
         self.count = 0
+        self.size, self.sha256 = 0, ""  # of the file, once it is committed
         self._writer = storage.writer(name)
         self._is_open = True
 
@@ -67,6 +68,8 @@ class Shard(ABC):
             self._finish()
             self._writer.commit()
             self._is_open = False
+            written = self._writer.descriptor
+            self.size, self.sha256 = written.size, written.digest.hexdigest()
         else:
             self.discard()
             self.storage.remove(self.name)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
+from typing import BinaryIO
 
 from variegate.outside.addresses import speakable
 
@@ -40,20 +42,26 @@ def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError
 
 
 class Descriptor(io.RawIOBase):
-    """An open file whose errors are those of the file that is being made, whoever writes to it."""
+    """An open file whose errors are those of the file that is being made, whoever writes to it; ``size`` and ``digest``
+    are of what was written."""
 
     def __init__(self, descriptor: int, shown: str) -> None:
         super().__init__()
         self._descriptor, self._shown = descriptor, shown
+        self.size, self.digest = 0, hashlib.sha256()
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: object) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]
         try:
-            return os.write(self._descriptor, data)  # type: ignore[arg-type]
+            written = os.write(self._descriptor, view)
         except OSError as error:
             raise write_error(error, self._shown) from error
+        self.digest.update(view.cast("B")[:written])
+        self.size += written
+        return written
 
     def fileno(self) -> int:
         return self._descriptor
@@ -71,6 +79,7 @@ class FileWriter(ABC):
     """
 
     file: io.BufferedWriter
+    descriptor: Descriptor  # what ``file`` writes to
 
     @abstractmethod
     def commit(self) -> None:
@@ -127,11 +136,20 @@ class Storage(ABC):
         """Raises FileNotFoundError where it is missing."""
 
     @abstractmethod
+    def open(self, relative: str) -> BinaryIO:
+        """For reading a large file piece by piece, or here and there. Raises FileNotFoundError where it is missing."""
+
+    @abstractmethod
     def exists(self, relative: str) -> bool: ...
 
     @abstractmethod
     def list(self, relative: str = "") -> Sequence[str]:
         """The names right in that folder, sorted, folders with a slash at the end; none where it is missing."""
+
+    @abstractmethod
+    def sizes(self, relative: str = "") -> dict[str, int]:
+        """The files right in that folder, and how many bytes each has; none where it is missing. Links count as what
+        they lead to; what is neither file nor folder does not."""
 
     @abstractmethod
     def remove(self, relative: str) -> None:

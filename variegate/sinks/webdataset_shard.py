@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from variegate.data.sources.class_names import CLASS_NAMES, class_names_bytes
+from variegate.sinks.labels import Labels
 from variegate.sinks.shards import Record, Shard
+from variegate.sinks.storage import Storage
 
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)
@@ -28,10 +30,8 @@ class WebDatasetShard(Shard):
 
     def _finish(self) -> None:
         self._writer.file.write(_END)
-        if self.labels.classes:
-            names = class_names_bytes(self.labels.classes)
-            if not self.storage.exists(CLASS_NAMES) or self.storage.read(CLASS_NAMES) != names:
-                self.storage.write(CLASS_NAMES, names)
+        if not has_class_names(self.storage, self.labels):
+            write_class_names(self.storage, self.labels)
 
     def _abandon(self) -> None:
         pass
@@ -41,6 +41,17 @@ class WebDatasetShard(Shard):
         file.write(tar_header(name, len(data)))
         file.write(data)
         file.write(bytes(-len(data) % _BLOCK))
+
+
+def has_class_names(storage: Storage, labels: Labels) -> bool:
+    """Whether those beside the shards are right; True where there are none to be named."""
+    if not labels.classes:
+        return True
+    return storage.exists(CLASS_NAMES) and storage.read(CLASS_NAMES) == class_names_bytes(labels.classes)
+
+
+def write_class_names(storage: Storage, labels: Labels) -> None:
+    storage.write(CLASS_NAMES, class_names_bytes(labels.classes))
 
 
 def tar_header(name: str, size: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
 from variegate.engine.engine import Engine
-from variegate.engine.expansion import Expansion, Plan, Report, check_apart
+from variegate.engine.expansion import Expansion, Plan, Report, check_apart, commit
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.engine.work import EngineError
 from variegate.errors import DecodeError, PolicyError
@@ -46,7 +47,9 @@ def test_every_copy_is_written_and_listed(photos: Path, tmp_path: Path) -> None:
     assert {name: found[name] for name in found if name.endswith(".jpg")} == {
         row["file"]: row["sha256"] for row in listed
     }
-    assert set(found) - set(files) == {"manifest.parquet", "variegate.json"}
+    beside = {"manifest.parquet", "manifest.sha256", "variegate.json", "variegate.source"}
+    assert set(found) - set(files) == beside
+    assert all(row["bytes"] == (tmp_path / "out" / row["file"]).stat().st_size for row in listed)
     assert {row["class"] for row in listed} == {"a", "b"}
     assert all(row["seed"] == 7 and row["epoch"] == 0 and row["status"] == "written" for row in listed)
     assert {row["source"] for row in listed} == set(NAMES)
@@ -73,7 +76,7 @@ def test_shards_hold_what_folders_hold(photos: Path, tmp_path: Path, layout: str
     expansion(photos, tmp_path / "files").run()
     expansion(photos, tmp_path / "shards", layout=layout, shard_size=6).run()
     files, shards = rows(tmp_path / "files"), rows(tmp_path / "shards")
-    own = ("file", "member")
+    own = ("file", "member", "shard_bytes", "shard_sha256")
     assert [{k: v for k, v in row.items() if k not in own} for row in files] == [
         {k: v for k, v in row.items() if k not in own} for row in shards
     ]
@@ -207,6 +210,9 @@ def test_a_row_holds_all_that_a_replay_by_hand_needs(photos: Path, tmp_path: Pat
     np.testing.assert_array_equal(again, read_image(out / row["file"]))
 
 
+SPOILT = ("a/1.png", "b/x.jpg", "b/deep/x.png")
+
+
 def spoil(photos: Path) -> None:
     (photos / "a/1.png").write_bytes(b"")
     (photos / "b/x.jpg").write_text("no picture")
@@ -239,16 +245,21 @@ def test_raise_names_the_file_and_keeps_what_came_before(photos: Path, tmp_path:
         running.run()
     assert running.report.written == 3
     assert not (tmp_path / "out" / "manifest.parquet").exists()
-    for name in NAMES:
-        (photos / name).unlink()
-    lay_photos(photos)
-    again = expansion(photos, tmp_path / "out").run()
+    whole = lay_photos(tmp_path / "again")
+    for name in SPOILT:
+        shutil.copy(whole / name, photos / name)
+    # Nothing was made of them yet.
+    with pytest.warns(UserWarning, match=r"changed since the run began, before anything was made of it: .*a/1\.png"):
+        again = expansion(photos, tmp_path / "out").run()
     assert (again.written, again.resumed) == (18, 3)
     expansion(photos, tmp_path / "reference").run()
     assert digest(tmp_path / "out") == digest(tmp_path / "reference")
 
 
-def test_stop_keeps_what_is_done_and_the_next_run_goes_on(photos: Path, tmp_path: Path) -> None:
+def test_stop_keeps_what_is_done_and_the_next_run_goes_on(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "_FLUSH_SECONDS", 0)  # a fast machine would be done before the first
     settings: dict[str, Any] = {"copies": 130}
     stop = threading.Event()
 
@@ -272,9 +283,8 @@ def test_a_complete_run_is_not_done_again_unless_asked_to(photos: Path, tmp_path
     out = tmp_path / "out"
     expansion(photos, out).run()
     before = digest(out)
-    (out / "a/2_0.jpg").write_bytes(b"damaged")
     again = expansion(photos, out).run()
-    assert (again.written, again.resumed) == (0, 21)
+    assert (again.written, again.resumed, again.repaired) == (0, 21, 0)
     anew = expansion(photos, out, resume=False).run()
     assert (anew.written, anew.resumed) == (21, 0)
     assert digest(out) == before

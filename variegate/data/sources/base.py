@@ -48,6 +48,16 @@ class Item(NamedTuple):
     label: Any
 
 
+class StoredFile(NamedTuple):
+    """A file of a source that keeps many samples in one, and how many. ``version``: what changes when it is replaced;
+    of a file of this machine, its time in ns."""
+
+    path: str
+    samples: int
+    size: int
+    version: str
+
+
 @runtime_checkable
 class Source(Protocol):
     """Samples by index. Any thread may call any method; a copy made by pickling reads the same."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode import read_bytes
-from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
+from variegate.data.sources.base import Item, SampleName, SourceError, StoredFile, check_index, describe
 from variegate.data.sources.cache_folder import cache_folder
 from variegate.data.sources.group_cache import GroupCache, Held
 from variegate.data.sources.labels import Labels, check_classes, hash_labels, label_at
@@ -107,6 +107,14 @@ class ParquetSource:
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return indices.astype(np.uint64)
+
+    def stored_files(self) -> list[StoredFile]:
+        """The Parquet files, as they were when they were opened; not what rows name."""
+        files = [reader.file for reader in self._readers]
+        return [
+            StoredFile(file.address, sum(reader.rows), file.size, file.stamp)
+            for file, reader in zip(files, self._readers, strict=True)
+        ]
 
     def notes(self) -> list[str]:
         failures = [reader.failure for reader in self._readers if reader.failure is not None]

@@ -44,14 +44,18 @@ class ParquetFile:
         return shown(self.address)
 
     @contextmanager
-    def opened(self) -> Iterator[pq.ParquetFile]:
-        """Each use opens the file anew, so threads share nothing. Raises OSError where it was replaced meanwhile."""
+    def opened(self, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
+        """Each use opens the file anew, so threads share nothing. Raises OSError where it was replaced meanwhile.
+
+        ``is_checked``: reading compares the checksums of pages, where the file has any.
+        """
         with _handle(self.address, self.local) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
             # Over a network, the columns' parts are fetched together and ahead. From a disk they are read bit by bit,
             # which halves the memory that decoding takes and is no slower.
             options = {"pre_buffer": True} if self.local is None else {"buffer_size": 1 << 20}
+            options |= {"page_checksum_verification": True} if is_checked else {}
             yield pq.ParquetFile(handle, metadata=self.metadata, **options)
 
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, check_index, describe
+from variegate.data.sources.base import Item, SampleName, StoredFile, check_index, describe
 from variegate.data.sources.paths import is_url, relative_names, shown
 from variegate.data.sources.remote import read_range
 from variegate.data.sources.tar_index import name_at
@@ -69,6 +69,10 @@ class WebDatasetSource:
         starts = np.array(self._starts, np.int64)
         shards = np.searchsorted(starts, indices, "right") - 1
         return (shards << 32 | indices - starts[shards]).astype(np.uint64)
+
+    def stored_files(self) -> list[StoredFile]:
+        """The shards, as they were when they were listed."""
+        return [StoredFile(shard.path, len(shard.labels), *shard.index.stamp) for shard in self._shards]
 
     def notes(self) -> list[str]:
         return list(self._notes)

@@ -39,21 +39,24 @@ class Commit(Protocol):
 class FileCommit:
     """Outputs are files of their own, which the workers have written."""
 
-    def __init__(self, plan: Plan, journal: Journal, report: Report) -> None:
-        self._plan, self._journal, self._report = plan, journal, report
+    def __init__(self, plan: Plan, journal: Journal, report: Report, kept: dict[int, frozenset[int]]) -> None:
+        """``kept``: by item, the copies that are in their place already; the report counts them as resumed."""
+        self._plan, self._journal, self._report, self._kept = plan, journal, report, kept
         self._written = self._missing = 0
         self._flushed = time.monotonic()
 
     def done(self, start: int, outputs: Sequence[Made]) -> None:
         rows = [row for made in outputs for row in made.rows]
         self._journal.append(start, start + len(outputs), rows)
-        self._written += len(rows)
+        kept = sum(len(self._kept.get(item, ())) for item in range(start, start + len(outputs)))
+        self._written += len(rows) - kept
         self._flush_now_and_then()
 
     def missing(self, item: int, reason: str) -> None:
         rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
         self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
+        self._report.resumed -= len(self._kept.get(item, ()))
         self._flush_now_and_then()
 
     def flush(self) -> None:
@@ -79,7 +82,7 @@ class ShardCommit:
         self._journal, self._report = journal, report
         self._shard: Shard | None = None
         self._first = self._next = 0  # items of the shard
-        self._rows: list[str] = []
+        self._rows: list[dict[str, Any]] = []
         self._missing = 0
 
     def done(self, start: int, outputs: Sequence[Made]) -> None:
@@ -88,12 +91,12 @@ class ShardCommit:
             for text, data in zip(made.rows, made.data, strict=True):
                 row = json.loads(text)
                 row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label))
-                self._rows.append(json.dumps(row))
+                self._rows.append(row)
             self._end_item(item)
 
     def missing(self, item: int, reason: str) -> None:
         self._shard_of(item)
-        rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
+        rows = list(self._plan.missing_rows(item, reason))
         self._rows += rows
         self._missing += len(rows)
         self._end_item(item)
@@ -122,8 +125,10 @@ class ShardCommit:
         assert self._shard is not None
         self._shard.commit()
         self._storage.sync()
+        whole = {"shard_bytes": self._shard.size, "shard_sha256": self._shard.sha256}
         self._shard = None
-        self._journal.append(self._first, stop, self._rows, self._missing)
+        rows = [json.dumps(row | whole if row["status"] == "written" else row) for row in self._rows]
+        self._journal.append(self._first, stop, rows, self._missing)
         self._journal.flush()
         self._report.written += len(self._rows) - self._missing
         self._report.missing += self._missing

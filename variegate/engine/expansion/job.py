@@ -20,7 +20,9 @@ import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
+from variegate.data.sources.stamps import Stamps
 from variegate.engine.expansion.plan import Plan, sample_id
+from variegate.engine.expansion.same_source import check_read
 from variegate.engine.work import FatalError, Result, is_devices_fault
 from variegate.errors import DecodeError
 from variegate.program.describe import operations_of
@@ -52,15 +54,19 @@ class Made(NamedTuple):
 class ExpansionWork:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
     itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
+    ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
+    place already, and are left alone.
     """
 
     plan: Plan
     storage: Storage | None
     is_alone: bool = False
     labels: Labels | None = None
+    stamps: Stamps | None = None
+    kept: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = ExpansionJob(self.plan, self.storage, device, num_threads, self.labels)
+        job = ExpansionJob(self.plan, self.storage, device, num_threads, self.labels, self.stamps, self.kept)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
@@ -83,9 +89,17 @@ class ExpansionJob:
     """On one device, with no more threads than it was given."""
 
     def __init__(
-        self, plan: Plan, storage: Storage | None, device: str, num_threads: int, labels: Labels | None = None
+        self,
+        plan: Plan,
+        storage: Storage | None,
+        device: str,
+        num_threads: int,
+        labels: Labels | None = None,
+        stamps: Stamps | None = None,
+        kept: dict[int, frozenset[int]] | None = None,
     ) -> None:
         self._plan, self._storage, self._labels = plan, storage, labels
+        self._stamps, self._kept = stamps, kept or {}
         self._threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(plan.transform, device, plan.seed, num_threads=num_threads, layout="NHWC")
@@ -163,6 +177,8 @@ class ExpansionJob:
         source = self._plan.source
         try:
             data, label = source.read(index)
+            if self._stamps is not None:
+                check_read(self._stamps, source, index, len(data))
             image = data if isinstance(data, np.ndarray) else read_image(data, str(source.name(index)))
             check_side(str(source.name(index)), *image.shape[:2])
         except DecodeError as error:
@@ -191,7 +207,8 @@ class ExpansionJob:
             beat()
         good = [(p, item) for p in group for item in p.items if item not in failed]
         if self._storage is not None:
-            self._write([output for picture, item in good for output in picture.outputs[item]], beat)
+            outputs = [(item, output) for picture, item in good for output in picture.outputs[item]]
+            self._write([each for item, each in outputs if each[0]["copy"] not in self._kept.get(item, ())], beat)
         for picture, item in good:
             outputs = picture.outputs.pop(item)
             rows = tuple(json.dumps(row) for row, _ in outputs)
@@ -258,6 +275,7 @@ class ExpansionJob:
             "width": image.shape[1],
             "operations": operations_of(program, row),
             "sha256": hashlib.sha256(data).hexdigest(),
+            "bytes": len(data),
         }
 
     def _write(self, outputs: list[tuple[dict[str, Any], bytes]], beat: Callable[[], None]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,6 +83,15 @@ class Plan:
         """The index of the sample that an item is made of."""
         return item // self._items_per_sample
 
+    def item_of(self, index: int, copy: int) -> int:
+        """The item that a copy of a sample belongs to."""
+        return index * self._items_per_sample + copy // self.copies_per_item
+
+    def span_of(self, row: dict[str, Any]) -> tuple[int, int]:
+        """The items that are made together with a row of the manifest: of its shard, or its own."""
+        item, size = self.item_of(row["index"], row["copy"]), self.items_per_shard or 1
+        return item - item % size, min(item - item % size + size, self.num_items)
+
     def copies_of(self, item: int) -> range:
         first = item % self._items_per_sample * self.copies_per_item
         return range(first, min(self.copies, first + self.copies_per_item))
@@ -154,11 +161,6 @@ class Plan:
 
 def sample_id(source: Source, index: int) -> int:
     return int(source.ids(np.array([index], np.int64))[0])
-
-
-def digest_of(settings: dict[str, Any]) -> str:
-    """Short hex for everything that decides what the items are."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _ends_in_floats(transform: Transform, seed: int) -> bool:

@@ -13,20 +13,27 @@ from threading import Event
 from typing import Any
 
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.class_names import CLASS_NAMES
 from variegate.data.sources.folder import FolderSource
 from variegate.data.sources.paths import is_url, plain, protocols, shown
+from variegate.data.sources.stamps import stamps_of
 from variegate.engine.drive import Bad
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.commit import Commit, FileCommit, ShardCommit, labels_of
 from variegate.engine.expansion.job import ExpansionWork
-from variegate.engine.expansion.plan import Plan, digest_of
+from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.report import Report
+from variegate.engine.expansion.same_source import CHANGED, compare, refuse_other_files
 from variegate.engine.snapshot import Snapshot
 from variegate.errors import DecodeError
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
+from variegate.sinks.lost import Lost, Spans, take_back_lost
 from variegate.sinks.manifest import read_manifest
+from variegate.sinks.source_record import write_source
+from variegate.sinks.storage import open_storage
+from variegate.sinks.webdataset_shard import has_class_names, write_class_names
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64
@@ -47,6 +54,8 @@ class Expansion:
         engine: where it is made.
         on_error: "skip" passes over samples that failed three times; "raise" ends the run at the first.
         resume: go on where an earlier run of the same plan ended; False makes everything anew.
+        changed: where files of the source have changed since outputs were made of them: "refuse" ends the run,
+            "remake" makes these outputs again, "same" takes files of equal size for the same in spite of their times.
         on_progress: called now and then with the report.
         stop: once it is set, the run ends with what it has begun, all of which is kept.
     """
@@ -56,19 +65,24 @@ class Expansion:
     engine: Engine
     on_error: str = "skip"
     resume: bool = True
+    changed: str = "refuse"
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
         if self.on_error not in ("skip", "raise"):
             raise ValueError(f"on_error: got {self.on_error!r}; accepted: 'skip', 'raise'")
+        if self.changed not in CHANGED:
+            raise ValueError(f"changed: got {self.changed!r}; accepted: {', '.join(map(repr, CHANGED))}")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
         self._skipped: set[int] = set()  # samples in report.skipped, by index
 
     def run(self) -> Report:
-        """Do it. ``self.report`` tells what was done even where this raises.
+        """Do it. ``self.report`` tells what was done even where this raises. Outputs of an earlier run that are gone,
+        or have another size, are made again.
 
-        Raises SourceError for a destination that holds anything else, DecodeError with on_error="raise", and
+        Raises SourceError for a destination that holds anything else, and for a source whose files are not those that
+        the run was begun with (see ``changed``), DecodeError with on_error="raise", and
         EngineError where no device is left or outputs cannot be written.
         """
         plan, report = self.plan, self.report
@@ -77,7 +91,17 @@ class Expansion:
         _check_shared(self.destination, self.engine.workers, plan.layout)
         labels = labels_of(plan)
         settings = plan.settings(self.engine.executor)
-        with closing(Destination.open(self.destination, settings, digest_of(settings), self.resume)) as destination:
+        self._stamps = stamps = stamps_of(plan.source)
+        refuse_other_files(open_storage(self.destination), settings, stamps)
+        place = None if stamps is None else "source"
+        with closing(Destination.open(self.destination, settings, None, self.resume, place)) as destination:
+            found = compare(destination, plan, stamps, self.changed)
+            self._lost = take_back_lost(destination, Spans(plan.span_of, plan.items_per_shard > 0), found.is_unwanted)
+            self._tell_lost(self._lost)
+            if stamps is not None and not found.is_recorded:
+                # Not before what was made of other files is taken back: nobody could tell it any more.
+                destination.amend(lambda storage: write_source(storage, stamps))
+            self._restore_class_names(destination, labels)
             if destination.is_complete:
                 report.missing = read_manifest(destination.storage.root).count_missing()
                 report.resumed = report.total - report.missing
@@ -85,11 +109,12 @@ class Expansion:
             journal = destination.journal
             report.missing = journal.num_missing
             report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
+            report.resumed += sum(map(len, self._lost.kept.values()))
             self._began = time.perf_counter()
             self._is_ready = self.engine.workers == "thread"
             self._items = self._bytes = 0
             self._make_all(destination, journal, labels)
-            if report.written + report.missing + report.resumed == report.total:
+            if journal.covered == [(0, plan.num_items)]:
                 destination.finish(self._rows(journal))
             else:
                 report.is_interrupted = True
@@ -99,15 +124,16 @@ class Expansion:
         plan = self.plan
         is_sharded = plan.items_per_shard > 0
         is_alone = self.engine.workers != "thread"
+        stamps = None if self._stamps is None else self._stamps.for_workers()
         work = (
-            ExpansionWork(plan, None, is_alone, labels)
+            ExpansionWork(plan, None, is_alone, labels, stamps)
             if is_sharded
-            else ExpansionWork(plan, destination.storage, is_alone)
+            else ExpansionWork(plan, destination.storage, is_alone, None, stamps, self._lost.kept)
         )
         commit: Commit = (
             ShardCommit(plan, destination.storage, labels, journal, self.report)
             if is_sharded
-            else FileCommit(plan, journal, self.report)
+            else FileCommit(plan, journal, self.report, self._lost.kept)
         )
         results = self.engine.run(
             work,
@@ -137,6 +163,24 @@ class Expansion:
                 commit.close()
                 if self.on_progress is not None:
                     self.on_progress(self.report)
+
+    def _tell_lost(self, lost: Lost) -> None:
+        self.report.repaired, self.report.remade = lost.missing + lost.resized, lost.unwanted
+        counts = (
+            (lost.missing, "missing"),
+            (lost.resized, "of another size"),
+            (lost.unwanted, "of files that changed"),
+        )
+        words = " and ".join(f"{count:,} {what}" for count, what in counts if count)
+        if words:
+            warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=3)
+
+    def _restore_class_names(self, destination: Destination, labels: Labels) -> None:
+        """Shards write them, but those that are there already do not do so again."""
+        is_begun = destination.is_complete or destination.journal.covered
+        if self.plan.layout == "webdataset" and is_begun and not has_class_names(destination.storage, labels):
+            destination.amend(lambda storage: write_class_names(storage, labels))
+            warnings.warn(f"{CLASS_NAMES} is written again", stacklevel=3)
 
     def _has_room(self) -> bool:
         """Image files that are given back wait here for their turn: as many as there were bytes of them, on average."""

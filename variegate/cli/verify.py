@@ -1,0 +1,92 @@
+"""``variegate verify DST``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from variegate.cli.console import FAILED, emit_json, fail, one_line_errors, say, stdout
+from variegate.cli.progress import counting_bar
+
+if TYPE_CHECKING:
+    from variegate.sinks.verify import Verified
+
+_SHOWN = 20
+
+
+def verify(
+    dst: Annotated[str, typer.Argument(metavar="DST", help="A folder that `augment` wrote, or the URL of one.")],
+    delete_damaged: Annotated[
+        bool,
+        typer.Option("--delete-damaged", help="Remove the files that are damaged, so that `augment` makes them again."),
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Files read at a time. Default: as many as there are cores.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the counts and all problems as one JSON object.")
+    ] = False,
+) -> None:
+    """Compare every output of `augment` with the checksum in the manifest, and say which files are missing, damaged,
+    or not in the manifest.
+
+    The `augment` command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also
+    makes again what was damaged. The exit code is 1 where anything is wrong.
+    """
+    with one_line_errors(as_json):
+        from variegate.sinks.verify import delete_damaged as delete
+        from variegate.sinks.verify import verify as compare
+
+        with counting_bar(as_json) as bar:
+            task = bar.add_task("verifying", total=None)
+            found = compare(dst, threads, lambda done, total: bar.update(task, completed=done, total=total))
+        deleted = delete(dst, found) if delete_damaged else []
+        if as_json:
+            emit_json("done", **_counts(found), deleted=len(deleted), problems=_problems(found))
+        else:
+            _print(found, len(deleted))
+        if not found.problems:
+            return
+        if as_json:  # the object has said it
+            raise typer.Exit(FAILED)
+        raise fail(_verdict(found, bool(deleted)), FAILED)
+
+
+def _counts(found: Verified) -> dict[str, int]:
+    kinds = ("missing", "damaged", "unreadable", "extra")
+    return {"outputs": found.outputs, "good": found.good, **{kind: found.count(kind) for kind in kinds}}
+
+
+def _problems(found: Verified) -> list[dict[str, str]]:
+    return [
+        {"file": file, **({} if member is None else {"member": member}), "problem": problem, "kind": kind}
+        for file, problem, kind, member in found.problems
+    ]
+
+
+def _print(found: Verified, deleted: int) -> None:
+    for file, problem, _, member in found.problems[:_SHOWN]:
+        say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
+    if len(found.problems) > _SHOWN:
+        say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, count in _counts(found).items():
+        if count or name in ("outputs", "good"):
+            table.add_row(name, f"{count:,}")
+    if deleted:
+        table.add_row("deleted", f"{deleted:,}")
+    stdout().print(table)
+
+
+def _verdict(found: Verified, is_deleted: bool) -> str:
+    number = len(found.problems)
+    parts = [f"{number:,} problem{'s' if number > 1 else ''}"]
+    if found.count("missing") or is_deleted:
+        parts.append("the augment command that wrote this makes again what is missing")
+    if found.count("damaged") and not is_deleted:
+        parts.append("--delete-damaged removes what is damaged, and augment then makes it again")
+    return "; ".join(parts)

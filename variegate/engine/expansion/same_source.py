@@ -1,0 +1,131 @@
+"""Whether a run that goes on, or is run again, has the source that it was begun with; and what follows if not."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.folder import Listing
+from variegate.data.sources.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
+from variegate.engine.expansion.plan import Plan
+from variegate.errors import DecodeError
+from variegate.sinks import settings as run_settings
+from variegate.sinks.destination import SETTINGS_NAME, Destination
+from variegate.sinks.source_record import describe_changed, describe_listing, read_source
+from variegate.sinks.storage import Storage
+
+# What to do with outputs whose files have changed since they were made.
+CHANGED = ("refuse", "same", "remake")
+
+
+@dataclass(frozen=True)
+class Found:
+    """``remade``: by sample, whether its outputs are to be made again. ``is_recorded``: the destination's record of the
+    source is as the source is now."""
+
+    remade: npt.NDArray[np.bool_]
+    is_recorded: bool
+
+    def is_unwanted(self, row: dict[str, Any]) -> bool:
+        return bool(self.remade[row["index"]])
+
+
+def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamps | None) -> None:
+    """Raise SourceError, with examples, where the run at the destination was begun with files of other names."""
+    if stamps is None or not storage.exists(SETTINGS_NAME):
+        return
+    there = run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
+    if there.get("fingerprint") == settings["fingerprint"] or (was := read_source(storage)) is None:
+        return
+    difference = describe_listing(was, stamps)
+    if not difference and len(files := differences(was, stamps)):
+        difference = describe_changed(was, stamps, files)
+    if difference:
+        raise SourceError(
+            f"{storage.shown}: holds a run of other files than {settings['source']} has now: {difference}; choose "
+            "another folder"
+        )
+
+
+def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed: str) -> Found:
+    """The source as it is with what the run saw of it. What no output was made of may have changed.
+
+    Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
+    """
+    nothing = Found(np.zeros(len(plan.source), bool), True)
+    if stamps is None:
+        return nothing
+    storage = destination.storage
+    was = read_source(storage)
+    if was is None or list(was.names) != list(stamps.names):
+        if destination.is_complete or destination.journal.covered:
+            warnings.warn(
+                f"{storage.shown}: this run has no record of what its source was (earlier versions kept none): files "
+                "that have changed since it began go unnoticed",
+                stacklevel=2,
+            )
+        return replace(nothing, is_recorded=destination.is_complete)
+    files = differences(was, stamps)
+    if not len(files):
+        return nothing
+    done = _samples_done(destination, plan)
+    before = np.concatenate([[0], np.cumsum(done)])
+    used = files[(before[stamps.ends(len(done))] > before[stamps.starts])[files]]
+    remade = np.zeros(len(plan.source), bool)
+    if len(used):
+        _check_allowed(was, stamps, used, changed)
+        if changed == "remake":
+            remade[stamps.samples_of(used, len(plan.source))] = True
+            remade &= done
+    elif done.any():
+        warnings.warn(
+            f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
+            stacklevel=2,
+        )
+    return Found(remade, False)
+
+
+def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
+    """After reading a sample: its file is as it was when the run began. Raises DecodeError naming it.
+
+    Of a file of this machine it asks size and time, which costs a microsecond; of one behind an address it compares the
+    number of bytes alone. Parquet files ask for themselves, whenever a row group is read.
+    """
+    was = stamps.at(stamps.file_of(index))
+    if was.size < 0:
+        return
+    is_file = isinstance(source, Listing)
+    now = Stamp(num_bytes, was.time) if is_file else was
+    if not source.is_remote:
+        on_disk = stamp_now(source.name(index).file)
+        now = on_disk if is_same(was, now) else now._replace(time=on_disk.time)
+    if not is_same(was, now):
+        raise DecodeError(str(source.name(index)), f"has changed since the run began: {describe_change(was, now)}")
+
+
+def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: str) -> None:
+    resized = files[was.sizes[files] != now.sizes[files]]
+    remake = "--changed remake makes their outputs again"
+    if changed == "same" and len(resized):
+        raise SourceError(
+            f"{describe_changed(was, now, resized)}; files of other sizes are never the same: restore them, or {remake}"
+        )
+    if changed == "refuse":
+        same = "" if len(resized) else "--changed same goes on where they hold the same pictures, "
+        raise SourceError(
+            f"{describe_changed(was, now, files)}: changed since outputs were made; restore the source, or choose: "
+            f"{same}{remake}"
+        )
+
+
+def _samples_done(destination: Destination, plan: Plan) -> npt.NDArray[np.bool_]:
+    done = np.full(len(plan.source), destination.is_complete)
+    if not destination.is_complete:
+        for start, stop in destination.journal.covered:
+            done[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
+    return done

@@ -1,0 +1,172 @@
+"""Outputs that a run has recorded and that are no longer there, or not whole: found by names and sizes, and taken back.
+
+A listing of each folder tells both. What has its size and other bytes is found by checksums alone: ``verify.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from variegate.data.sources.stamps import printable
+from variegate.sinks.destination import Destination
+from variegate.sinks.journal import Journal
+from variegate.sinks.manifest import read_manifest
+from variegate.sinks.storage import Storage
+
+Row = dict[str, Any]
+# What is looked at of a row. Rows of earlier versions have no sizes.
+_COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes")
+_FOLDERS_HELD = 16
+_ROWS_A_RECORD = 1024
+_MOST_PENDING = 64 << 20
+
+
+class Listing:
+    """Sizes of files by name, a listing for each folder, of which the latest are held."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._folders: dict[str, dict[str, int]] = {}
+
+    def size(self, file: str) -> int | None:
+        """None where there is no such file. ``file``: as the manifest has it, with ``\\udcff`` for bytes."""
+        folder, _, name = file.rpartition("/")
+        if folder not in self._folders:
+            if len(self._folders) == _FOLDERS_HELD:
+                del self._folders[next(iter(self._folders))]
+            self._folders[folder] = self._list(folder)
+        return self._folders[folder].get(name)
+
+    def _list(self, folder: str) -> dict[str, int]:
+        return {printable(name): size for name, size in self._storage.sizes(real_name(self._storage, folder)).items()}
+
+
+def real_name(storage: Storage, name: str) -> str:
+    """A name as the manifest has it -> as it is on the disk, where the two differ."""
+    if "\\udc" not in name:
+        return name
+    found = ""
+    for part in name.split("/"):
+        here = {printable(entry.rstrip("/")): entry.rstrip("/") for entry in storage.list(found)}
+        found = f"{found}/{here.get(part, part)}" if found else here.get(part, part)
+    return found
+
+
+@dataclass
+class Lost:
+    """How many outputs are lost, and why; in a shard that is lost, all of them are. ``kept``: by item, the copies that
+    are there all the same, where another copy of the item is lost."""
+
+    missing: int = 0
+    resized: int = 0
+    unwanted: int = 0
+    kept: dict[int, frozenset[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What is made together: ``of`` gives the range of items of a row's output, or of the shard that it is in."""
+
+    of: Callable[[Row], tuple[int, int]]
+    is_sharded: bool
+
+
+def take_back_lost(destination: Destination, spans: Spans, is_unwanted: Callable[[Row], bool]) -> Lost:
+    """Look for every output that is recorded as written; the items of those that are missing, or of another size, or
+    unwanted, are then no longer done. A complete run of which any is lost has begun again. Files of unwanted outputs
+    are removed: should they not be made again, nothing would replace them.
+
+    Killed at any moment, it is as if it had not been done, or had been for some, and the next call finds the others.
+    Raises WriteError, and SourceError for a journal or manifest that cannot be read.
+    """
+    storage = destination.storage
+    search = _Search(storage, spans, is_unwanted)
+    if destination.is_complete:
+        manifest = read_manifest(storage.root)
+        bad = search.among(manifest.columns(*_COLUMNS))
+        storage.sync()
+        if bad:
+            destination.reopen(lambda journal: _record(journal, manifest.rows(), spans, bad))
+        return search.found
+    journal = destination.journal
+    for start, stop, rows in journal.records():
+        if bad := search.among(rows):
+            journal.take_back(start, stop)
+            _record(journal, rows, spans, bad)
+    storage.sync()
+    journal.flush()
+    return search.found
+
+
+class _Search:
+    """Looks at rows in their order, and adds up what it finds in ``found``."""
+
+    def __init__(self, storage: Storage, spans: Spans, is_unwanted: Callable[[Row], bool]) -> None:
+        self._storage, self._spans, self._is_unwanted = storage, spans, is_unwanted
+        self._listing = Listing(storage)
+        self.found = Lost()
+
+    def among(self, rows: Iterable[Row]) -> set[tuple[int, int]]:
+        """The spans that are to be made again."""
+        bad = set()
+        for span, together in groupby(rows, self._spans.of):
+            outputs = list(together)
+            problems = [self._problem(row) for row in outputs]
+            if any(problems):
+                bad.add(span)
+                self._count(span, outputs, problems)
+        return bad
+
+    def _problem(self, row: Row) -> str:
+        if self._is_unwanted(row):
+            return "unwanted"
+        if row["status"] != "written":
+            return ""
+        size = self._listing.size(printable(row["file"]))
+        wanted = row.get("shard_bytes" if self._spans.is_sharded else "bytes")
+        if size is None:
+            return "missing"
+        return "resized" if wanted is not None and size != wanted else ""
+
+    def _count(self, span: tuple[int, int], outputs: list[Row], problems: list[str]) -> None:
+        is_sharded = self._spans.is_sharded
+        reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
+        kept = []
+        for row, problem in zip(outputs, problems, strict=True):
+            is_written = row["status"] == "written"
+            problem = problem or (reason if is_sharded and is_written else "")
+            self.found.missing += problem == "missing"
+            self.found.resized += problem == "resized"
+            self.found.unwanted += problem == "unwanted"
+            if problem == "unwanted" and is_written and not is_sharded:
+                self._storage.remove(real_name(self._storage, printable(row["file"])))
+            if is_written and not problem:
+                kept.append(row["copy"])
+        if kept:
+            self.found.kept[span[0]] = frozenset(kept)
+
+
+def _record(journal: Journal, rows: Iterable[Row], spans: Spans, bad: set[tuple[int, int]]) -> None:
+    """The rows of all other items, in records of items that follow one another."""
+    start = stop = missing = 0
+    texts: list[str] = []
+    for span, together in groupby(rows, spans.of):
+        if texts and (span in bad or span[0] != stop or len(texts) >= _ROWS_A_RECORD):
+            journal.append(start, stop, texts, missing)
+            texts, missing = [], 0
+            if journal.pending_bytes > _MOST_PENDING:
+                journal.flush()
+        if span in bad:
+            continue
+        if not texts:
+            start = span[0]
+        stop = span[1]
+        for row in together:
+            texts.append(json.dumps(row))
+            missing += row["status"] != "written"
+    if texts:
+        journal.append(start, stop, texts, missing)

@@ -1,0 +1,120 @@
+"""Outputs compared with their rows of the manifest: files one by one, shards with every image in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import groupby, islice
+from typing import NamedTuple
+
+from variegate.data.sources.stamps import printable
+from variegate.sinks.lost import Listing, Row, real_name
+from variegate.sinks.shard_members import ShardContent, read_shard
+from variegate.sinks.storage import Storage
+
+COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256")
+_CHUNK = 1 << 20
+_FILES_A_TASK = 64
+
+
+class Problem(NamedTuple):
+    """``file``: below the destination; ``member``: the image in it, where it is a shard. ``kind``: "missing", "damaged"
+    (which ``delete_damaged`` removes), "unreadable" or "extra"."""
+
+    file: str
+    problem: str
+    kind: str
+    member: str | None = None
+
+
+class Checked(NamedTuple):
+    """``good``: outputs that are as the manifest says, of ``outputs``."""
+
+    outputs: int
+    good: int
+    problems: list[Problem]
+
+
+Task = Callable[[], Checked]
+
+
+def file_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
+    """``rows``: of outputs that were written. Their files are added to ``expected``."""
+    listing = Listing(storage)
+    rows = iter(rows)
+    while some := list(islice(rows, _FILES_A_TASK)):
+        expected.update(row["file"] for row in some)
+        # Listed here: tasks run in threads, each folder would be listed by several.
+        yield partial(_check_files, storage, [(row, listing.size(row["file"])) for row in some])
+
+
+def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
+    listing = Listing(storage)
+    for file, together in groupby(rows, lambda row: str(row["file"])):
+        expected.add(file)
+        yield partial(_check_shard, storage, file, list(together), listing.size(file))
+
+
+def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Checked:
+    problems = [problem for row, size in some if (problem := _check_file(storage, row, size)) is not None]
+    return Checked(len(some), len(some) - len(problems), problems)
+
+
+def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
+    file = row["file"]
+    if size is None:
+        return Problem(file, "missing", "missing")
+    if row["bytes"] is not None and size != row["bytes"]:
+        return Problem(file, f"has {size:,} bytes, the manifest says {row['bytes']:,}", "damaged")
+    digest = hashlib.sha256()
+    try:
+        with storage.open(real_name(storage, file)) as opened:
+            while data := opened.read(_CHUNK):
+                digest.update(data)
+    except Exception as error:  # of the system, or of any package that fsspec reads with
+        return _unreadable(file, error)
+    if digest.hexdigest() != row["sha256"]:
+        return Problem(file, "its checksum is not that of the manifest", "damaged")
+    return None
+
+
+def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None) -> Checked:
+    if size is None:
+        return Checked(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
+    try:
+        with storage.open(file) as opened:
+            content = read_shard(file, opened)
+    except Exception as error:
+        return Checked(len(rows), 0, [_unreadable(file, error)])
+    wrong = _wrong_as_a_whole(rows[0], content)
+    others = [row for row in rows if content.members.get(row["member"]) != row["sha256"]]
+    lost = [row for row in others if row["member"] not in content.members] if content.damage else []
+    if lost:  # one line for what has one reason
+        wrong.append(f"{len(lost):,} of its {len(rows):,} outputs cannot be read any more")
+    elif wrong and not others:
+        wrong.append("every image in it is whole, but something beside them is not, such as a label")
+    problems = [Problem(file, "; ".join(wrong), "damaged")] if wrong else []
+    for row in others:
+        if row["member"] in content.members:
+            problems.append(Problem(file, "its checksum is not that of the manifest", "damaged", row["member"]))
+        elif not lost:
+            problems.append(Problem(file, "missing", "damaged", row["member"]))
+    return Checked(len(rows), len(rows) - len(others), problems)
+
+
+def _wrong_as_a_whole(row: Row, content: ShardContent) -> list[str]:
+    """With the file itself, of which manifests of earlier versions say nothing."""
+    wrong = []
+    if row["shard_bytes"] not in (None, content.size):
+        wrong.append(f"has {content.size:,} bytes, the manifest says {row['shard_bytes']:,}")
+    elif row["shard_sha256"] not in (None, content.sha256):
+        wrong.append("its checksum is not that of the manifest")
+    return [*wrong, content.damage] if content.damage else wrong
+
+
+def _unreadable(file: str, error: Exception) -> Problem:
+    if isinstance(error, FileNotFoundError):
+        return Problem(file, "missing", "missing")
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    return Problem(file, f"cannot be read ({printable(reason)})", "unreadable")
