@@ -85,11 +85,11 @@ def test_rows_do_not_know_their_batch(device: Device) -> None:
     program, images, chains = random_program(91, SEMANTIC, rows=24)
     ids = program.ids.tolist()
     together = device.run(program, images)
-    backwards = program_of(chains[::-1], images[::-1], program.output, ids[::-1], program.key)
+    backwards = program_of(chains[::-1], images[::-1], program.output, ids[::-1], program.key[::-1])
     for a, b in zip(device.run(backwards, images[::-1])[::-1], together, strict=True):
         np.testing.assert_array_equal(a, b)
     for row in range(len(images)):
-        alone = program_of([chains[row]], [images[row]], program.output, [ids[row]], program.key)
+        alone = program_of([chains[row]], [images[row]], program.output, [ids[row]], program.key[row])
         np.testing.assert_array_equal(device.run(alone, [images[row]])[0], together[row])
 
 

@@ -8,6 +8,7 @@ source file of the packages that hold kernels.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
@@ -16,8 +17,18 @@ from typing import Any
 
 import numba as nb
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 _ROOT = Path(__file__).resolve().parent.parent
+
+if hasattr(os, "register_at_fork"):
+    # A child forked while another thread compiles would find Numba's lock taken for ever, and LLVM half way. So a fork
+    # waits for that thread.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 @cache

@@ -63,6 +63,10 @@ class WebDatasetSource:
         shards = np.searchsorted(starts, indices, "right") - 1
         return (shards << 32 | indices - starts[shards]).astype(np.uint64)
 
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        every = [shard.labels for shard in self._shards]
+        return np.concatenate(every)[indices] if every else np.zeros(0, np.int64)
+
     def notes(self) -> list[str]:
         return list(self._notes)
 

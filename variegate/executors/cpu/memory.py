@@ -18,6 +18,7 @@ from variegate.executors.cpu.layout import Scratch, make_scratch, padded
 from variegate.program.lowering.merge import KIND_OF
 from variegate.program.ops import Interpolation, Kind, Op
 from variegate.program.program import Program
+from variegate.threads import at_fork
 
 _ALIGNMENT = 64
 
@@ -33,6 +34,10 @@ class ResultPool:
         self._free: OrderedDict[int, list[npt.NDArray[np.uint8]]] = OrderedDict()
         self._held = 0
         # Reentrant: a finalizer may run on any allocation, also on one made under the lock.
+        self._lock = threading.RLock()
+        at_fork(self)
+
+    def after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def take(self, size: int) -> npt.NDArray[np.uint8]:

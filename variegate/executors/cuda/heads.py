@@ -46,6 +46,7 @@ def fill_heads(
     num_passes: Any,
     in_shape: Any,
     ids: Any,
+    keys: Any,
     sources: Any,
     strides: Any,
     targets: Any,
@@ -90,6 +91,7 @@ def fill_heads(
             head[L.OUT_HEIGHT], head[L.OUT_WIDTH], head[L.IS_FINAL] = h, w, is_final
             head[L.TARGET] = targets[r] if is_final else canvas[p % 2]
             head[L.ID_LOW], head[L.ID_HIGH] = ids[r] & np.uint64(0xFFFFFFFF), ids[r] >> np.uint64(32)
+            head[L.KEY] = np.uint64(keys[r, 1]) << np.uint64(32) | np.uint64(keys[r, 0])
             launch[FEATURES] |= _describe_source(opcode[r], begin, end, r * slots, head)
             launch[FEATURES] |= _describe_values(opcode[r], args[r], begin, end, head)
             _describe_statistics(opcode[r], args[r], out_size[r], window[r], begin, end, r * slots, height, width, head)
