@@ -21,7 +21,7 @@ from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.running import Runner, check_shapes, make_runner
 from variegate.running.forked import ForkedRunner
-from variegate.threads import at_fork
+from variegate.threads import at_fork, check_running
 from variegate.transforms.base import Transform
 
 if TYPE_CHECKING:
@@ -249,6 +249,7 @@ class Augmenter:
         return title + "\n" + explain_row(sampled, self._runner.lower(sampled))
 
     def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, given: Given) -> Program:
+        check_running("Augmenter")
         number = len(shapes)
         if ids is None:
             identities = self._take_ids(number)

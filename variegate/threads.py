@@ -7,6 +7,7 @@ ever, and pools wait for threads that are gone. What has either is known here by
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
@@ -23,6 +24,7 @@ class HasForked(Protocol):
 
 
 _known: weakref.WeakSet[HasForked] = weakref.WeakSet()
+_is_forked = False
 
 
 def at_fork(owner: HasForked) -> None:
@@ -31,12 +33,20 @@ def at_fork(owner: HasForked) -> None:
 
 
 def _in_child() -> None:
+    global _is_forked
+    _is_forked = True
     for owner in list(_known):
         owner.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+def check_running(what: str) -> None:
+    """Raises RuntimeError while the interpreter is torn down, when modules that work needs are gone."""
+    if sys.is_finalizing():
+        raise RuntimeError(f"{what}: used while Python shuts down; use it before that, or in an atexit handler")
 
 
 class Threads(Executor):
@@ -72,6 +82,12 @@ class Threads(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._is_closed = True
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def by_openmp(work: Callable[[], T]) -> T:
+    """``work`` of which torch may give a part to threads of OpenMP. In a forked child the thread that forked would wait
+    for those that it had in the parent, for ever; another thread starts some of its own."""
+    return Threads(1, "variegate-openmp").submit(work).result() if _is_forked else work()
 
 
 class _Once:

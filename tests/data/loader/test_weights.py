@@ -121,6 +121,10 @@ def test_every_sample_comes_its_expected_number_of_times_rounded_up_or_down(
         assert found[members].max() - found[members].min() <= 1
 
 
+def test_one_sample_for_each_class_in_order_may_be_meant_either_way() -> None:
+    assert draw([0, 0, 1], Labelled([0, 1, 2]), 0).tolist() == [2, 2, 2]
+
+
 def test_equal_weights_are_an_ordinary_epoch() -> None:
     assert sorted(draw([2.5] * 37, Labelled([0] * 37), 4).tolist()) == list(range(37))
 
@@ -154,8 +158,8 @@ def test_neighbours_and_epochs_have_nothing_to_do_with_each_other() -> None:
 
 
 def test_the_order_of_an_epoch_is_shuffled() -> None:
-    """The class at a position, and at the next, over many epochs: each pair by the product of its probabilities, but for
-    what a fixed number of each makes."""
+    """The class at a position, and at the next, over many epochs: each pair by the product of its probabilities, but
+    for what a fixed number of each makes."""
     source = Labelled(MANY)
     samples = WeightedSamples(groups_of("balanced", source), 100, 0)
     classes = np.array([source.given[samples.epoch(e).at(np.arange(100))[0]] for e in range(400)])
@@ -205,7 +209,7 @@ def test_pinned() -> None:
     assert draw([1, 2, 3, 4, 5.5], Labelled([0] * 5), 3, 12, seed=7).tolist() == [3, 4, 2, 3, 2, 4, 4, 3, 0, 4, 3, 1]
 
 
-# -- what the loader makes of it -----------------------------------------------------------------------------------------
+# -- what the loader makes of it ---------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=15)
@@ -342,7 +346,7 @@ def test_a_state_of_other_weights_is_refused() -> None:
         load(source, weights="balanced").load_state_dict({**state, "done": 101})
 
 
-# -- which labels -------------------------------------------------------------------------------------------------------
+# -- which labels ------------------------------------------------------------------------------------------------------
 
 
 def make_folder(root: Path) -> Path:
@@ -424,7 +428,7 @@ def test_every_source_by_index_tells_its_labels(tmp_path: Path) -> None:
         assert sum(sum(batch.labels.tolist()) for batch in load(source, weights="balanced")) == 2
 
 
-# -- what is refused ----------------------------------------------------------------------------------------------------
+# -- what is refused ---------------------------------------------------------------------------------------------------
 
 NAMED = ("cat", "dog")
 
@@ -465,7 +469,7 @@ def test_bad_weights_are_named(weights: Any, message: str) -> None:
     ("source", "options", "message"),
     [
         (
-            Labelled([0, 1], NAMED),
+            Labelled([1, 0], NAMED),
             {"weights": [1.0, 2.0]},
             "weights: got 2 numbers for 2 samples of 2 classes, one each of either; accepted here: {class: weight}",
         ),

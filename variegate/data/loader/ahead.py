@@ -40,6 +40,7 @@ class Ahead(Generic[T]):
         self._making: deque[Future[T | None]] = deque()
         self._pool = pool
         self._process = os.getpid()
+        self.is_closed = False
         # How many more could be begun, now that no step is left to begin.
         self.room = 0
 
@@ -102,6 +103,7 @@ class Ahead(Generic[T]):
         if not self.is_elsewhere:  # where it is, threads that are gone may have had hold of the futures
             for future in self._making:
                 future.cancel()
+        self.is_closed = True
         self._making.clear()
         self._reading.clear()
         self._steps = iter(())

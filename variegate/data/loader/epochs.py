@@ -50,7 +50,7 @@ class Epochs:
         """The next iteration. It is the one that ``at`` tells of from now on, whatever becomes of those before."""
         place, early = self.next, self._early
         self.at, self.next, self._early = place, (place[0] + 1, 0), None
-        if early is not None and (early.start != place or early.ahead.is_elsewhere):
+        if early is not None and (early.start != place or early.ahead.is_closed or early.ahead.is_elsewhere):
             early.close()
             early = None
         self._latest = early or make_run(place)

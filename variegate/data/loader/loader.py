@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ from variegate.data.sources.base import Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.executors.cpu.executor import default_threads
 from variegate.pickling import check_copied
-from variegate.threads import Threads, at_fork
+from variegate.threads import Threads, at_fork, check_running
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
 
@@ -215,7 +216,11 @@ class Loader:
         return self.__copy__()  # what it is made of does not change by its use
 
     def _portable(self) -> dict[str, Any]:
-        return {"arguments": self._arguments, "epochs": (self._epochs.at, self._epochs.next), "_log": self._log}
+        return {
+            "arguments": self._arguments,
+            "epochs": (self._epochs.at, self._epochs.next),
+            "_log": deepcopy(self._log),
+        }
 
     @property
     def device(self) -> str:
@@ -241,6 +246,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun."""
+        check_running("Loader")
         run = self._epochs.begin(self._make_run)
         try:
             self._compare_ranks(run.start[0])

@@ -19,6 +19,7 @@ from variegate.data.loader.reading import Rows
 from variegate.data.sources.base import SampleName
 from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
+from variegate.threads import by_openmp
 
 # (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
 FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
@@ -161,7 +162,7 @@ def _whole(outputs: Any) -> Any:
     if isinstance(outputs, torch.Tensor):
         return outputs
     same = len({tuple(output.shape) for output in outputs}) == 1
-    return torch.stack(list(outputs)) if same else list(outputs)
+    return by_openmp(lambda: torch.stack(list(outputs))) if same else list(outputs)
 
 
 def _same(name: SampleName, row: int) -> SampleName:
