@@ -183,8 +183,8 @@ class Loader:
         at_fork(self)
 
     def _check_length(self) -> None:
-        length = self._length(self.epoch)
-        if self.drop_last and length is not None and not len(self._share(self.epoch)):
+        length = self._length(self.epoch) if self.drop_last else None
+        if length is not None and not len(self._share(self.epoch)):
             raise ValueError(
                 f"drop_last: {length:,} samples do not fill a batch of {self.batch_size} on {self.world_size} rank(s); "
                 "accepted: a smaller batch_size, or drop_last=False"

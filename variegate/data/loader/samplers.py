@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
@@ -37,7 +36,7 @@ def is_listed(sampler: Any) -> bool:
         return True
     has_order = hasattr(sampler, "__iter__") and hasattr(sampler, "__len__")
     if is_other or not (has_order or callable(sampler)):
-        lacks = " (its length is not known)" if hasattr(sampler, "__iter__") else ""
+        lacks = "" if has_order or not hasattr(sampler, "__iter__") else " (its length is not known)"
         raise TypeError(f"sampler: got {kind}{lacks}; accepted: {_ACCEPTED}")
     return False
 
@@ -68,7 +67,13 @@ class AskedEachEpoch:
 
 def check_indices(name: str, given: Any, samples: int) -> Indices:
     """int64[N], N > 0, each from 0 to ``samples`` - 1. Raises TypeError or ValueError naming the first that is not."""
-    array = _as_array(name, given)
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        raise TypeError(f"{name}: gave {type(given).__name__}; accepted: indices")
+    values = np.asarray(given) if hasattr(given, "__array__") else list(given)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # of different kinds, of which some are no numbers
+        array = np.empty(len(values), object)
     if array.ndim != 1:
         raise ValueError(f"{name}: got shape {array.shape}; accepted: one index after another, not batches of them")
     if not len(array):
@@ -76,31 +81,17 @@ def check_indices(name: str, given: Any, samples: int) -> Indices:
     if array.dtype.kind == "b":
         raise TypeError(f"{name}: got True and False; accepted: indices, such as np.flatnonzero(mask)")
     if array.dtype.kind not in "iu":
-        array = _one_by_one(name, array.tolist(), samples)
+        array = _one_by_one(name, values.tolist() if isinstance(values, np.ndarray) else values, samples)
     outside = (array < 0) | (array >= samples)
     if outside.any():
         first = int(outside.argmax())
         raise ValueError(f"{name}[{first}]: got {array[first]}; accepted: integers from 0 to {samples - 1}")
-    return np.ascontiguousarray(array, np.int64).copy()
+    return np.array(array, np.int64)
 
 
-def _as_array(name: str, given: Any) -> npt.NDArray[Any]:
-    if hasattr(given, "__array__"):
-        return np.asarray(given)
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
-        raise TypeError(f"{name}: gave {type(given).__name__}; accepted: indices")
-    values = list(given)
-    try:
-        return np.asarray(values) if values else np.zeros(0, np.int64)
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # of different kinds, among them what is no number
-        array = np.empty(len(values), object)
-        array[:] = values
-        return array
-
-
-def _one_by_one(name: str, values: list[Any], samples: int) -> Indices:
+def _one_by_one(name: str, values: Iterable[Any], samples: int) -> Indices:
     """Integers of other kinds, such as tensors of one number."""
-    indices = np.empty(len(values), np.int64)
+    indices = []
     for place, value in enumerate(values):
         try:
             index = operator.index(value)
@@ -108,5 +99,5 @@ def _one_by_one(name: str, values: list[Any], samples: int) -> Indices:
             index = -1
         if not 0 <= index < samples or isinstance(value, bool):
             raise ValueError(f"{name}[{place}]: got {value!r}; accepted: integers from 0 to {samples - 1}")
-        indices[place] = index
-    return indices
+        indices.append(index)
+    return np.array(indices, np.int64)
