@@ -105,6 +105,11 @@ class Augmenter:
         if self.device.startswith("cuda"):
             self._runner = ForkedRunner(self.device, self._runner.lower)
 
+    def check_process(self) -> None:
+        """Raises RuntimeError in a forked child where the device is a GPU."""
+        if isinstance(self._runner, ForkedRunner):
+            self._runner.take(None)
+
     def __getstate__(self) -> dict[str, Any]:
         check_copied("transform", self.transform, "accepted: functions and classes that a module declares")
         return self._portable()
@@ -178,8 +183,7 @@ class Augmenter:
         from variegate.running.captured import CapturedAugmenter
         from variegate.running.cuda import CudaRunner
 
-        if isinstance(self._runner, ForkedRunner):
-            self._runner.take(images)
+        self.check_process()
         assert isinstance(self._runner, CudaRunner)
 
         def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0) -> Program:

@@ -200,7 +200,10 @@ def test_an_augmenter_of_the_parent_works_in_a_child(dtype: str) -> None:
 def test_a_gpu_is_refused_in_a_forked_child_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     augmenter = vg.Augmenter(CROPPED)
     monkeypatch.setattr(augmenter, "device", "cuda:0")
+    loader = load(MemorySource(4))
+    monkeypatch.setattr(loader.augmenter, "device", "cuda:0")
     calls: list[Callable[[], Any]] = [
+        lambda: list(loader),
         lambda: augmenter([photo(40, 48)]),
         lambda: augmenter.decode_and_run([jpeg(1)]),
         lambda: augmenter.capture(photo(40, 48)),
@@ -291,6 +294,18 @@ def test_a_copy_of_a_loader_stands_where_it_stands(copied: Callable[[Any], Any],
     assert ids(again) == ids(loader)
     assert copied(loader).errors == loader.errors != []
     assert len(pickle.dumps(loader)) < 10_000  # neither threads nor batches
+
+
+class Named(vg.Loader):
+    def __init__(self, number: int) -> None:
+        super().__init__(MemorySource(number), CROPPED, batch_size=4, device="cpu", num_threads=1)
+        self.name = f"{number} photos"
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_of_a_derived_loader_has_its_attributes(copied: Callable[[Any], Any]) -> None:
+    again = copied(Named(10))
+    assert (type(again), again.name, len(ids(again))) == (Named, "10 photos", 10)
 
 
 def test_what_cannot_be_pickled_is_named() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from variegate.data.loader.ahead import Ahead
 from variegate.data.loader.arguments import check_integer
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.cache import open_cache
+from variegate.data.loader.copied import Copied
 from variegate.data.loader.epochs import EpochRun, Epochs, Place
 from variegate.data.loader.failures import ON_ERROR, Failure, FailureLog
 from variegate.data.loader.handover import Handover
@@ -30,7 +30,6 @@ from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.executors.cpu.executor import default_threads
-from variegate.pickling import check_copied
 from variegate.threads import Threads, at_fork, check_running
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
@@ -43,7 +42,7 @@ _MAKERS = 2
 _SEEN_AT_LEAST = 1000
 
 
-class Loader:
+class Loader(Copied):
     """Iterates over an epoch's batches: ``for images, labels in loader``.
 
     Args:
@@ -181,6 +180,10 @@ class Loader:
         self._facts = self._order.facts()  # asked once: a state may be taken at every step
         self._ranks_compared = rank is not None or self.world_size == 1 or not torch.distributed.is_initialized()
         at_fork(self)
+        self._own = frozenset((*self.__dict__, "_own"))
+
+    def _construct(self, **arguments: Any) -> None:
+        Loader.__init__(self, **arguments)
 
     def _check_length(self) -> None:
         length = self._length(self.epoch) if self.drop_last else None
@@ -193,34 +196,6 @@ class Loader:
     def _length(self, epoch: int) -> int | None:
         """Samples of an epoch; None for a stream."""
         return self._order.length(epoch) if isinstance(self._order, IndexedOrder) else None
-
-    def after_fork(self) -> None:
-        self._ranks_compared = True  # the other ranks talk to the parent
-
-    def __getstate__(self) -> dict[str, Any]:
-        for name in ("source", "transform", "sampler", "weights"):
-            check_copied(name, self._arguments[name], "accepted: what can be, or make the Loader in the other process")
-        return self._portable()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        Loader.__init__(self, **state.pop("arguments"))
-        self._epochs.at, self._epochs.next = state.pop("epochs")
-        self.__dict__.update(state)
-
-    def __copy__(self) -> Loader:
-        again = object.__new__(type(self))
-        again.__setstate__(self._portable())
-        return again
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Loader:
-        return self.__copy__()  # what it is made of does not change by its use
-
-    def _portable(self) -> dict[str, Any]:
-        return {
-            "arguments": self._arguments,
-            "epochs": (self._epochs.at, self._epochs.next),
-            "_log": deepcopy(self._log),
-        }
 
     @property
     def device(self) -> str:
@@ -247,6 +222,7 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun."""
         check_running("Loader")
+        self.augmenter.check_process()
         run = self._epochs.begin(self._make_run)
         try:
             self._compare_ranks(run.start[0])
