@@ -101,6 +101,19 @@ def test_seed_epoch_copy_and_id_each_change_the_pixels() -> None:
         assert not any(torch.equal(a, b) for a, b in zip(first, other, strict=True)), name
 
 
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_each_image_may_have_a_copy_of_its_own(device: str) -> None:
+    mixed = T.Compose([T.AugMix(), T.RandomErasing(1.0, value="random"), NORMALIZE])
+    noisy = T.Compose([T.RandomCrop(20), T.RandAugment(2, 9), T.GaussianNoise(0.1)])
+    images, copies = [photo(40, 50)] * 6, [0, 3, 3, 1, 2**32 - 1, 0]
+    for transform in (mixed, noisy):
+        aug = vg.Augmenter(transform, seed=2, device=device)
+        for given in (copies, np.array(copies, np.uint32), torch.tensor(copies)):
+            together = aug(images, ids=[8] * 6, epoch=1, copy=given)
+            for image, copy in zip(together, copies, strict=True):
+                assert torch.equal(image, aug(images[:1], ids=[8], epoch=1, copy=copy)[0])
+
+
 def test_without_ids_a_running_count() -> None:
     images = ragged(5)
     aug = vg.Augmenter(POLICY)
@@ -379,6 +392,10 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
         {"given": {"label": [[1], [2, 3]]}},
         r"given\['label'\]: got \[\[1\], \[2, 3\]\]; accepted: one",
     ),
+    "too many copies": ({"copy": [1, 2]}, r"copy: got shape \(2,\); accepted: one integer, or one per image, 1 here"),
+    "fractional copies": ({"copy": [0.5]}, r"copy: got \[0.5\]; accepted: integers from 0 to 2\*\*32 - 1"),
+    "negative copies": ({"copy": [-1]}, r"copy: got \[-1\]; accepted: integers from 0 to 2\*\*32 - 1"),
+    "copy that is no number": ({"copy": True}, r"copy: got True; accepted: an integer from 0 to 2\*\*32 - 1, or one"),
     "given for another batch": ({"given": {"label": [1, 2]}}, r"given\['label'\]: got shape \(2,\); .* 1 here"),
 }
 

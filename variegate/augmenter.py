@@ -14,13 +14,16 @@ import torch
 from variegate.decoding import EncodedBatch
 from variegate.errors import shown
 from variegate.inputs import check_sizes, looks_like_sizes
+from variegate.pickling import check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
 from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
-from variegate.running import check_shapes, make_runner
+from variegate.running import Runner, check_shapes, make_runner
 from variegate.running.channels import leaving
+from variegate.running.forked import ForkedRunner
+from variegate.threads import at_fork, check_running
 from variegate.transforms.base import Transform
 
 if TYPE_CHECKING:
@@ -28,8 +31,10 @@ if TYPE_CHECKING:
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _LAYOUTS = ("NCHW", "NHWC")
+_OF_THIS_PROCESS = ("_runner", "_id_lock", "device")
 
 Given = Mapping[str, npt.ArrayLike] | None
+Copies = int | Sequence[int] | npt.ArrayLike
 
 
 class Augmenter:
@@ -48,6 +53,9 @@ class Augmenter:
             "exact" runs them one after another, as torchvision does.
         decode: who decodes the JPEGs of ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install
             'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
+
+    A copy by pickling is made of the arguments, in whatever process; its running count of ids goes on from here. In a
+    forked child an Augmenter of the parent works on, unless its device is a GPU.
 
     Raises ValueError for a device, dtype, layout, geometry or decode that is not accepted, or that is not there.
     """
@@ -77,22 +85,60 @@ class Augmenter:
         if num_threads is not None and (not _is_integer(num_threads) or num_threads < 1):
             raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
         self.transform = transform
-        self.device, self._runner = make_runner(device, _DTYPES[name], num_threads, geometry, decode)
         self.seed = int(seed)
         self.dtype = _DTYPES[name]
         self.layout = layout
         self.num_threads = num_threads
         self.geometry = geometry
         self.decode = decode
+        self._given_device = device
         self._next_id = 0
+        self._start()
+
+    def _start(self) -> None:
+        """What belongs to this process alone."""
+        self._runner: Runner
+        self.device, self._runner = make_runner(
+            self._given_device, self.dtype, self.num_threads, self.geometry, self.decode
+        )
         self._id_lock = Lock()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._id_lock = Lock()
+        if self.device.startswith("cuda"):
+            self._runner = ForkedRunner(self.device, self._runner.lower)
+
+    def check_process(self) -> None:
+        """Raises RuntimeError in a forked child where the device is a GPU."""
+        if isinstance(self._runner, ForkedRunner):
+            self._runner.take(None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        check_copied("transform", self.transform, "accepted: functions and classes that a module declares")
+        return self._portable()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def __copy__(self) -> Augmenter:
+        again = object.__new__(type(self))
+        again.__setstate__(self._portable())
+        return again
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Augmenter:
+        return self.__copy__()  # a transform never changes
+
+    def _portable(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
 
     def __call__(
         self,
         images: Any,
         ids: Sequence[int] | npt.ArrayLike | None = None,
         epoch: int = 0,
-        copy: int = 0,
+        copy: Copies = 0,
         given: Given = None,
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment a batch.
@@ -105,7 +151,8 @@ class Augmenter:
                 tensors of its own memory without a copy, and arrays of other libraries (CuPy, JAX) that offer DLPack.
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
-            epoch, copy: further inputs of the random numbers; copy tells several augmentations of one sample apart.
+            epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
+                one integer for the batch, or one per image.
             given: per-sample values for ``Cond``, such as ``{"label": labels}``.
 
         Returns:
@@ -143,9 +190,10 @@ class Augmenter:
         from variegate.running.captured import CapturedAugmenter
         from variegate.running.cuda import CudaRunner
 
+        self.check_process()
         assert isinstance(self._runner, CudaRunner)
 
-        def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int = 0) -> Program:
+        def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0) -> Program:
             return self._sample(shapes, ids, epoch, copy, given)
 
         return CapturedAugmenter(self._runner, images, sample)
@@ -155,7 +203,7 @@ class Augmenter:
         files: Sequence[bytes] | EncodedBatch,
         ids: Sequence[int] | npt.ArrayLike | None = None,
         epoch: int = 0,
-        copy: int = 0,
+        copy: Copies = 0,
         given: Given = None,
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
@@ -181,7 +229,7 @@ class Augmenter:
         images_or_sizes: Any,
         ids: Sequence[int] | npt.ArrayLike | None = None,
         epoch: int = 0,
-        copy: int = 0,
+        copy: Copies = 0,
         given: Given = None,
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
@@ -212,18 +260,19 @@ class Augmenter:
         title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
         return title + "\n" + explain_row(sampled, self._runner.lower(sampled))
 
-    def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: int, given: Given) -> Program:
+    def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, given: Given) -> Program:
+        check_running("Augmenter")
         number = len(shapes)
         values = _check_all_given(given, number)
-        for name, value, bits in (("epoch", epoch, 64), ("copy", copy, 32)):
-            if not _is_integer(value) or not 0 <= value < 1 << bits:
-                raise ValueError(f"{name}: got {shown(value)}; accepted: an integer from 0 to 2**{bits} - 1")
+        if not _is_integer(epoch) or not 0 <= epoch < 1 << 64:
+            raise ValueError(f"epoch: got {shown(epoch)}; accepted: an integer from 0 to 2**64 - 1")
+        copies = _check_copies(copy, number)
         # Last of all checks, so that a call that is refused takes no place of the running count.
         identities = self._take_ids(number) if ids is None else _check_ids(ids, number)
         sampling = Sampling(
             shapes,
             identities,
-            rng.stream_key(self.seed, int(epoch), int(copy)),
+            rng.stream_keys(self.seed, int(epoch), copies),
             self.transform.num_slots,
             int(epoch),
             values,
@@ -272,6 +321,23 @@ def _check_all_given(given: Given, number: int) -> dict[str, npt.NDArray[Any]]:
         accepted = 'a dict from name to one value per image, such as {"label": labels}'
         raise TypeError(f"given: got {shown(given)}; accepted: {accepted}")
     return {name: _check_given(name, value, number) for name, value in given.items()}
+
+
+def _check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
+    """One for all, uint32[1], or uint32[number]."""
+    if isinstance(copy, (int, np.integer)):
+        if not _is_integer(copy) or not 0 <= copy < 1 << 32:
+            raise ValueError(f"copy: got {shown(copy)}; accepted: an integer from 0 to 2**32 - 1, or one per image")
+        return np.array([copy], np.uint32)
+    try:
+        array = _as_array(copy)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"copy: got {shown(copy)}; accepted: one integer, or one per image, {number} here") from error
+    if array.shape != (number,):
+        raise ValueError(f"copy: got shape {array.shape}; accepted: one integer, or one per image, {number} here")
+    if array.dtype.kind not in "iu" or (number and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32):
+        raise ValueError(f"copy: got {shown(copy)}; accepted: integers from 0 to 2**32 - 1")
+    return array.astype(np.uint32)
 
 
 def _check_given(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:

@@ -16,7 +16,7 @@ from variegate import transforms as T
 from variegate.executors import reference
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output, Program
-from variegate.program.rng import stream_key
+from variegate.program.rng import stream_key, stream_keys
 from variegate.program.sampling import Sampling
 
 
@@ -85,12 +85,27 @@ def test_rows_do_not_know_their_batch(device: Device) -> None:
     program, images, chains = random_program(91, SEMANTIC, rows=24)
     ids = program.ids.tolist()
     together = device.run(program, images)
-    backwards = program_of(chains[::-1], images[::-1], program.output, ids[::-1], program.key)
+    backwards = program_of(chains[::-1], images[::-1], program.output, ids[::-1], program.key[::-1])
     for a, b in zip(device.run(backwards, images[::-1])[::-1], together, strict=True):
         np.testing.assert_array_equal(a, b)
     for row in range(len(images)):
-        alone = program_of([chains[row]], [images[row]], program.output, [ids[row]], program.key)
+        alone = program_of([chains[row]], [images[row]], program.output, [ids[row]], program.key[row])
         np.testing.assert_array_equal(device.run(alone, [images[row]])[0], together[row])
+
+
+@every_device
+def test_rows_have_keys_of_their_own(device: Device) -> None:
+    """Two copies of one sample in a batch: the noise of each is that which it has alone."""
+    noisy = (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE, Op.SALT_AND_PEPPER, Op.ERASE, Op.ROTATE)
+    _, images, chains = random_program(92, noisy, rows=12)
+    keys = stream_keys(6, 2, np.arange(12, dtype=np.uint32) // 2)
+    for output in (Output(), Output(mean=(0.5,), std=(0.25,))):
+        program = program_of(chains, images, output, [7] * 12, keys)
+        check(device, program, images, chains)
+        together = device.run(program, images)
+        for row in range(12):
+            alone = program_of([chains[row]], [images[row]], output, [7], stream_key(6, 2, row // 2))
+            np.testing.assert_array_equal(device.run(alone, [images[row]])[0], together[row])
 
 
 @every_device

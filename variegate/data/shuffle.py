@@ -27,6 +27,10 @@ class Purpose(IntEnum):
     SHARDS = 1
     BUFFER = 2
     SUBSTITUTES = 3
+    DRAWS = 4
+    GROUPS = 5
+    MEMBERS = 6
+    START = 7
 
 
 class Permutation:
@@ -50,23 +54,47 @@ class Permutation:
         return out
 
 
+def permute_within(
+    positions: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    seed: int,
+    epoch: int,
+) -> npt.NDArray[np.int64]:
+    """Many permutations at once, all int64[N]: that of group ``groups[n]``, of 0..lengths[n]-1, at ``positions[n]``."""
+    out = np.empty(len(positions), np.int64)
+    key = rng.stream_key(seed, epoch, int(Purpose.MEMBERS), rng.SHUFFLE_DOMAIN)
+    _permute_within(positions, lengths, groups, key, out)
+    return out
+
+
 @kernel
 def _permute(positions: Any, length: Any, half: Any, key: Any, out: Any) -> None:
-    mask = (np.uint64(1) << half) - np.uint64(1)
     for n in range(positions.shape[0]):
-        value = np.uint64(positions[n])
-        # The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
-        while True:
-            left, right = value >> half, value & mask
-            for turn in range(_ROUNDS):
-                word, _, _, _ = rng.philox_block(
-                    np.uint32(0), np.uint32(0), np.uint32(right), np.uint32(turn), key[0], key[1]
-                )
-                left, right = right, left ^ (np.uint64(word) & mask)
-            value = left << half | right
-            if value < length:
-                break
-        out[n] = np.int64(value)
+        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(0), key)
+
+
+@kernel
+def _permute_within(positions: Any, lengths: Any, groups: Any, key: Any, out: Any) -> None:
+    for n in range(positions.shape[0]):
+        length, half = np.uint64(lengths[n]), np.uint64(1)
+        while length - np.uint64(1) >> np.uint64(2) * half:
+            half += np.uint64(1)
+        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(groups[n]), key)
+
+
+@kernel(inline="always")
+def _walk(value: Any, length: Any, half: Any, group: Any, key: Any) -> Any:
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    # The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
+    while True:
+        left, right = value >> half, value & mask
+        for turn in range(_ROUNDS):
+            word, _, _, _ = rng.philox_block(np.uint32(0), group, np.uint32(right), np.uint32(turn), key[0], key[1])
+            left, right = right, left ^ (np.uint64(word) & mask)
+        value = left << half | right
+        if value < length:
+            return np.int64(value)
 
 
 def random_words(first: int, number: int, seed: int, epoch: int, purpose: Purpose) -> npt.NDArray[np.uint32]:

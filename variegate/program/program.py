@@ -85,7 +85,7 @@ class Program:
     source: npt.NDArray[np.int32]  # [R]: which image of the batch the row reads
     in_shape: npt.NDArray[np.int32]  # [R, 3]: height, width, channels of that image
     ids: npt.NDArray[np.uint64]  # [R]: sample id, the counter of per-pixel noise
-    key: npt.NDArray[np.uint32]  # [2]: stream key
+    key: npt.NDArray[np.uint32]  # [R, 2]: stream key of its (seed, epoch, copy)
     output: Output
     tables: Tables
     blend: Blend | None = None

@@ -58,8 +58,9 @@ def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
 
 
 @kernel
-def _fill_words(ids: Any, k0: Any, k1: Any, out: Any) -> None:
+def _fill_words(ids: Any, keys: Any, out: Any) -> None:
     for n in range(out.shape[0]):
+        k0, k1 = keys[n, 0], keys[n, 1]
         low = np.uint32(ids[n] & np.uint64(_MASK32))
         high = np.uint32(ids[n] >> np.uint64(32))
         for slot in range(out.shape[1]):
@@ -71,26 +72,40 @@ def _fill_words(ids: Any, k0: Any, k1: Any, out: Any) -> None:
 
 
 @kernel
-def _fill_key(counter: Any, key: Any, out: Any) -> None:
-    w0, w1, _, _ = philox_block(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
-    out[0] = w0
-    out[1] = w1
+def _fill_keys(counters: Any, key: Any, out: Any) -> None:
+    for n in range(out.shape[0]):
+        w0, w1, _, _ = philox_block(counters[n, 0], counters[n, 1], counters[n, 2], counters[n, 3], key[0], key[1])
+        out[n, 0] = w0
+        out[n, 1] = w1
 
 
 def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
     """uint32[2]: the key under which everything of this (seed, epoch, copy) is drawn."""
-    counter = np.array([domain, epoch & _MASK32, (epoch >> 32) & _MASK32, copy & _MASK32], np.uint32)
-    key = np.array([seed & _MASK32, (seed >> 32) & _MASK32], np.uint32)
-    out = np.empty(2, np.uint32)
-    _fill_key(counter, key, out)
+    return stream_keys(seed, epoch, np.array([copy & _MASK32], np.uint32), domain)[0]
+
+
+def stream_keys(
+    seed: int, epoch: int, copies: npt.NDArray[np.uint32], domain: int = SAMPLE_DOMAIN
+) -> npt.NDArray[np.uint32]:
+    """``stream_key`` of each copy, uint32[N, 2]."""
+    counters = np.empty((len(copies), 4), np.uint32)
+    counters[:] = domain, epoch & _MASK32, (epoch >> 32) & _MASK32, 0
+    counters[:, 3] = copies
+    out = np.empty((len(copies), 2), np.uint32)
+    _fill_keys(counters, np.array([seed & _MASK32, (seed >> 32) & _MASK32], np.uint32), out)
     return out
 
 
 def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:
-    """All parameter words of a batch -> uint32[N, num_slots, 4]."""
+    """All parameter words of a batch -> uint32[N, num_slots, 4]. ``key``: uint32[2] for all, or [N, 2]."""
     out = np.empty((len(ids), num_slots, 4), dtype=np.uint32)
-    _fill_words(ids, key[0], key[1], out)
+    _fill_words(ids, keys_of(key, len(ids)), out)
     return out
+
+
+def keys_of(key: npt.NDArray[np.uint32], number: int) -> npt.NDArray[np.uint32]:
+    """One key for all, uint32[2], or one for each, [N, 2] -> contiguous uint32[N, 2]."""
+    return np.ascontiguousarray(np.broadcast_to(key, (number, 2)))
 
 
 def to_unit(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:

@@ -31,14 +31,14 @@ class Sampling:
         count = len(ids)
         self.epoch = epoch
         self.given = dict(given or {})
-        self.key = key
+        self.key = rng.keys_of(key, count)  # uint32[N, 2]: of two copies of a sample each has its own
         self.source = np.arange(count, dtype=np.int32)
         self.shape = np.asarray(shapes, dtype=np.int32).reshape(count, 3)
         self.size = self.shape[:, :2].copy()
         self.length = np.zeros(count, dtype=np.int32)
         self.output = Output()
         self._ids = ids
-        self._words = rng.sample_words(ids, key, num_slots)
+        self._words = rng.sample_words(ids, self.key, num_slots)
         self._grids = empty_instructions(count, 8)
         self._luts: list[npt.NDArray[np.uint8]] = []
         self._matrices: list[npt.NDArray[np.float32]] = []
@@ -193,7 +193,7 @@ class Sampling:
             source=self.source,
             in_shape=self.shape,
             ids=self._ids[self.source],
-            key=self.key,
+            key=self.key[self.source],
             output=output,
             tables=tables,
             blend=blend,

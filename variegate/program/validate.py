@@ -31,7 +31,7 @@ def validate(program: Program) -> Program:
     for name, tail in (("args", (8,)), ("flags", ()), ("fill", (3,)), ("out_size", (2,)), ("label", ())):
         shape = getattr(program, name).shape
         _require(shape == (rows, slots, *tail), f"{name} has shape {shape}, not {(rows, slots, *tail)}")
-    for name in ("length", "source", "in_shape", "ids"):
+    for name in ("length", "source", "in_shape", "ids", "key"):
         _require(len(getattr(program, name)) == rows, f"{name} does not have {rows} rows")
     _require(bool((program.in_shape > 0).all()), "an input image has no pixels")
     for r in range(rows):

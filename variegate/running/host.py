@@ -11,6 +11,7 @@ import torch
 
 from variegate.inputs import check_images, shapes_of
 from variegate.ragged import RaggedBatch
+from variegate.threads import by_openmp
 
 Image = npt.NDArray[np.uint8]
 
@@ -40,4 +41,4 @@ def to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]]
 
 def _to_tensor(array: npt.NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
     tensor = torch.from_numpy(array)
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+    return by_openmp(lambda: tensor.to(dtype)) if tensor.is_floating_point() else tensor

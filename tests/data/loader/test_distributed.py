@@ -3,6 +3,7 @@ number of them."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -98,3 +99,37 @@ def test_ranks_that_see_different_samples_are_told(tmp_path: Path) -> None:
     for rank in range(2):
         message = (tmp_path / "unalike" / f"{rank}.json").read_text()
         assert message.startswith("source: rank 1 has 21 samples (memory-21), rank 0 has 20 samples (memory-20)")
+
+
+DISORDERED = """
+import sys
+import torch
+import torch.distributed as dist
+from torch.utils.data import RandomSampler
+from tests.data.loader.samples import MemorySource
+from tests.data.loader.test_loader import load
+
+dist.init_process_group("gloo")
+torch.manual_seed(7)
+loader = load(MemorySource(20), sampler=RandomSampler(range(20)))
+found = [i for batch in loader for i in batch.ids[~batch.padding].tolist()]
+torch.manual_seed(dist.get_rank())
+try:
+    iter(loader)
+except ValueError as error:
+    found.append(str(error))
+with open(f"{sys.argv[1]}/{dist.get_rank()}.json", "w") as file:
+    file.write(repr(found))
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_whose_samplers_give_different_orders_are_told(tmp_path: Path) -> None:
+    """Otherwise some samples would be trained on twice, and others never."""
+    launch(tmp_path / "disordered", DISORDERED, 2)
+    found = [ast.literal_eval((tmp_path / "disordered" / f"{rank}.json").read_text()) for rank in range(2)]
+    assert sorted(found[0][:-1] + found[1][:-1]) == list(range(1000, 1020))
+    for rank in range(2):
+        assert found[rank][-1].startswith(
+            "source: rank 1 has 20 samples (memory-20) in the order asked in each epoch, "
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Generic, TypeVar
 
 from variegate.data.loader.reading import Rows, Waiting
@@ -29,7 +29,7 @@ class Ahead(Generic[T]):
         self,
         steps: Iterator[Waiting],
         make: Callable[[Rows], T],
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         *,
         depth: int,
         read_depth: int,
@@ -40,8 +40,14 @@ class Ahead(Generic[T]):
         self._making: deque[Future[T | None]] = deque()
         self._pool = pool
         self._process = os.getpid()
+        self.is_closed = False
         # How many more could be begun, now that no step is left to begin.
         self.room = 0
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """It was begun by the process that this one was forked from."""
+        return self._process != os.getpid()
 
     def __iter__(self) -> Ahead[T]:
         return self
@@ -63,8 +69,10 @@ class Ahead(Generic[T]):
             pass
 
     def _advance(self) -> T | None:
-        if self._process != os.getpid():
-            raise RuntimeError("this iteration was begun in another process, whose threads a fork does not bring along")
+        if self.is_elsewhere:
+            raise RuntimeError(
+                "this iteration was begun in another process, whose threads a fork does not bring along; begin one here"
+            )
         if not self._depth:
             waiting = next(self._steps, None)
             return None if waiting is None else self._work(waiting)
@@ -92,8 +100,10 @@ class Ahead(Generic[T]):
 
     def close(self) -> None:
         """Drop what is waiting. What is being made is finished, and dropped."""
-        for future in self._making:
-            future.cancel()
+        if not self.is_elsewhere:  # where it is, threads that are gone may have had hold of the futures
+            for future in self._making:
+                future.cancel()
+        self.is_closed = True
         self._making.clear()
         self._reading.clear()
         self._steps = iter(())

@@ -19,7 +19,8 @@ class EpochRun:
 
     def close(self) -> None:
         self.ahead.close()
-        self._stop_reading()
+        if not self.ahead.is_elsewhere:
+            self._stop_reading()
 
     def __del__(self) -> None:
         self.close()
@@ -30,13 +31,13 @@ MakeRun = Callable[[Place], EpochRun]
 
 
 class Epochs:
-    """``depth``: batches to have in the making.
+    """``depth``: batches to have in the making. ``is_early``: an epoch may be begun before the one before it is over.
 
     ``at`` is where the iteration begun last stands, in samples handed out; ``next``, where the following one begins.
     """
 
-    def __init__(self, depth: int) -> None:
-        self._depth = depth
+    def __init__(self, depth: int, is_early: bool = True) -> None:
+        self._depth, self._is_early = depth, is_early
         self.at: Place = (0, 0)
         self.next: Place = (0, 0)
         self._latest: EpochRun | None = None
@@ -49,7 +50,7 @@ class Epochs:
         """The next iteration. It is the one that ``at`` tells of from now on, whatever becomes of those before."""
         place, early = self.next, self._early
         self.at, self.next, self._early = place, (place[0] + 1, 0), None
-        if early is not None and early.start != place:
+        if early is not None and (early.start != place or early.ahead.is_closed or early.ahead.is_elsewhere):
             early.close()
             early = None
         self._latest = early or make_run(place)
@@ -62,7 +63,7 @@ class Epochs:
         if run is not self._latest:
             return
         self.at = (run.start[0], done)
-        if run.ahead.room and self.next == (run.start[0] + 1, 0):
+        if self._is_early and run.ahead.room and self.next == (run.start[0] + 1, 0):
             self._early = self._early or make_run(self.next)
             self._early.ahead.begin(run.ahead.room)
 

@@ -36,7 +36,7 @@ class Handover:
                 made = work()
                 batch = made.batch
                 labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
-                made.batch = Batch(batch.images, labels, batch.ids, batch.padding)
+                made.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
                 made.ready = torch.cuda.Event()
                 made.ready.record()
         finally:

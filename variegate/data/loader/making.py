@@ -19,6 +19,7 @@ from variegate.data.loader.reading import Rows
 from variegate.data.sources.base import SampleName
 from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
+from variegate.threads import by_openmp
 
 # (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
 FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
@@ -57,7 +58,8 @@ class BatchMaker:
         if bad and self._on_error == "raise":
             raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
         if not bad:
-            return Made(Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding), rows.done, [])
+            batch = Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding, rows.copies)
+            return Made(batch, rows.done, [])
         failures = [self._failure(rows, row, bad[row], epoch) for row in sorted(bad)]
         images, labels, padding = list(outputs), list(rows.labels), rows.padding.copy()
         # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
@@ -71,6 +73,7 @@ class BatchMaker:
             _labels([labels[row] for row in kept]),
             rows.ids[kept],
             padding[kept],
+            None if rows.copies is None else rows.copies[kept],
         )
         return Made(batch, rows.done, failures)
 
@@ -85,7 +88,7 @@ class BatchMaker:
             for row in bad:
                 data[row], labels[row] = data[good[0]], labels[good[0]]
         try:
-            return self._augment(data, labels, rows.name_of, rows.ids, epoch, bad)
+            return self._augment(data, labels, rows.name_of, rows.ids, rows.copies, epoch, bad)
         except ValueError as error:
             # An image that the transform does not take, such as one smaller than a crop: which is it?
             if self._on_error == "raise":
@@ -99,8 +102,9 @@ class BatchMaker:
 
     def _refusal(self, rows: Rows, row: int, epoch: int) -> DecodeError | None:
         one = slice(row, row + 1)
+        name_of = partial(_same, rows.name_of(row))
         try:
-            self._augment(rows.data[one], rows.labels[one], partial(_same, rows.name_of(row)), rows.ids[one], epoch, {})
+            self._augment(rows.data[one], rows.labels[one], name_of, rows.ids[one], _part(rows, one), epoch, {})
         except ValueError as error:
             refusal = DecodeError(str(rows.name_of(row)), f"not taken by the transform: {error}")
             refusal.__cause__ = error
@@ -113,21 +117,23 @@ class BatchMaker:
         labels: Any,
         name_of: Callable[[int], SampleName],
         ids: npt.NDArray[np.uint64],
+        copies: npt.NDArray[np.uint32] | None,
         epoch: int,
         bad: dict[int, DecodeError],
     ) -> Any:
+        key: dict[str, Any] = {"ids": ids, "epoch": epoch, "copy": 0 if copies is None else copies}
         given = given_by_labels(labels)
         if isinstance(data, np.ndarray):
-            return self._augmenter(data, ids=ids, epoch=epoch, given=given)
+            return self._augmenter(data, **key, given=given)
         on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
         for piece in on_device:
             # A picture that the cache had no room for dies with this batch, its memory not before it was read.
             piece.record_stream(torch.cuda.current_stream(piece.device))
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
-            return self._augmenter(data, ids=ids, epoch=epoch, given=given)
+            return self._augmenter(data, **key, given=given)
         failures: dict[int, DecodeError] = {}
         encoded = EncodedBatch(data, lambda row: str(name_of(row)), failures, *self._limits)
-        outputs = self._augmenter.decode_and_run(encoded, ids=ids, epoch=epoch, given=given)
+        outputs = self._augmenter.decode_and_run(encoded, **key, given=given)
         for row, error in failures.items():
             bad.setdefault(row, error)
         return outputs
@@ -140,7 +146,8 @@ class BatchMaker:
             bad: dict[int, DecodeError] = {}
             name_of = partial(_same, rows.name_of(row))
             with suppress(ValueError):  # the transform does not take this one either
-                output = self._augment([data], [label], name_of, rows.ids[row : row + 1], epoch, bad)
+                one = slice(row, row + 1)
+                output = self._augment([data], [label], name_of, rows.ids[one], _part(rows, one), epoch, bad)
                 if not bad:
                     return output[0], label
         # Not one good sample among so many: this is not a matter of single images.
@@ -151,12 +158,16 @@ class BatchMaker:
         return Failure(name.file, name.member, error.reason, int(rows.ids[row]), epoch)
 
 
+def _part(rows: Rows, which: slice) -> npt.NDArray[np.uint32] | None:
+    return None if rows.copies is None else rows.copies[which]
+
+
 def _whole(outputs: Any) -> Any:
     """One tensor, if the shapes agree."""
     if isinstance(outputs, torch.Tensor):
         return outputs
     same = len({tuple(output.shape) for output in outputs}) == 1
-    return torch.stack(list(outputs)) if same else list(outputs)
+    return by_openmp(lambda: torch.stack(list(outputs))) if same else list(outputs)
 
 
 def _same(name: SampleName, row: int) -> SampleName:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import partial
 from itertools import islice
 from threading import Event
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.data.loader.picks import EpochOrder, Listed, Picks
 from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading, start_stream, with_those_before
 from variegate.data.loader.share import Share
 from variegate.data.shuffle import Permutation, Purpose
@@ -19,73 +20,94 @@ from variegate.data.shuffle_buffer import shuffled
 from variegate.data.sources.base import Source, SourceError, StreamItem, StreamSource
 from variegate.errors import DecodeError
 from variegate.program import rng
+from variegate.threads import Threads
 
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
 # one only where there is hardly any; of a stream, so few that they may wait in memory.
 _SUBSTITUTES, _SUBSTITUTES_OF_STREAM = 64, 16
-
-
-def order_of(
-    source: Source | StreamSource,
-    reader: Reader,
-    *,
-    seed: int,
-    shuffle: bool,
-    shuffle_buffer: int,
-    shuffle_bytes: int,
-    world_size: int,
-) -> IndexedOrder | StreamOrder:
-    """Raises ValueError for a source without samples."""
-    if isinstance(source, StreamSource):
-        limits = {"max_items": shuffle_buffer, "max_bytes": shuffle_bytes}
-        return StreamOrder(source, reader, seed, shuffle, world_size=world_size, **limits)
-    if not len(source):
-        raise ValueError("source: has no samples")
-    return IndexedOrder(source, reader, seed, shuffle)
+_KEPT = 4
 
 
 class IndexedOrder:
-    """Samples by index, in a keyed permutation."""
+    """Samples by index, as they are picked."""
 
-    def __init__(self, source: Source, reader: Reader, seed: int, shuffle: bool) -> None:
-        self.source, self._reader = source, reader
+    def __init__(self, source: Source, reader: Reader, picks: Picks, seed: int, shuffle: bool) -> None:
+        self.source, self._reader, self._picks = source, reader, picks
         self._seed, self._shuffle = seed, shuffle
-        self.length = len(source)
         self.is_remote = source.is_remote
+        self.is_known = picks.is_known
+        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
+        self._orders: dict[int, EpochOrder] = {}
 
     def facts(self) -> dict[str, Any]:
         """What the order depends on, fit for JSON."""
-        return _facts(self._seed, self._shuffle, self.source, self.length, None)
+        return _facts(self._seed, self._shuffle, self.source, len(self.source), None) | self._picks.facts()
 
-    def indices(self, positions: npt.NDArray[np.int64], epoch: int) -> npt.NDArray[np.int64]:
-        return Permutation(self.length, self._seed, epoch)(positions) if self._shuffle else positions
+    def length(self, epoch: int) -> int:
+        """Samples of an epoch."""
+        expected = None if epoch in self._orders else self._picks.expected_length()
+        return self._order(epoch).length if expected is None else expected
 
-    def steps(self, share: Share, epoch: int, pool: ThreadPoolExecutor) -> tuple[Iterator[Waiting], Callable[[], None]]:
+    def begin(self, epoch: int, is_resumed: bool) -> None:
+        """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
+        if not self.is_known and not is_resumed:
+            self._keep(epoch, self._picks.epoch(epoch))
+
+    def digest(self, epoch: int) -> str | None:
+        """Of an order that was asked for; None where it follows from the facts."""
+        order = self._orders.get(epoch)
+        return None if self.is_known or not isinstance(order, Listed) else order.digest()
+
+    def check(self, epoch: int, digest: str | None) -> None:
+        """Raises ValueError where the order of an epoch is not the one that a state tells of."""
+        if self.is_known:
+            return
+        self.begin(epoch, is_resumed=False)
+        if (found := self.digest(epoch)) != digest:
+            raise ValueError(
+                f"state_dict: order is {digest!r}, the sampler's for epoch {epoch} is now {found!r}; the rest of the "
+                "epoch would be another one. A sampler that draws from torch's global generator (a RandomSampler, say) "
+                "does not repeat itself: use one whose set_epoch seeds it, or Loader(weights=...) or a list of "
+                "indices, which are ordered by the Loader's seed"
+            )
+
+    def steps(self, share: Share, epoch: int, pool: Executor) -> tuple[Iterator[Waiting], Callable[[], None]]:
         """(reading of one step after another, what ends it)."""
-        stopped = Event()
-        steps = (self.start(share, epoch, step, pool, stopped.is_set) for step in range(len(share)))
+        stopped, order = Event(), self._order(epoch)
+        steps = (self._start(order, share, step, pool, stopped.is_set) for step in range(len(share)))
         return steps, stopped.set
 
-    def start(
-        self,
-        share: Share,
-        epoch: int,
-        step: int,
-        pool: ThreadPoolExecutor,
-        is_stopped: Callable[[], bool] | None = None,
-    ) -> Waiting:
+    def start(self, share: Share, epoch: int, step: int, pool: Executor) -> Waiting:
         """Begin to read one step."""
+        return self._start(self._order(epoch), share, step, pool, None)
+
+    def _start(
+        self, order: EpochOrder, share: Share, step: int, pool: Executor, is_stopped: Callable[[], bool] | None
+    ) -> Waiting:
         positions, padding = share.positions(step)
-        indices = self.indices(positions, epoch)
-        return start_reading(self._reader, self.source, pool, indices, padding, share.done_after(step), is_stopped)
+        indices, copies = order.at(positions)
+        done = share.done_after(step)
+        return start_reading(self._reader, self.source, pool, indices, copies, padding, done, is_stopped)
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """Samples drawn for the bad one's id: the same whatever the batch is."""
+        """Samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the batch is."""
+        order = self._order(epoch)
         words = _words_for(rows.ids[row], self._seed, epoch)
         for high, low in words[:, :2].tolist():
-            index = ((high << 32) | low) % self.length
+            position = ((high << 32) | low) % order.length
+            index = position if order.is_every else int(order.at(np.array([position]))[0][0])
             sample_id = int(self.source.ids(np.array([index]))[0])
             yield from self._reader.read_indices(self.source, [index], [sample_id])
+
+    def _order(self, epoch: int) -> EpochOrder:
+        return self._orders.get(epoch) or self._keep(epoch, self._picks.epoch(epoch))
+
+    def _keep(self, epoch: int, order: EpochOrder) -> EpochOrder:
+        self._orders.pop(epoch, None)
+        self._orders[epoch] = order
+        for old in list(self._orders)[:-_KEPT]:
+            self._orders.pop(old, None)
+        return order
 
 
 class StreamOrder:
@@ -105,7 +127,7 @@ class StreamOrder:
         self._source, self._reader = source, reader
         self._seed, self._shuffle = seed, shuffle
         self._max_items, self._max_bytes, self._world_size = max_items, max_bytes, world_size
-        self.length: int | None = None
+        self.is_known = True
         self.is_remote = True  # or as good as: it is read by one thread, which must never have to wait for the others
 
     def facts(self) -> dict[str, Any]:
@@ -124,9 +146,9 @@ class StreamOrder:
         limits = {"max_items": self._max_items, "max_bytes": self._max_bytes}
         return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **limits)
 
-    def steps(self, share: Share, epoch: int, pool: ThreadPoolExecutor) -> tuple[Iterator[Waiting], Callable[[], None]]:
+    def steps(self, share: Share, epoch: int, pool: Executor) -> tuple[Iterator[Waiting], Callable[[], None]]:
         """As for random access; one thread more reads, since the samples come one by one."""
-        stream_pool = ThreadPoolExecutor(1, thread_name_prefix="variegate-stream")
+        stream_pool = Threads(1, "variegate-stream")
         passing = with_those_before(self.samples(epoch), _SUBSTITUTES_OF_STREAM)
         rest = share.steps_of(islice(passing, share.start, None))
         stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -47,6 +47,7 @@ class Rows:
     data: Any
     labels: Any
     others: Callable[[int], Iterator[tuple[Any, Any]]] | None = None
+    copies: npt.NDArray[np.uint32] | None = None  # which copy of its sample a row is; None for the first
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -129,15 +130,16 @@ class Reader:
 def start_reading(
     reader: Reader,
     source: Source,
-    pool: ThreadPoolExecutor,
+    pool: Executor,
     indices: npt.NDArray[np.int64],
+    copies: npt.NDArray[np.uint32] | None,
     padding: npt.NDArray[np.bool_],
     done: int,
     is_stopped: Callable[[], bool] | None = None,
 ) -> Waiting:
     """Begin to read the samples ``indices``, by all threads of the pool, until ``is_stopped``."""
     ids, numbers = source.ids(indices), indices.tolist()
-    rows = partial(Rows, ids, padding, done, lambda row: source.name(numbers[row]))
+    rows = partial(Rows, ids, padding, done, lambda row: source.name(numbers[row]), copies=copies)
     if reader.may_gather and isinstance(source, ArraySource) and source.is_stacked:
         return lambda: rows(source.pixels(indices), source.labels(indices))
     chunk = 1 if source.is_remote else _CHUNK
@@ -157,8 +159,8 @@ def start_reading(
 def start_stream(
     reader: Reader,
     steps: Iterable[tuple[list[Passing], npt.NDArray[np.bool_], int]],
-    stream_pool: ThreadPoolExecutor,
-    pool: ThreadPoolExecutor,
+    stream_pool: Executor,
+    pool: Executor,
 ) -> Iterator[Waiting]:
     """Steps of a stream, read by the one thread of ``stream_pool``, opened by those of ``pool``."""
     left = iter(steps)

@@ -11,34 +11,42 @@ VERSION = 1
 
 # What must be the same for the rest of the epoch to be the rest.
 _FIXED = ("seed", "shuffle", "source", "samples", "buffer")
+# The same, and there only where the loader has such.
+_PICKING = ("weights", "sampler")
 
 
-def make_state(epoch: int, done: int, fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """``done``: samples of the epoch that all ranks together have been handed."""
-    return {"version": VERSION, "epoch": epoch, "done": done, **fixed}
+def make_state(epoch: int, done: int, fixed: Mapping[str, Any], order: str | None) -> dict[str, Any]:
+    """``done``: samples of the epoch that all ranks together have been handed. ``order``: a digest of the epoch's,
+    where nothing else tells it."""
+    state = {"version": VERSION, "epoch": epoch, "done": done, **fixed}
+    return state if order is None else {**state, "order": order}
 
 
-def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int, int]:
-    """-> (epoch, done). Raises ValueError where the state is of another kind, data set or order."""
+def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int, int, str | None]:
+    """-> (epoch, done, order). Raises ValueError where the state is of another kind, data set or order."""
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
         got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
         raise ValueError(f"state_dict: got version {got!r}; accepted: what Loader.state_dict gave, version {VERSION}")
     missing = {"epoch", "done", *_FIXED} - set(state)
     if missing:
         raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
-    for name in _FIXED:
-        if state[name] != fixed[name]:
+    for name in (*_FIXED, *_PICKING):
+        if state.get(name) != fixed.get(name):
             raise ValueError(
-                f"state_dict: {name} is {state[name]!r}, this loader's is {fixed[name]!r}; the rest of the epoch would "
-                f"be another one. {_ADVICE[name]}"
+                f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
+                f"epoch would be another one. {_ADVICE[name]}"
             )
     epoch, done = (
         check_integer("state_dict: epoch", state["epoch"], 0),
         check_integer("state_dict: done", state["done"], 0),
     )
-    if fixed["samples"] is not None and done > fixed["samples"]:
-        raise ValueError(f"state_dict: done is {done}; accepted: 0 to {fixed['samples']}, the samples of an epoch")
-    return epoch, done
+    return epoch, done, state.get("order")
+
+
+def check_done(done: int, length: int | None) -> None:
+    """Raises ValueError for more samples than an epoch has."""
+    if length is not None and done > length:
+        raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")
 
 
 _ADVICE = {
@@ -46,5 +54,7 @@ _ADVICE = {
     "shuffle": "Make the loader with the same shuffle.",
     "source": "The data set is not the one that the state was taken with: files, labels or classes differ.",
     "samples": "The data set has another number of samples than the one that the state was taken with.",
+    "weights": "Make the loader with the same weights and num_samples.",
+    "sampler": "Make the loader with the same sampler.",
     "buffer": "Make the loader with the same shuffle_buffer and shuffle_bytes.",
 }

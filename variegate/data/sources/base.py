@@ -60,7 +60,11 @@ class StoredFile(NamedTuple):
 
 @runtime_checkable
 class Source(Protocol):
-    """Samples by index. Any thread may call any method; a copy made by pickling reads the same."""
+    """Samples by index. Any thread may call any method; a copy made by pickling reads the same.
+
+    A source that knows its labels without reading samples may also have ``labels(indices)``: an array of them, int64[N]
+    where they are classes (-1 for none), or None. Weights by class need it.
+    """
 
     @property
     def classes(self) -> tuple[str, ...]:

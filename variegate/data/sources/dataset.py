@@ -17,6 +17,7 @@ from variegate.data.sources.base import Item, SampleName, check_index, describe
 from variegate.data.sources.labels import LABEL_NAMES, hash_labels
 from variegate.data.sources.sample import check_rest, image_of, label_of, split_sample
 from variegate.errors import DecodeError
+from variegate.threads import at_fork
 
 _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
 
@@ -47,8 +48,12 @@ class DatasetSource:
         self._length = _check_dataset(dataset)
         self._dataset = dataset
         self.is_locked = not _is_independent(dataset) if lock is None else lock
-        self._turn = threading.Lock() if self.is_locked else nullcontext()
+        self.after_fork()
         self.classes = _classes(dataset)
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._turn = threading.Lock() if self.is_locked else nullcontext()
 
     def __repr__(self) -> str:
         return describe(self, type(self._dataset).__name__)
@@ -110,6 +115,27 @@ class DatasetSource:
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return indices.astype(np.uint64)
 
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
+        """As far as the data set tells them without reading an image; else None."""
+        inner, chosen = self._dataset, indices
+        while _is_subset(inner):
+            chosen, inner = np.asarray(inner.indices, np.int64)[chosen], inner.dataset
+        if getattr(inner, "target_transform", None) is not None:
+            return None  # what it lists are not the labels that it yields
+        files = _files(inner)
+        targets = [label for _, label in files] if files is not None else _targets(inner)
+        if targets is None:
+            targets = _label_column(inner)
+        try:
+            array = _as_targets(targets, len(inner))
+        except (TypeError, ValueError, RuntimeError):
+            return None
+        if array is None or array.dtype.kind != "U":
+            return None if array is None else array[chosen]
+        if not set(array.tolist()) <= set(self.classes):
+            return None
+        return np.array([self.classes.index(name) for name in array[chosen].tolist()], np.int64)
+
     def notes(self) -> list[str]:
         return []
 
@@ -118,7 +144,8 @@ class DatasetSource:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._turn = threading.Lock() if self.is_locked else nullcontext()
+        self.after_fork()
+        at_fork(self)
 
 
 def _check_dataset(dataset: Any) -> int:
@@ -181,6 +208,14 @@ def _classes(dataset: Any) -> tuple[str, ...]:
 
 
 def _hash_targets(dataset: Any) -> bytes:
+    try:
+        return hash_labels(_as_targets(_targets(dataset), len(dataset)))
+    except (TypeError, ValueError, RuntimeError):
+        return b""
+
+
+def _targets(dataset: Any) -> Any:
+    """Its labels, in any form; None where it does not tell them."""
     targets = getattr(dataset, "targets", None)
     targets = getattr(dataset, "labels", None) if targets is None else targets
     tensors = getattr(dataset, "tensors", None)
@@ -188,9 +223,19 @@ def _hash_targets(dataset: Any) -> bytes:
         targets = [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
     elif isinstance(tensors, tuple) and len(tensors) > 1:
         targets = tensors[1]
-    try:
-        array = np.asarray(targets)
-    except (TypeError, ValueError, RuntimeError):
-        return b""
-    is_known = array.ndim > 0 and len(array) == len(dataset) and array.dtype.kind in "biufU"
-    return hash_labels(array if is_known else None)
+    return targets
+
+
+def _label_column(dataset: Any) -> Any:
+    """Hugging Face's, read by itself: what formats and transforms make of a row is not needed."""
+    features = getattr(dataset, "features", None)
+    if not isinstance(features, Mapping) or not hasattr(dataset, "with_format"):
+        return None
+    column = next((name for name in LABEL_NAMES if name in features), None)
+    return None if column is None else list(dataset.with_format(None)[column])
+
+
+def _as_targets(targets: Any, length: int) -> npt.NDArray[Any] | None:
+    array = np.asarray(targets)
+    is_known = array.ndim > 0 and len(array) == length and array.dtype.kind in "biufU"
+    return array if is_known else None

@@ -61,6 +61,9 @@ class Listing:
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return indices.astype(np.uint64)
 
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.array([self.samples[index].label for index in indices.tolist()], np.int64)
+
     def class_name(self, index: int) -> str:
         return self.classes[self.samples[index].label]
 

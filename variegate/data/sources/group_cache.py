@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from variegate.threads import at_fork
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -35,6 +37,12 @@ class GroupCache(Generic[K, V]):
         self._held: OrderedDict[K, Held[V]] = OrderedDict()
         self._loading: dict[K, Future[V]] = {}
         self._held_bytes = self._reserved = 0
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._loading, self._reserved = {}, 0
+        self._held_bytes = sum(held.nbytes for held in self._held.values())
 
     @property
     def nbytes(self) -> int:

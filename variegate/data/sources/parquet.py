@@ -19,7 +19,7 @@ from variegate.data.decode import read_bytes
 from variegate.data.sources.base import Item, SampleName, SourceError, StoredFile, check_index, describe
 from variegate.data.sources.cache_folder import cache_folder
 from variegate.data.sources.group_cache import GroupCache, Held
-from variegate.data.sources.labels import Labels, check_classes, hash_labels, label_at
+from variegate.data.sources.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
 from variegate.data.sources.parquet_columns import check_alike, find_columns
 from variegate.data.sources.parquet_file import open_file, reason_for
 from variegate.data.sources.parquet_labels import read_labels
@@ -115,6 +115,9 @@ class ParquetSource:
             StoredFile(file.address, sum(reader.rows), file.size, file.stamp)
             for file, reader in zip(files, self._readers, strict=True)
         ]
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return np.full(len(indices), NO_LABEL) if self._labels is None else self._labels[indices]
 
     def notes(self) -> list[str]:
         failures = [reader.failure for reader in self._readers if reader.failure is not None]

@@ -74,6 +74,10 @@ class WebDatasetSource:
         """The shards, as they were when they were listed."""
         return [StoredFile(shard.path, len(shard.labels), *shard.index.stamp) for shard in self._shards]
 
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        every = [shard.labels for shard in self._shards]
+        return np.concatenate(every)[indices] if every else np.zeros(0, np.int64)
+
     def notes(self) -> list[str]:
         return list(self._notes)
 

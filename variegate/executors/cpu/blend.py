@@ -82,6 +82,6 @@ def blend_outputs(
                     channels,
                     kind == FLOATS_CHW,
                     program.ids[row],
-                    program.key,
+                    program.key[row],
                     floats,
                 )

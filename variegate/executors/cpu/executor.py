@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from variegate.executors.cpu.passes import run_rows
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
+from variegate.threads import Threads
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
@@ -46,9 +47,8 @@ def default_threads() -> int:
 
 
 @lru_cache(maxsize=8)
-def _thread_pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """The threads of this process: those of a parent do not live on in a forked child."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="variegate")
+def _thread_pool(threads: int) -> Threads:
+    return Threads(threads, "variegate")
 
 
 def run(
@@ -186,9 +186,11 @@ def share_out(
         work(every)
         return
     chunk = max(1, min(chunk, -(-number // threads)))
-    pool = _thread_pool(threads, os.getpid())
-    parts = [pool.submit(work, every[i : i + chunk]) for i in range(0, number, chunk)]
+    pool = _thread_pool(threads)
+    parts: list[Future[None]] = []
     try:
+        for i in range(0, number, chunk):
+            parts.append(pool.submit(work, every[i : i + chunk]))
         for part in parts:
             part.result()
     finally:

@@ -30,7 +30,7 @@ class Instructions(NamedTuple):
     num_passes: Array  # int32[R]
     in_shape: Array  # int32[R, 3]
     ids: Array  # uint64[R]
-    key: Array  # uint32[2]
+    key: Array  # uint32[R, 2]
 
 
 class SideTables(NamedTuple):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from variegate.executors.cpu.layout import Scratch, make_scratch, padded
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.program import Program
+from variegate.threads import at_fork
 
 _ALIGNMENT = 64
 
@@ -32,6 +33,10 @@ class ResultPool:
         self._free: OrderedDict[int, list[npt.NDArray[np.uint8]]] = OrderedDict()
         self._held = 0
         # Reentrant: a finalizer may run on any allocation, also on one made under the lock.
+        self._lock = threading.RLock()
+        at_fork(self)
+
+    def after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def take(self, size: int) -> npt.NDArray[np.uint8]:

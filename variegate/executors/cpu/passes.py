@@ -214,7 +214,7 @@ def run_rows(
                 width,
                 channels,
                 program.ids[r],
-                program.key,
+                program.key[r],
                 side,
                 scratch,
                 kind if is_last else BYTES_HWC,

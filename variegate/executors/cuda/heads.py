@@ -51,6 +51,7 @@ def fill_heads(
     num_passes: Any,
     in_shape: Any,
     ids: Any,
+    keys: Any,
     sources: Any,
     strides: Any,
     targets: Any,
@@ -93,6 +94,7 @@ def fill_heads(
             head[L.OUT_HEIGHT], head[L.OUT_WIDTH], head[L.IS_FINAL] = h, w, is_final
             head[L.TARGET] = targets[r] if is_final else canvas[p % 2]
             head[L.ID_LOW], head[L.ID_HIGH] = ids[r] & np.uint64(0xFFFFFFFF), ids[r] >> np.uint64(32)
+            head[L.KEY] = np.uint64(keys[r, 1]) << np.uint64(32) | np.uint64(keys[r, 0])
             launch[FEATURES] |= _describe_source(plan, r * slots, head)
             launch[FEATURES] |= _describe_values(opcode[r], args[r], begin, end, head)
             _describe_statistics(plan, r * slots, head)

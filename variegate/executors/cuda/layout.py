@@ -44,7 +44,7 @@ from variegate.program.ops import Interpolation, Op
     TAPS_Y,
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
     ERASES,  # has an ERASE in the normalised output
-    _,
+    KEY,  # the stream key: its first word in the low half
 ) = range(32)
 HEAD = 32
 

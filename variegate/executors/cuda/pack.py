@@ -84,7 +84,7 @@ class Packer:
             "heads": 8 * L.HEAD * passes * rows,
             "code": 4 * L.CODE * rows * slots,
             "args": 64 * rows * slots,
-            "constants": 64,
+            "constants": 48,
             "lists": lists_size(rows, passes),
             "luts": tables.luts.nbytes,
             "matrices": tables.matrices.nbytes,
@@ -137,7 +137,7 @@ class Packer:
         given = np.zeros(rows, np.int64) if self.is_blended else targets
         fill_heads(
             program.opcode, program.args, program.flags, program.out_size, program.passes, program.num_passes,
-            program.in_shape, program.ids, sources, strides, given, canvases,
+            program.in_shape, program.ids, program.key, sources, strides, given, canvases,
             self._weights_at, self.is_blended, block, heads, last_canvas, lists, launches[:-1],
         )  # fmt: skip
         self._fill_tables(view, slots)
@@ -187,9 +187,8 @@ class Packer:
         if tables.kernels:
             kernels = np.concatenate([kernel.reshape(-1) for kernel in tables.kernels])
             view("kernels", np.float32, kernels.shape)[:] = kernels
-        constants = view("constants", np.float32, (16,))
-        constants[:12] = 0.0
+        constants = view("constants", np.float32, (12,))
+        constants[:] = 0.0
         if program.output.is_float:
             for at, channels in ((0, 1), (6, 3)):
                 constants[at : at + 3], constants[at + 3 : at + 6] = program.output.scale_and_bias(channels)
-        constants[12:14].view(np.uint32)[:] = program.key

@@ -116,7 +116,7 @@ def instruction(program: Program, row: int, slot: int) -> Instruction:
         (int(program.out_size[row, slot, 0]), int(program.out_size[row, slot, 1])),
         program.tables,
         int(program.ids[row]),
-        program.key,
+        program.key[row],
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from variegate.data.loader.cache.pictures import Picture
+from variegate.threads import at_fork
 
 _VERSION = 1
 _RECORD = np.dtype(
@@ -75,6 +76,15 @@ class DiskCache:
         for index in sorted(root.glob("*.index")):
             self._load(index)
         self._room += self.nbytes if max_bytes is None else 0
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        """The parent goes on appending to its pair of files; what it has there is read, and written to another."""
+        self._lock = Lock()
+        if self._own is not None:
+            self._own.is_checked = np.full(len(self._own.records), True)
+            os.close(self._own_index)
+        self._own, self._own_index, self._end = None, -1, 0
 
     def __len__(self) -> int:
         return len(self._places)

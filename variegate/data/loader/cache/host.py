@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from variegate.data.loader.cache.pictures import Picture
+from variegate.threads import at_fork
 
 
 class HostCache:
@@ -21,8 +22,12 @@ class HostCache:
     def __init__(self, max_bytes: int) -> None:
         self._room = max_bytes
         self._held: dict[int, tuple[Picture, Any]] = {}
-        self._lock = Lock()
         self.nbytes = 0
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
 
     def get(self, sample_id: int) -> tuple[Picture, Any] | None:
         return self._held.get(sample_id)

@@ -59,7 +59,7 @@ def blend_rows(
         total_g += weight * green(pixel).to(tl.float32)
         total_b += weight * blue(pixel).to(tl.float32)
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
-    key_low, key_high = load_key(constants)
+    key_low, key_high = load_key(head)
     begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.END).to(tl.int32)
     store_result(
         buffer, code, args, head, constants, begin, end, x, y, height, width, inside,

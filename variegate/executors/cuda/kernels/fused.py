@@ -64,7 +64,7 @@ def run_pass(
     inside = (y < height) & (x < width)
 
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
-    key_low, key_high = load_key(constants)
+    key_low, key_high = load_key(head)
     kind = tl.load(head + L.KIND)
     begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.END).to(tl.int32)
     pixel = tl.full([BLOCK_Y * BLOCK_X], 0, tl.int32)

@@ -10,10 +10,10 @@ from variegate.executors.cuda.kernels.position import erase_normalized
 
 
 @triton.jit
-def load_key(constants):
-    """The stream key, two uint32 after the scales and biases."""
-    key = (constants + 12).to(tl.pointer_type(tl.uint32))
-    return tl.load(key), tl.load(key + 1)
+def load_key(head):
+    """The row's stream key, two uint32."""
+    key = tl.load(head + L.KEY)
+    return key.to(tl.uint32), (key >> 32).to(tl.uint32)
 
 
 @triton.jit

@@ -1,0 +1,167 @@
+"""What ``weights`` may be: a number for each sample or for each class, or "balanced"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.loader.weighted import Groups
+from variegate.data.sources.base import Source
+from variegate.data.sources.labels import NO_LABEL
+
+_NUMBERS = "finite numbers from 0 on, not all of them 0"
+
+
+def groups_of(weights: Any, source: Source) -> Groups:
+    """Raises ValueError or TypeError naming the weight, or the class, that is not accepted."""
+    if isinstance(weights, str):
+        if weights != "balanced":
+            raise ValueError(f"weights: got {weights!r}; accepted: 'balanced', {_ACCEPTED}")
+        labels = _labels(source)
+        _check_labelled(labels, source)
+        _, group_of = np.unique(labels, return_inverse=True)
+        return Groups(group_of.reshape(-1), np.ones(int(group_of.max()) + 1))
+    if isinstance(weights, Mapping):
+        return _by_class(weights, _labels(source), source)
+    numbers = _numbers(weights)
+    classes = _number_of_classes(source)
+    if len(numbers) == len(source) == classes and not np.array_equal(_known_labels(source), np.arange(classes)):
+        raise ValueError(
+            f"weights: got {len(numbers):,} numbers for {len(source):,} samples of {classes:,} classes, one each of "
+            "either; accepted here: {class: weight}"
+        )
+    if len(numbers) == len(source):
+        return _by_sample(numbers)
+    if len(numbers) == classes:
+        labels = _labels(source)
+        _check_labelled(labels, source)
+        return _by_class(dict(enumerate(numbers.tolist())), labels, source)
+    of_classes = "" if classes is None else f", {classes:,} (one for each class)"
+    raise ValueError(
+        f"weights: got {len(numbers):,} numbers; accepted: {len(source):,} (one for each sample){of_classes}, a "
+        "mapping {class: weight}, or 'balanced'"
+    )
+
+
+_ACCEPTED = "one number for each sample or each class, a mapping {class: weight}, or None"
+
+
+def _numbers(weights: Any) -> npt.NDArray[np.float64]:
+    try:
+        array = np.asarray(weights)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"weights: got {type(weights).__name__} ({error}); accepted: {_ACCEPTED}") from error
+    if array.dtype.kind not in "biuf" or array.ndim != 1:
+        got = type(weights).__name__ if array.ndim == 0 else f"{array.dtype} of shape {array.shape}"
+        raise TypeError(f"weights: got {got}; accepted: {_ACCEPTED}, or 'balanced'")
+    numbers = array.astype(np.float64)
+    wrong = ~np.isfinite(numbers) | (numbers < 0)
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise ValueError(f"weights[{first}]: got {numbers[first]}; accepted: {_NUMBERS}")
+    return numbers
+
+
+def _by_sample(numbers: npt.NDArray[np.float64]) -> Groups:
+    """Samples of one weight share a group, and within it no memory is needed but for their order."""
+    values, group_of, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return _checked(group_of.reshape(-1), values, counts)
+
+
+def _by_class(weights: Mapping[Any, Any], labels: npt.NDArray[np.int64], source: Source) -> Groups:
+    by_label: dict[int, float] = {}
+    for key, value in weights.items():
+        label = _label_of(key, source)
+        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < np.inf:
+            raise ValueError(f"weights[{key!r}]: got {value!r}; accepted: {_NUMBERS}")
+        if label in by_label:
+            raise ValueError(f"weights[{key!r}]: class {label} is there twice; accepted: each class once")
+        by_label[label] = float(value)
+    present, group_of, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    for label, count in zip(present.tolist(), counts.tolist(), strict=True):
+        if label not in by_label:
+            raise ValueError(
+                f"weights: none for {_class_name(label, source)}, of which there are {count:,} samples; accepted: a "
+                "weight for every class, 0 to leave one out"
+            )
+    values = np.array([by_label[label] for label in present.tolist()])
+    return _checked(group_of.reshape(-1), values, counts)
+
+
+def _checked(group_of: npt.NDArray[np.int64], values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Groups:
+    with np.errstate(over="ignore"):
+        groups = Groups(group_of, values * counts)
+        total = groups.mass.sum()
+    if total == 0:
+        raise ValueError(f"weights: all samples have weight 0; accepted: {_NUMBERS}")
+    if not np.isfinite(total):
+        raise ValueError("weights: their sum is infinite; accepted: smaller numbers, as only proportions count")
+    return groups
+
+
+def _label_of(key: Any, source: Source) -> int:
+    if isinstance(key, str):
+        if key not in source.classes:
+            names = ", ".join(map(repr, source.classes[:10])) + (", ..." if len(source.classes) > 10 else "")
+            accepted = names or "labels, as classes have no names here"
+            raise ValueError(f"weights: got class {key!r}; accepted: {accepted}")
+        return source.classes.index(key)
+    if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
+        raise ValueError(f"weights: got {key!r} for a class; accepted: its name or its label (an integer)")
+    if source.classes and not NO_LABEL <= key < len(source.classes):
+        accepted = f"0 to {len(source.classes) - 1}, or {NO_LABEL} for samples without a label"
+        raise ValueError(f"weights: got class {key!r}; accepted: {accepted}")
+    return int(key)
+
+
+def _class_name(label: int, source: Source) -> str:
+    if label == NO_LABEL:
+        return f"samples without a label ({NO_LABEL})"
+    named = f" ({source.classes[label]!r})" if 0 <= label < len(source.classes) else ""
+    return f"class {label}{named}"
+
+
+def _check_labelled(labels: npt.NDArray[np.int64], source: Source) -> None:
+    unlabelled = np.flatnonzero(labels == NO_LABEL)
+    if len(unlabelled):
+        raise ValueError(
+            f"weights: {len(unlabelled):,} samples have no label, the first is {source.name(int(unlabelled[0]))}; "
+            f"accepted: labels for all, or a mapping with {{{NO_LABEL}: 0}} to leave these out"
+        )
+
+
+def _labels(source: Source) -> npt.NDArray[np.int64]:
+    """The class of every sample, without reading one."""
+    labels = _known_labels(source)
+    if labels is None:
+        raise ValueError(
+            f"weights: {type(source).__name__} does not tell the classes of its samples without reading them (a method "
+            "labels(indices)); accepted: one number for each sample"
+        )
+    if labels.dtype.kind not in "iub" or labels.ndim != 1:
+        raise ValueError(
+            f"weights: labels are {labels.dtype}{list(labels.shape)}, which are no classes; accepted: one number for "
+            "each sample"
+        )
+    return labels.astype(np.int64)
+
+
+def _known_labels(source: Source) -> npt.NDArray[Any] | None:
+    labels_of = getattr(source, "labels", None)
+    if not callable(labels_of):
+        return None
+    found = labels_of(np.arange(len(source), dtype=np.int64))
+    return None if found is None else np.asarray(found)
+
+
+def _number_of_classes(source: Source) -> int | None:
+    if source.classes:
+        return len(source.classes)
+    labels = _known_labels(source)
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.max() < 0:
+        return None
+    return int(labels.max()) + 1

@@ -1,0 +1,114 @@
+"""Threads and locks in a process that may be forked, or be at its end.
+
+A fork copies the thread that calls it and the whole memory, and no other thread: locks that others held stay locked for
+ever, and pools wait for threads that are gone. What has either is known here by ``at_fork`` and begins anew in a child.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class HasForked(Protocol):
+    def after_fork(self) -> None:
+        """In the child: new locks and no threads. Nobody else is running, and nothing may be waited for."""
+        ...
+
+
+_known: weakref.WeakSet[HasForked] = weakref.WeakSet()
+_is_forked = False
+
+
+def at_fork(owner: HasForked) -> None:
+    """Have ``owner.after_fork()`` called in forked children, for as long as somebody else keeps the owner."""
+    _known.add(owner)
+
+
+def _in_child() -> None:
+    global _is_forked
+    _is_forked = True
+    for owner in list(_known):
+        owner.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def check_running(what: str) -> None:
+    """Raises RuntimeError while the interpreter is torn down, when modules that work needs are gone."""
+    if sys.is_finalizing():
+        raise RuntimeError(f"{what}: used while Python shuts down; use it before that, or in an atexit handler")
+
+
+class Threads(Executor):
+    """A ``ThreadPoolExecutor`` of ``number`` threads that also works in a forked child, with threads of its own, and
+    where no thread can be started: at the end of the interpreter, or at a limit of the machine. The work is then done
+    by whoever submits it."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self._number, self._name = number, name
+        self._is_closed = False
+        self._last: weakref.ref[Future[Any]] | None = None  # weak: its result is the caller's alone
+        self._pool = ThreadPoolExecutor(number, name)
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._pool, self._last = ThreadPoolExecutor(self._number, self._name), None
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **options: Any) -> Future[T]:
+        """Raises RuntimeError after ``shutdown``."""
+        work = _Once(partial(function, *args, **options))
+        try:
+            future: Future[T] = self._pool.submit(work)
+        except RuntimeError:
+            if self._is_closed:
+                raise
+            last = None if self._last is None else self._last()
+            if self._number == 1 and last is not None:
+                wait([last])  # one thread keeps its work in order
+            return work.done_here()
+        self._last = weakref.ref(future)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._is_closed = True
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def by_openmp(work: Callable[[], T]) -> T:
+    """``work`` of which torch may give a part to threads of OpenMP. In a forked child the thread that forked would wait
+    for those that it had in the parent, for ever; another thread starts some of its own."""
+    return Threads(1, "variegate-openmp").submit(work).result() if _is_forked else work()
+
+
+class _Once:
+    """Work that is done once: an executor that cannot start a thread has put it into its queue all the same, where one
+    of its other threads may find it."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = [work]
+
+    def __call__(self) -> Any:
+        try:
+            work = self._work.pop()
+        except IndexError:
+            return None
+        return work()
+
+    def done_here(self) -> Future[Any]:
+        """The result, for a thread that could not hand the work over."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self._work.pop()())
+        except BaseException as error:
+            future.set_exception(error)
+        return future
