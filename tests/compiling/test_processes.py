@@ -71,6 +71,39 @@ def test_the_next_process_takes_over_from_one_that_is_killed(tmp_path: Path) -> 
     assert said[0].startswith("variegate: waiting for another process, which compiles kernels and keeps them in ")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_who_waits_can_be_interrupted(tmp_path: Path) -> None:
+    holder = start(tmp_path, pause=600.0)
+    read_until(holder, "compiling right")
+    waiting = start(tmp_path, waits=True)
+    go(waiting)
+    with pytest.raises(Exception, match="timed out"):
+        waiting.communicate(timeout=3)
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.communicate(timeout=60)[1].splitlines()[-1] == "KeyboardInterrupt"
+    assert holder.poll() is None
+    holder.kill()
+    holder.communicate()
+
+
+def test_code_that_does_not_compile_keeps_nobody_out(tmp_path: Path) -> None:
+    steps = """
+try:
+    tiny.right("text")
+except Exception as error:
+    results.append(type(error).__name__)
+print("failed", flush=True)
+sys.stdin.readline()
+"""
+    failed = start(tmp_path, steps)
+    read_until(failed, "failed")
+    assert run(tmp_path)[0]["results"] == RESULTS
+    assert failed.stdin is not None
+    failed.stdin.write("\n")
+    failed.stdin.flush()
+    assert end(failed)[0]["results"] == ["TypingError"]
+
+
 def test_a_kill_leaves_nothing_that_is_taken_for_new_code(tmp_path: Path) -> None:
     """The folder keeps the code of older sources, under the same names."""
     run(tmp_path)
