@@ -16,12 +16,12 @@ from numba.core import event as events
 from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
-from variegate.data.shuffle import Permutation
+from variegate.data.shuffle import Permutation, permute_within
 from variegate.program import compiled
 
 # The kernels that Python calls, each for one signature; all others are part of their code.
 ENTRIES = (
-    "program.rng._fill_key",
+    "program.rng._fill_keys",
     "program.rng._fill_words",
     "program.lowering.identities._compact",
     "program.lowering.maps._rewrite",
@@ -29,10 +29,12 @@ ENTRIES = (
     "program.lowering.merge._merge_rows",
     "program.lowering.merge._compose_rows",
     "program.lowering.fuse._assign",
+    "program.lowering.pass_table._describe",
     "transforms.boxes._draw",
     "executors.cpu.passes.run_rows",
     "executors.cpu.blend.blend_outputs",
     "data.shuffle._permute",
+    "data.shuffle._permute_within",
 )
 
 # (kernels done, of about so many, seconds)
@@ -133,7 +135,9 @@ def _run_everything() -> None:
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, dtype=np.uint8) for size in _SIZES]
     t = T.Compose([T.RandomResizedCrop(8), policies.AugMix(), T.Normalize((0.5,), (0.5,))])
-    Permutation(len(images), seed=0, epoch=0)(np.arange(len(images)))
+    places, lengths = np.arange(len(images)), np.full(len(images), len(images))
+    Permutation(len(images), seed=0, epoch=0)(places)
+    permute_within(places, lengths, places, seed=0, epoch=0)
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
 
 
