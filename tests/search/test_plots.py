@@ -17,7 +17,6 @@ from variegate.search.compare import Trial, compare
 from variegate.search.evaluate_plot import plot_evaluation
 from variegate.search.schedule_plot import tables_of
 
-
 GREEN, RED = (63, 107, 92), (209, 73, 91)
 
 

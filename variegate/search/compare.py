@@ -74,8 +74,8 @@ class Comparison:
 
     ``free``: policies that need no search; ``own``: files. ``reference``: what the ``differences`` are to, the free
     policy with the highest mean; where all are files, or none is, the highest of all. ``differences``: of every policy
-    that has a rival, for the reference to the next below it; none of a single policy, or without a whole repeat. ``judged``: whose
-    differences answer the question that is asked; their intervals hold together.
+    that has a rival, for the reference to the next below it; none of a single policy, or without a whole repeat.
+    ``judged``: whose differences answer the question that is asked; their intervals hold together.
     """
 
     summaries: list[Summary]
