@@ -13,7 +13,11 @@ from tests.search.searches import SMALL, drawn, run
 from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
 from variegate.search import History, PlotError, SearchSpace, Settings, plot_population, plot_schedule, schedule_of
+from variegate.search.compare import Trial, compare
+from variegate.search.evaluate_plot import plot_evaluation
 from variegate.search.schedule_plot import tables_of
+
+GREEN, RED = (63, 107, 92), (209, 73, 91)
 
 
 def pixels(path: Path) -> np.ndarray:
@@ -56,9 +60,9 @@ def test_plots_grow_with_what_they_show(tmp_path: Path) -> None:
 def test_a_population_shows_the_best_way(tmp_path: Path, size: int, epochs: int, lost: float) -> None:
     history = run(Settings(size=size, space=SearchSpace(), epochs=epochs), drawn(2, lost))
     plot_population(history, tmp_path / "p.png")
-    assert share_of(pixels(tmp_path / "p.png"), (63, 107, 92)) > 0.001
+    assert share_of(pixels(tmp_path / "p.png"), GREEN) > 0.001
     # Red is for limits (see plotting.py), and there are none here.
-    assert share_of(pixels(tmp_path / "p.png"), (209, 73, 91)) == 0
+    assert share_of(pixels(tmp_path / "p.png"), RED) == 0
     plot_schedule(schedule_of(history), tmp_path / "s.png")
 
 
@@ -76,3 +80,21 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(PlotError, match=r"pip install 'variegate\[plot\]'"):
         plot_schedule(published_schedule("pba-svhn"), tmp_path / "s.png")
+
+
+@pytest.mark.parametrize(
+    ("offset", "repeats", "has_green", "has_red"),
+    [(0.1, 5, True, False), (-0.1, 5, False, True), (0.0, 5, False, False), (0.1, 1, False, False)],
+)
+def test_red_and_green_are_for_what_is_shown(
+    tmp_path: Path, offset: float, repeats: int, has_green: bool, has_red: bool
+) -> None:
+    noise = [0.0, 0.011, -0.012, 0.004, 0.0][:repeats]
+    trials = [Trial("augmix", n, 0.8, 1.0) for n in range(repeats)]
+    trials += [Trial("own.json", n, 0.8 + offset + change, 1.0) for n, change in enumerate(noise)]
+    plot_evaluation(compare(trials, ("augmix", "own.json"), 1000), tmp_path / "e.png", "a remark")
+    image = pixels(tmp_path / "e.png")
+    assert (share_of(image, GREEN) > 0.0001) == has_green
+    assert (share_of(image, RED) > 0.0001) == has_red
+    # Without intervals there is nothing to show beside the accuracies.
+    assert (image.shape[1] > image.shape[0] * 3) == (repeats > 1)

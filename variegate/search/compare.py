@@ -73,9 +73,9 @@ class Comparison:
     """``summaries`` are of the repeats that every policy has trained in (of all trainings, where there is none).
 
     ``free``: policies that need no search; ``own``: files. ``reference``: what the ``differences`` are to, the free
-    policy with the highest mean; where all are files, or none is, the highest of all. ``differences``: of every policy,
-    for the reference to the next below it; none of a single policy, or without a whole repeat. ``judged``: whose
-    differences answer the question that is asked; their intervals hold together.
+    policy with the highest mean; where all are files, or none is, the highest of all. ``differences``: of every policy
+    that has a rival, for the reference to the next below it; none of a single policy, or without a whole repeat.
+    ``judged``: whose differences answer the question that is asked; their intervals hold together.
     """
 
     summaries: list[Summary]

@@ -48,10 +48,10 @@ def _draw_accuracies(axes: Any, comparison: Comparison) -> None:
 def _draw_differences(axes: Any, comparison: Comparison) -> None:
     axes.axvline(0, color=INK, linewidth=0.9, zorder=1)
     for place, one in enumerate(comparison.summaries):
-        found = comparison.differences[one.policy]
         if one.policy == comparison.reference:
             axes.annotate(" compared with", (0, place), va="center", fontsize=8.5, color=FAINT)
             continue
+        found = comparison.differences[one.policy]
         each = [100 * difference for difference in found.each]
         axes.scatter(each, [place] * len(each), s=16, color=PALE_BLUE, zorder=2)
         reach = [[100 * (found.mean - found.low)], [100 * (found.high - found.mean)]]
