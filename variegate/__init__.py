@@ -79,4 +79,4 @@ if not TYPE_CHECKING:  # a type checker would take it for a promise that every n
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__") and name.endswith("__"))})

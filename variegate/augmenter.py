@@ -133,6 +133,19 @@ class Augmenter:
     def _portable(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
 
+    def __repr__(self) -> str:
+        """The call that makes it, on the device that was found."""
+        named = {
+            "seed": (self.seed, 0),
+            "dtype": (str(self.dtype).removeprefix("torch."), "float32"),
+            "layout": (self.layout, "NCHW"),
+            "num_threads": (self.num_threads, None),
+            "geometry": (self.geometry, "composed"),
+            "decode": (self.decode, "auto"),
+        }
+        given = "".join(f", {name}={value!r}" for name, (value, default) in named.items() if value != default)
+        return f"Augmenter({self.transform!r}, device={self.device!r}{given})"
+
     def __call__(
         self,
         images: Any,

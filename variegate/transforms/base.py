@@ -36,6 +36,9 @@ class Transform:
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # Before the dataclass decorator, which would write one of its own that lists every argument.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
         if not abstract and not cls.__name__.startswith("_"):
             Transform.registry[cls.__name__] = cls
 
@@ -67,6 +70,19 @@ class Transform:
             )
         return call(self, image)
 
+    def __repr__(self) -> str:
+        """The call that makes it, without the arguments that have their default."""
+        arguments = []
+        is_positional = True
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name, None)
+            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            is_positional = is_positional and required
+            if field.init and (required or not _is_default(field, value)):
+                shown_as = _shown_argument(value)
+                arguments.append(shown_as if is_positional else f"{field.name}={shown_as}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_alone"}
 
@@ -83,6 +99,13 @@ class Transform:
 
 def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
     return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
+
+
+def _shown_argument(value: Any) -> str:
+    """Lists of transforms as they were written."""
+    if isinstance(value, tuple) and value and all(isinstance(each, Transform) for each in value):
+        return f"[{', '.join(map(repr, value))}]"
+    return repr(value)
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,7 @@ class Normalize(Transform):
         for argument, smallest in (("mean", -LARGEST), ("std", 1 / LARGEST)):
             value = getattr(self, argument)
             numbers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-            if len(numbers) not in (1, 3) or not all(is_number(v) and smallest < v <= LARGEST for v in numbers):
+            if len(numbers) not in (1, 3) or not all(is_number(v) and smallest <= v <= LARGEST for v in numbers):
                 positive = "" if argument == "mean" else "positive "
                 raise ArgumentError(
                     self, argument, value, f"three {positive}numbers (red, green, blue), or one for all"

@@ -222,6 +222,27 @@ class Loader(Copied):
         """The samples that could not be read, each once, with file, member and reason."""
         return self._log.list()
 
+    def __repr__(self) -> str:
+        """The call that makes it, with the device, the rank and the threads that were found; the source as it says."""
+        made = self.augmenter
+        named = {
+            "seed": (self.seed, 0),
+            "shuffle": (self.shuffle, True),
+            "drop_last": (self.drop_last, False),
+            "num_threads": (self.num_threads, None),
+            "rank": (self.rank, 0),
+            "world_size": (self.world_size, 1),
+            "prefetch": (self.prefetch, 2),
+            "dtype": (str(made.dtype).removeprefix("torch."), "float32"),
+            "layout": (made.layout, "NCHW"),
+            "geometry": (made.geometry, "composed"),
+        }
+        given = "".join(f", {name}={value!r}" for name, (value, default) in named.items() if value != default)
+        source = " ".join(repr(self.source).split())
+        source = source if len(source) <= 200 else f"{source[:160]} ... {source[-20:]}"
+        batches = f"batch_size={self.batch_size}, device={self.device!r}"
+        return f"Loader({source}, {made.transform!r}, {batches}{given})"
+
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank. Raises TypeError for a stream, whose length nobody knows."""
         return len(self._share(self.epoch))
