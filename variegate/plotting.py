@@ -31,6 +31,8 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def check_path(path: Path) -> None:
-    """Known before the work is done. Raises ValueError where there is no folder for the file."""
+    """Known before the work is done. Raises ValueError for a file that is no PNG, or has no folder to be in."""
     if not path.parent.is_dir() or path.is_dir():
         raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"out: got {path}; accepted: a file that ends in .png")
