@@ -38,6 +38,8 @@ def drawable(text: str) -> str:
 
 
 def check_path(path: Path) -> None:
-    """Known before the work is done. Raises ValueError where there is no folder for the file."""
+    """Known before the work is done. Raises ValueError for a file that is no PNG, or has no folder to be in."""
     if not path.parent.is_dir() or path.is_dir():
         raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"out: got {path}; accepted: a file that ends in .png")

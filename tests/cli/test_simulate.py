@@ -100,7 +100,7 @@ def test_without_matplotlib(
         (["--queue", "all"], "queue: got 'all'; accepted: a number, or none"),
         (["--strategies", "best"], "strategies: got 'best'; accepted: all, or any of least_loaded+steal, "),
         (["--out", "gone/simulate.png"], "out: got gone/simulate.png; accepted: a file in a folder that is there"),
-        (["--restart", "soon"], "Invalid value for '--restart'"),
+        (["--restart", "soon"], "--restart: got 'soon'; accepted: a number (see variegate simulate --help)"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -65,6 +65,8 @@ def run_measurements(
     """Measure with progress; notes go to standard error."""
     from variegate.diagnose import measure, training_transform
 
+    if not 0.01 <= seconds <= 3600:  # older versions of Typer let NaN through
+        raise ValueError(f"--seconds: got {seconds}; accepted: a number from 0.01 to 3,600")
     transform = training_transform(policy, size)
     with StageProgress(as_json, stderr()) as progress, warnings_as_notes(stderr()):
         measured = measure(

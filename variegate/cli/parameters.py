@@ -81,7 +81,10 @@ def _parameter(param: Any, hint: Any, default: Any) -> Parameter:
         )
     declared, info = get_args(hint)[:2]
     kind = next((part for part in get_args(declared) if part is not type(None)), declared)
-    choices = tuple(str(one.value) for one in kind) if issubclass(kind, Enum) else ()
+    if not isinstance(kind, type):  # of a Literal
+        kind, choices = str, tuple(str(one) for one in get_args(declared))
+    else:
+        choices = tuple(str(one.value) for one in kind) if issubclass(kind, Enum) else ()
     metavar = info.metavar or ("NAME" if choices else _METAVARS.get(kind, ""))
     return Parameter(
         name=long[0] if is_option else metavar,

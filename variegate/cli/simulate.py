@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -66,14 +66,14 @@ def simulate(
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     with one_line_errors(as_json):
-        from variegate.engine.simulation import Chance, Scenario, ideal_seconds, parse_strategies
+        from variegate.engine.simulation import Chance, ideal_seconds, parse_strategies
         from variegate.engine.simulation import simulate as play
         from variegate.engine.work import EngineError
         from variegate.plotting import check_path
 
         check_path(out)
         chosen = parse_strategies(strategies)
-        scenario = Scenario(
+        scenario = _scenario(
             devices=devices,
             tasks=tasks,
             task_items=task_items,
@@ -137,6 +137,16 @@ def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
             seconds(outcome.lost) if outcome.lost else "none",
         )
     stdout().print(table)
+
+
+def _scenario(**settings: Any) -> Scenario:
+    from variegate.engine.simulation import Scenario
+
+    try:
+        return Scenario(**settings)
+    except ValueError as error:
+        name, colon, rest = str(error).partition(":")
+        raise ValueError(name.replace("_", "-") + colon + rest) from None  # as it was typed: --task-seconds
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -128,7 +128,7 @@ class _Layout:
         inner = self.width - 2 * MARGIN
         self.titles = wrap(title, self.heading, inner)
         self.notes = [line for note in notes for line in wrap(note, self.note, inner)]
-        self.captions = (
+        self.captions: list[list[list[tuple[str, Color]]]] = (
             [[_caption_lines(one, self.caption, column) for one in row] for row in rows]
             if like is None
             else like.captions
