@@ -26,8 +26,6 @@ PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME|XXX+)\b|\?\?\?|^[A-Z][A-Z_]{4,}$"
 PLACEHOLDER_WORDS = re.compile(r"\blorem\b|\.\.\.\s*fill|<number>|not yet filled|\bn[.,]nn\b", re.I)
 # A comparison's row for the library that the others are compared with.
 MAY_BE_EMPTY = {"Variegate is"}
-# Named in pages before they are registered.
-COMING = {"verify", "warm"}
 # Python that is shown and not run (```py) needs a GPU, another package, a cluster, or hours. Every such block has one
 # of its page's words in it.
 NOT_RUN = {
@@ -135,7 +133,7 @@ def test_commands_and_options_exist(page: str) -> None:
     for words in commands(text_of(page)):
         if not words or words[0].startswith("-") or words[0] == "COMMAND":
             continue
-        assert words[0] in known | COMING, words
+        assert words[0] in known, words
         if words[0] in known:
             used = {word.split("=")[0] for word in words[1:] if word.startswith("--")}
             assert used <= options_of(words[0]), words

@@ -17,7 +17,7 @@ from variegate.search.compare import Trial, compare
 from variegate.search.evaluate_plot import plot_evaluation
 from variegate.search.schedule_plot import tables_of
 
-GREEN, RED = (63, 107, 92), (209, 73, 91)
+GREEN, RED, AMBER = (63, 107, 92), (209, 73, 91), (184, 121, 31)
 
 
 def pixels(path: Path) -> np.ndarray:
@@ -83,11 +83,11 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("offset", "repeats", "has_green", "has_red"),
+    ("offset", "repeats", "has_green", "has_amber"),
     [(0.1, 5, True, False), (-0.1, 5, False, True), (0.0, 5, False, False), (0.1, 1, False, False)],
 )
-def test_red_and_green_are_for_what_is_shown(
-    tmp_path: Path, offset: float, repeats: int, has_green: bool, has_red: bool
+def test_amber_and_green_are_for_what_is_shown(
+    tmp_path: Path, offset: float, repeats: int, has_green: bool, has_amber: bool
 ) -> None:
     noise = [0.0, 0.011, -0.012, 0.004, 0.0][:repeats]
     trials = [Trial("augmix", n, 0.8, 1.0) for n in range(repeats)]
@@ -95,6 +95,6 @@ def test_red_and_green_are_for_what_is_shown(
     plot_evaluation(compare(trials, ("augmix", "own.json"), 1000), tmp_path / "e.png", "a remark")
     image = pixels(tmp_path / "e.png")
     assert (share_of(image, GREEN) > 0.0001) == has_green
-    assert (share_of(image, RED) > 0.0001) == has_red
+    assert (share_of(image, AMBER) > 0.0001) == has_amber
     # Without intervals there is nothing to show beside the accuracies.
     assert (image.shape[1] > image.shape[0] * 3) == (repeats > 1)
