@@ -54,7 +54,7 @@ def decode_jpeg_scaled(
     """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels.
 
     The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; sizes are those after the EXIF orientation. A
-    picture smaller than asked for comes back whole. On photos of ImageNet's size, half scale saves about a quarter
+    picture smaller than asked for comes back whole. ``header``: where it was read, and checked by ``check_jpeg``. On photos of ImageNet's size, half scale saves about a quarter
     of the time and smaller scales little more: most of it goes into the Huffman code, which is read in any case.
     """
     header = header or _header(data, path, max_pixels, max_decode_bytes)
@@ -85,6 +85,7 @@ def decode_jpeg_box(
     below the box is never read: time falls nearly in proportion to the rows left out. Damage below the box goes
     unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
     used if large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
+    ``header``: as for ``decode_jpeg_scaled``.
     """
     header = header or _header(data, path, max_pixels, max_decode_bytes)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
