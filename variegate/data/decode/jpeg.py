@@ -54,8 +54,9 @@ def decode_jpeg_scaled(
     """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels.
 
     The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; sizes are those after the EXIF orientation. A
-    picture smaller than asked for comes back whole. ``header``: where it was read, and checked by ``check_jpeg``. On photos of ImageNet's size, half scale saves about a quarter
+    picture smaller than asked for comes back whole. On photos of ImageNet's size, half scale saves about a quarter
     of the time and smaller scales little more: most of it goes into the Huffman code, which is read in any case.
+    ``header``: where it was read, and checked by ``check_jpeg``.
     """
     header = header or _header(data, path, max_pixels, max_decode_bytes)
     if header.orientation >= 5:
