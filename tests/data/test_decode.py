@@ -165,8 +165,7 @@ def test_empty_text_missing_and_folder(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("hello, I am no picture")
     for name, reason in {
         "empty.jpg": "zero bytes: the file is empty",
-        "text.jpg": "not an image: no known format begins with b'hello, I am '; accepted: JPEG, PNG, WebP, GIF, BMP, "
-        "TIFF, PPM",
+        "text.jpg": r"not an image: no known format begins with b'hello, I am '",
         "gone.jpg": "no such file",
         ".": "a folder, not a file",
     }.items():

@@ -11,7 +11,7 @@ from variegate.data.decode.formats import JPEG_FORMATS
 
 _ORIENTATION_TAG = 0x0112
 # By equality, as Pillow looks them up: damaged EXIF may hold one as a fraction.
-_ORIENTATIONS = {value: value for value in range(2, 9)}
+_ORIENTATIONS: dict[object, int] = {value: value for value in range(2, 9)}
 _SOF_MARKERS = frozenset((0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF))
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 _SOI, _SOS, _EOI, _APP0, _APP1, _APP14 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE0, 0xE1, 0xEE

@@ -56,6 +56,7 @@ def decode_jpeg_scaled(
     The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; sizes are those after the EXIF orientation. A
     picture smaller than asked for comes back whole. On photos of ImageNet's size, half scale saves about a quarter
     of the time and smaller scales little more: most of it goes into the Huffman code, which is read in any case.
+    ``header``: where it was read, and checked by ``check_jpeg``.
     """
     header = header or _header(data, path, max_pixels, max_decode_bytes)
     if header.orientation >= 5:
@@ -85,6 +86,7 @@ def decode_jpeg_box(
     below the box is never read: time falls nearly in proportion to the rows left out. Damage below the box goes
     unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
     used if large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
+    ``header``: as for ``decode_jpeg_scaled``.
     """
     header = header or _header(data, path, max_pixels, max_decode_bytes)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)

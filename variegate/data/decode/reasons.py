@@ -18,7 +18,7 @@ def reason_for(error: BaseException, data: bytes) -> str:
             return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
         if (kind := kind_not_read(data)) is not None:
             return f"its contents are {kind}, whatever its name; accepted: {READ}"
-        return f"not an image: no known format begins with {data[:12]!r}; accepted: {READ}"
+        return f"not an image: no known format begins with {data[:12]!r}"
     if isinstance(error, Image.DecompressionBombError):
         return f"more pixels than Pillow's limit against decompression bombs ({text})"
     lowered = text.lower()

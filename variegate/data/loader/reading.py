@@ -96,8 +96,9 @@ class Reader:
             data = check_image(data, "its pixels")
         if self._cache is None:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
-            is_ready = isinstance(data, np.ndarray) or is_jpeg(data)
-            return data if is_ready else decode_unless_large(data, str(name_of()), *self._limits)
+            if isinstance(data, np.ndarray) or is_jpeg(data):
+                return data
+            return decode_unless_large(data, str(name_of()), *self._limits)
         picture = decode_picture(data, str(name_of()), self._side, *self._limits)
         return self._cache.put(sample_id, picture, item.label)
 
