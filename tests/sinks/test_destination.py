@@ -300,8 +300,16 @@ def test_a_finished_folder_is_not_written_to(tmp_path: Path, monkeypatch: pytest
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError
 
-    for name in ("mkdir", "open", "unlink", "replace", "fsync"):
+    opened = os.open
+
+    def only_read(path: Any, flags: int, *more: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise PermissionError
+        return opened(path, flags, *more)
+
+    for name in ("mkdir", "unlink", "replace", "fsync"):
         monkeypatch.setattr(os, name, refuse)
+    monkeypatch.setattr(os, "open", only_read)
     assert run(tmp_path).is_complete
 
 

@@ -17,7 +17,7 @@ MOST_TEXT_BYTES = 64 << 20
 
 # A pipe without a writer is then opened at once, a terminal does not become ours, and Windows changes no line ends.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_PIECE = 1 << 20
+_PIECE, _LITTLE = 1 << 20, 4096
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe (FIFO)"),
     (stat.S_ISSOCK, "a socket"),
@@ -42,14 +42,9 @@ def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
 
 
 def open_regular(path: str | os.PathLike[str]) -> FileIO:
-    """A file opened for reading, unbuffered. Raises as ``check_regular``.
-
-    Looked at before, because opening some devices does something; and after, because by then it may be another file.
-    """
-    check_regular(path)
-    descriptor = os.open(path, _FLAGS)
+    """A file opened for reading, unbuffered. Raises as ``check_regular``."""
+    descriptor, _ = _open(path)
     try:
-        _check_kind(os.fstat(descriptor).st_mode, path)
         return FileIO(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -59,27 +54,11 @@ def open_regular(path: str | os.PathLike[str]) -> FileIO:
 def read_regular(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     """All bytes of a file. Raises as ``check_regular``, and TooLargeError where there are more than ``most``, be it
     that they come while it is read."""
-    with open_regular(path) as file:
-        return read_to_end(file.fileno(), path, most)
-
-
-def read_to_end(descriptor: int, path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """As ``read_regular``, of a file that ``open_regular`` opened and nothing was read of."""
-    size = os.fstat(descriptor).st_size
-    if size > most:
-        raise _too_large(path, most)
-    parts: list[bytes] = []
-    count = 0
-    # One more than there should be tells the end of nearly every file by the first call. /proc tells no sizes.
-    wanted = size + 1 if size else _PIECE
-    while count <= most:
-        part = os.read(descriptor, min(wanted, most + 1 - count))
-        if not part:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.append(part)
-        count += len(part)
-        wanted = _PIECE
-    raise _too_large(path, most)
+    descriptor, size = _open(path)
+    try:
+        return _read_to_end(descriptor, size, path, most)
+    finally:
+        os.close(descriptor)
 
 
 def in_words(count: int) -> str:
@@ -89,6 +68,39 @@ def in_words(count: int) -> str:
             return f"{count:,} {unit}"
         count //= 1024
     return f"{count:,} GiB"
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """A descriptor and the size. Looked at before it is opened, since opening some devices does something; and after,
+    since by then it may be another file."""
+    check_regular(path)
+    descriptor = os.open(path, _FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        _check_kind(status.st_mode, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, status.st_size
+
+
+def _read_to_end(descriptor: int, size: int, path: str | os.PathLike[str], most: int) -> bytes:
+    if size > most:
+        raise _too_large(path, most)
+    parts: list[bytes] = []
+    count = 0
+    # One more than there should be tells the end of nearly every file by the first call. /proc tells no sizes.
+    wanted = size + 1 if size else _PIECE
+    while count <= most:
+        asked = min(wanted, most + 1 - count)
+        part = os.read(descriptor, asked)
+        if not part:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.append(part)
+        count += len(part)
+        # Fewer than asked for are nearly always the last; memory for many more would cost as much as reading did.
+        wanted = _PIECE if len(part) == asked else _LITTLE
+    raise _too_large(path, most)
 
 
 def _check_kind(mode: int, path: str | os.PathLike[str]) -> None:

@@ -50,7 +50,7 @@ def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
     except FileNotFoundError:
         reason = "no such file"
     except (IsADirectoryError, NotRegularError, TooLargeError) as error:
-        reason = error.strerror
+        reason = str(error.strerror)
     except (OSError, ValueError) as error:  # a name with NUL is a ValueError
         reason = f"cannot be read ({getattr(error, 'strerror', None) or error})"
     raise DecodeError(name or fsdecode(source), reason)

@@ -158,8 +158,8 @@ def arrange(
         samples = [Sample(path, 0) for path in here]
     if not samples:
         seen = f"{len(ignored):,} other files" if ignored else "nothing else either"
-        for what, names in (("that are no regular files", irregular), ("folders that cannot be listed", unread)):
-            seen += f", {len(names):,} {what}: {_some(names)}" if names else ""
+        for what, left_out in (("that are no regular files", irregular), ("folders that cannot be listed", unread)):
+            seen += f", {len(left_out):,} {what}: {_some(left_out)}" if left_out else ""
         raise SourceError(f"{where}: no images ({seen}); accepted extensions: {' '.join(EXTENSIONS)}")
     return Listing(tuple(class_names), tuple(samples), tuple(empty), tuple(ignored), tuple(irregular), tuple(unread))
 

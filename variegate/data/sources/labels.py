@@ -43,10 +43,10 @@ def first_outside(labels: Labels, classes: Sequence[str]) -> int | None:
 def check_int64(where: str, labels: Labels) -> None:
     """Raises SourceError naming the first whole number that does not fit int64, which is what batches hold."""
     if labels.dtype.kind == "O":
-        are_beyond = np.array([type(label) is int and not -MOST_LABEL <= label <= MOST_LABEL for label in labels.flat])
-        beyond = are_beyond.reshape(labels.shape)
+        are_beyond = [type(label) is int and not -MOST_LABEL - 1 <= label <= MOST_LABEL for label in labels.flat]
+        beyond: npt.NDArray[np.bool_] = np.array(are_beyond, np.bool_).reshape(labels.shape)
     else:
-        beyond = labels > MOST_LABEL if labels.dtype == np.uint64 else np.zeros(0, np.bool_)
+        beyond = np.asarray(labels > MOST_LABEL if labels.dtype == np.uint64 else False)
     if beyond.any():
         at = tuple(int(i) for i in np.argwhere(beyond)[0])
         place = f"[{', '.join(map(str, at))}]" if at else ""

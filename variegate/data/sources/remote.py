@@ -199,7 +199,7 @@ def reason_for(error: BaseException, path: str, verb: str = "read") -> str:
     if isinstance(error, IsADirectoryError):
         return "a folder, not a file"
     if isinstance(error, (NotRegularError, TooLargeError)):
-        return error.strerror
+        return str(error.strerror)
     if isinstance(error, PermissionError):
         return "permission denied"
     if isinstance(error, TimeoutError) or "Timeout" in kind:
