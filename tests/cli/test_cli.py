@@ -230,6 +230,78 @@ def test_replay_makes_a_row_again(photos: Path, tmp_path: Path, capsys: pytest.C
     assert "was another file" in error["message"]
 
 
+def test_verify_names_what_is_wrong_and_augment_mends_it(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert augment(photos, out, "--copies", 2) == 0
+    capsys.readouterr()
+    assert run("verify", out) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [["outputs", "6"], ["good", "6"]]
+    before = {path: path.read_bytes() for path in out.rglob("*.*")}
+    damaged = out / "cat/1_0.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:-9] + b"something")
+    (out / "dog/3_1.jpg").unlink()
+    assert run("verify", out) == 1
+    shown = capsys.readouterr()
+    assert "cat/1_0.jpg: its checksum is not that of the manifest\ndog/3_1.jpg: missing\n" in shown.out
+    assert shown.err == (
+        "variegate: error: 2 problems; the augment command that wrote this makes again what is missing; "
+        "--delete-damaged removes what is damaged, and augment then makes it again\n"
+    )
+    assert run("verify", out, "--json", "--delete-damaged") == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {
+        "event": "done",
+        **{"outputs": 6, "good": 4, "missing": 1, "damaged": 1, "unreadable": 0, "extra": 0, "deleted": 1},
+        "problems": [
+            {"file": "cat/1_0.jpg", "problem": "its checksum is not that of the manifest", "kind": "damaged"},
+            {"file": "dog/3_1.jpg", "problem": "missing", "kind": "missing"},
+        ],
+    }
+    assert shown.err == ""
+    assert not damaged.exists()
+    assert augment(photos, out, "--copies", 2, "--json") == 0
+    shown = capsys.readouterr()
+    done = json.loads(shown.out.splitlines()[-1])
+    assert (done["written"], done["resumed"], done["repaired"]) == (2, 4, 2)
+    assert shown.err == "note: outputs of an earlier run are made again: 2 missing\n"
+    assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
+    assert run("verify", out, "--json") == 0
+    (out / "cat/1_1.jpg").unlink()
+    assert augment(photos, out, "--copies", 2) == 0
+    assert "repaired  1 (were missing, or of another size)" in capsys.readouterr().out
+
+
+def test_of_many_problems_the_first_are_shown(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert augment(photos, tmp_path / "out", "--copies", 9) == 0
+    for path in (tmp_path / "out").rglob("*.jpg"):
+        path.unlink()
+    capsys.readouterr()
+    assert run("verify", tmp_path / "out") == 1
+    shown = capsys.readouterr()
+    assert shown.out.count(": missing\n") == 20
+    assert "and 7 more, which --json lists\n" in shown.out
+    assert shown.err.startswith("variegate: error: 27 problems; the augment command that wrote this makes again")
+
+
+def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert augment(photos, out) == 0
+    os.utime(photos / "dog/3.jpg", (0, 10**9))
+    capsys.readouterr()
+    assert augment(photos, out) == 2
+    said = one_error_line(capsys)
+    assert said.startswith(f"variegate: error: {photos}/dog/3.jpg: was ")
+    assert "--changed same goes on where they hold the same pictures, --changed remake makes their outputs" in said
+    assert augment(photos, out, "--changed", "remake", "--json") == 0
+    done = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (done["written"], done["resumed"], done["repaired"], done["remade"]) == (1, 2, 0, 1)
+    os.utime(photos / "dog/3.jpg", (0, 10**9 + 5))
+    assert augment(photos, out, "--changed", "same") == 0
+    assert augment(photos, out) == 0
+
+
 def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.jpg").touch()
@@ -272,6 +344,10 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--devices", "cpu:0,cpu:0"], "cpu:0"),
         (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
         (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: folder, webdataset or parquet"),
+        (["augment", "{photos}", "{out}", "--changed", "maybe"], "accepted: refuse, same or remake"),
+        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment wrote"),
+        (["verify", "{photos}/gone"], "gone: holds no run"),
+        (["verify", "{photos}", "--threads", "0"], "--threads"),
         (["replay", "{photos}/gone.parquet", "0"], "gone.parquet"),
         (["replay", "{photos}/cat/1.jpg", "0"], "1.jpg"),
         (

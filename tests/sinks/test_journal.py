@@ -299,3 +299,74 @@ def test_any_order_of_ranges(seed: int, count: int) -> None:
         covered = journal.covered
         assert [item for start, stop in covered for item in range(start, stop)] == sorted(seen)
         assert all(before[1] < after[0] for before, after in pairwise(covered))
+
+
+def test_what_is_taken_back_is_to_be_done_again(storage: Storage) -> None:
+    journal = small(storage)
+    for start, stop in ((0, 6), (2, 3), (1, 4), (6, 8)):
+        with pytest.raises(ValueError, match=rf"^items {start} to {stop - 1}: accepted: the items of one record$"):
+            journal.take_back(start, stop)
+    journal.take_back(2, 4)
+    assert journal.covered == [(0, 2), (4, 6)]
+    journal.append(3, 4, texts(3, 4), 1)
+    assert journal.covered == [(0, 2), (3, 6)]
+    assert (journal.num_rows, journal.num_missing) == (len(rows_of(0, 2) + rows_of(3, 6)), 1)
+    journal.flush()
+    journal.close()
+
+    journal = Journal(storage, "plan")
+    assert journal.covered == [(0, 2), (3, 6)]
+    assert (journal.num_rows, journal.num_missing) == (len(rows_of(0, 2) + rows_of(3, 6)), 1)
+    assert list(journal.records()) == [(0, 2, rows_of(0, 2)), (3, 4, rows_of(3, 4)), (4, 6, rows_of(4, 6))]
+    journal.append(2, 3, texts(2, 3))
+    assert list(journal.rows(6)) == rows_of(0, 6)
+    journal.close()
+    assert list(Journal(storage, "plan").rows(6)) == rows_of(0, 6)
+
+
+def test_what_was_taken_back_and_not_flushed_is_still_done(storage: Storage) -> None:
+    journal = small(storage)
+    journal.take_back(2, 4)
+    journal.close()
+    assert Journal(storage, "plan").covered == [(0, 6)]
+
+
+def test_records_are_those_from_before(storage: Storage) -> None:
+    journal = small(storage)
+    seen = []
+    for start, stop, _ in journal.records():
+        seen.append((start, stop))
+        journal.take_back(start, stop)
+        journal.append(start, start + 1, texts(start, start + 1))
+        journal.flush()
+    assert seen == [(0, 2), (2, 4), (4, 6)]
+    assert journal.covered == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_taking_back_what_is_not_recorded_is_damage(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    journal = small(storage)
+    journal.take_back(2, 4)
+    journal.flush()
+    journal.close()
+    lines = storage.read(NAME).splitlines(keepends=True)
+    storage.write(NAME, b"".join([*lines, lines[-1]]))
+    with pytest.raises(SourceError, match="has items 2 to 3 taken back, and not before that; choose another folder"):
+        Journal(storage, "plan")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 11), st.integers(1, 4)), max_size=30))
+def test_covered_is_what_was_recorded_and_not_taken_back(steps: list[tuple[bool, int, int]]) -> None:
+    journal = Journal(open_storage(f"memory://journals/{random.random()}"), "plan")
+    there: set[tuple[int, int]] = set()
+    for is_append, start, length in steps:
+        span = (start, start + length)
+        try:
+            (journal.append(*span, []) if is_append else journal.take_back(*span))
+        except ValueError:
+            continue
+        there = there | {span} if is_append else there - {span}
+        items = sorted(item for begin, end in there for item in range(begin, end))
+        assert [item for begin, end in journal.covered for item in range(begin, end)] == items
+        assert all(a[1] < b[0] for a, b in pairwise(journal.covered))
+    journal.close()

@@ -99,7 +99,7 @@ def _table(stamps: Stamps) -> pa.Table:
     import pyarrow as pa
 
     times = pa.array(stamps.times, pa.int64(), mask=stamps.times == UNKNOWN)
-    marks = pa.array(stamps.marks or [None] * len(stamps), pa.string())
+    marks = pa.array(stamps.marks, pa.string()) if stamps.marks else pa.nulls(len(stamps), pa.string())
     columns = [pa.array(stamps.names, pa.string()), pa.array(stamps.sizes, pa.int64()), times, marks]
     schema = pa.schema(
         [(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()], {"variegate.format": str(FORMAT)}

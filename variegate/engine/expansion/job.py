@@ -207,8 +207,8 @@ class ExpansionJob:
             beat()
         good = [(p, item) for p in group for item in p.items if item not in failed]
         if self._storage is not None:
-            outputs = [(item, output) for picture, item in good for output in picture.outputs[item]]
-            self._write([each for item, each in outputs if each[0]["copy"] not in self._kept.get(item, ())], beat)
+            made_here = [(item, output) for picture, item in good for output in picture.outputs[item]]
+            self._write([each for item, each in made_here if each[0]["copy"] not in self._kept.get(item, ())], beat)
         for picture, item in good:
             outputs = picture.outputs.pop(item)
             rows = tuple(json.dumps(row) for row, _ in outputs)
