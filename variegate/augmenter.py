@@ -22,6 +22,7 @@ from variegate.program.sampling import Sampling
 from variegate.running import check_shapes, make_runner
 from variegate.running.channels import leaving
 from variegate.transforms.base import Transform
+from variegate.transforms.limits import MAX_SLOTS
 
 if TYPE_CHECKING:
     from variegate.running.captured import CapturedAugmenter
@@ -68,6 +69,9 @@ class Augmenter:
             raise TypeError(
                 f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...])"
             )
+        if transform.num_slots > MAX_SLOTS:
+            got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
+            raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
         name = str(dtype).removeprefix("torch.")
         _check("dtype", name, tuple(_DTYPES))
         _check("layout", layout, _LAYOUTS)
