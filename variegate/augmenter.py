@@ -25,6 +25,7 @@ from variegate.running.channels import leaving
 from variegate.running.forked import ForkedRunner
 from variegate.threads import at_fork, check_running
 from variegate.transforms.base import Transform
+from variegate.transforms.limits import MAX_SLOTS
 
 if TYPE_CHECKING:
     from variegate.running.captured import CapturedAugmenter
@@ -76,6 +77,9 @@ class Augmenter:
             raise TypeError(
                 f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...])"
             )
+        if transform.num_slots > MAX_SLOTS:
+            got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
+            raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
         name = str(dtype).removeprefix("torch.")
         _check("dtype", name, tuple(_DTYPES))
         _check("layout", layout, _LAYOUTS)

@@ -51,7 +51,7 @@ class RaggedBatch:
 
     @classmethod
     def pack(cls, images: Any, device: str | torch.device = "cpu") -> RaggedBatch:
-        """Arrays or CPU tensors [H, W, C] or [H, W] (or one [N, H, W, C]) laid side by side and moved to ``device``.
+        """Images of the host, given as for an ``Augmenter``, laid side by side and moved to ``device``.
 
         Raises TypeError or ValueError naming the image, or a device that is not there.
         """

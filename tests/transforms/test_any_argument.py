@@ -43,7 +43,7 @@ def _cases() -> Iterator[Any]:
                 yield pytest.param(transform, field.name, id=".".join(name))
 
 
-@pytest.mark.parametrize(("transform", "argument"), _cases())
+@pytest.mark.parametrize(("transform", "argument"), list(_cases()))
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_it_is_refused_by_name_or_can_be_sampled(transform: T.Transform, argument: str) -> None:
     arguments = {field.name: getattr(transform, field.name) for field in dataclasses.fields(transform)}  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ def test_it_is_refused_by_name_or_can_be_sampled(transform: T.Transform, argumen
         assert time.monotonic() - start < SOON, value
 
 
-@pytest.mark.parametrize(("transform", "argument"), _cases())
+@pytest.mark.parametrize(("transform", "argument"), list(_cases()))
 def test_a_description_is_refused_by_the_path_to_its_key(transform: T.Transform, argument: str) -> None:
     described = transform.to_dict()
     for value in VALUES:
@@ -135,6 +135,12 @@ def test_what_costs_time_or_memory_has_an_end(build: Any, message: str) -> None:
         build()
     assert time.monotonic() - start < SOON
     assert "\n" not in str(caught.value)
+
+
+def test_a_transform_that_draws_without_end_is_refused() -> None:
+    schedule = {"format": "variegate-schedule/1", "segments": [{"epochs": 1, "policy": [["Rotate", 0.5, 3]] * 300_000}]}
+    with pytest.raises(ValueError, match=r"transform: got one that draws 75,\d+ blocks of random numbers for an image"):
+        vg.Augmenter(T.PBA(schedule))
 
 
 def test_nesting_has_an_end() -> None:

@@ -175,7 +175,7 @@ class MapBatches:
 
     def _check_rest(self, columns: ArrayBatch | TableBatch, images: Any) -> None:
         """Of what passes through, nothing may be a place in the image that is not there any more."""
-        shape = getattr(images[0], "shape", ()) if len(images) else ()
+        shape: tuple[int, ...] = getattr(images[0], "shape", ()) if len(images) else ()
         size = (int(shape[0]), int(shape[1])) if len(shape) in (2, 3) else None
         for name in columns.names:
             if name in (self._image, self._id, *self._untouched):

@@ -106,8 +106,9 @@ def as_transform(
         A callable ``(image, id=None, given=None)`` -> tensor, that workers of any start method can be given. A data set
         calls it without ``id``. Then a running count stands for it, which in a worker begins at a place drawn by the
         DataLoader from torch's generator: workers do not repeat one another, epochs differ, ``torch.manual_seed``
-        makes a run repeat, and another number of workers makes other pixels. It runs on one core and plans each image
-        alone; ``vg.Collate`` costs less.
+        makes a run repeat, and another number of workers makes other pixels. Two of them in one pipeline need seeds of
+        their own, or they draw the same for each image. It runs on one core and plans each image alone;
+        ``vg.Collate`` costs less.
 
     Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
     """

@@ -85,7 +85,7 @@ def _from_yaml(text: str) -> Any:
     try:
         return loader.get_single_data()
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
 
 
 class _Loader(yaml.SafeLoader):
@@ -101,7 +101,7 @@ class _Loader(yaml.SafeLoader):
         if self._level > _MAX_LEVELS or self._nodes > _MAX_NODES:
             deep = self._level > _MAX_LEVELS
             accepted = f"{_MAX_LEVELS} levels of nesting" if deep else f"{_MAX_NODES:,} values"
-            raise yaml.composer.ComposerError(None, None, f"more than {accepted}", self.peek_event().start_mark)
+            raise yaml.composer.ComposerError(None, None, f"more than {accepted}", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         self._level -= 1
         return node

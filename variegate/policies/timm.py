@@ -78,7 +78,7 @@ class TimmRandAugment(Transform):
         check_choice(self, "operations", tuple(operation_sets()))
         check_number(self, "translate_pct", 0, 10)
         check_count(self, "num_ops", 0, len(self._names) if self._weights is not None else MAX_STEPS)
-        if not isinstance(self.interpolation, str):  # torchvision's InterpolationMode
+        if hasattr(self.interpolation, "value"):  # torchvision's InterpolationMode
             as_interpolation(self)
         check_choice(self, "interpolation", ("random", *INTERPOLATIONS))
         if self.fill is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ class ToDtype(Transform):
 
     dtype: str = "float32"
     scale: bool = False
-    _always_described = ("scale",)
+    _always_described: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __post_init__(self) -> None:
         name = str(self.dtype).removeprefix("torch.")

@@ -157,3 +157,13 @@ def test_classes_are_names() -> None:
         ArraySource(stack(3), [0, 1, 1], classes=["a", "a"])
     with pytest.raises(IndexError, match="index: got -1; accepted: 0 to 2"):
         ArraySource(stack(3)).pixels(np.array([0, -1]))
+
+
+@pytest.mark.parametrize("images", [[np.zeros((2, 2), np.uint8), np.zeros((40_000, 1), np.uint8)]])
+def test_a_long_side_is_named_by_the_images_own_number(images: Any) -> None:
+    with pytest.raises(
+        SourceError, match=r"images\[1\]: got shape \(40000, 1\); accepted: sides of at most 32,767 pixels"
+    ):
+        ArraySource(images)
+    with pytest.raises(SourceError, match=r"images: got shape \(1, 40000, 1\); accepted: sides of at most 32,767"):
+        ArraySource(images[1][None])

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
 from variegate.data.sources.targets import check_beside
+from variegate.program.program import MAX_SIDE
 
 Image = npt.NDArray[np.uint8]
 
@@ -129,6 +130,7 @@ def _check_images(images: Any) -> Image | list[Image]:
             if whole.ndim == 4 and whole.shape[1] in (1, 3):
                 hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor"
             raise SourceError(f"images: got shape {whole.shape}; accepted: {_ACCEPTED}, not empty{hint}")
+        _check_sides("images", whole.shape, whole.shape[1:3])
         return whole
     if not isinstance(images, (list, tuple, np.ndarray)):
         raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
@@ -145,7 +147,14 @@ def _check_image(where: str, image: Any) -> Image:
     _check_dtype(where, array)
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)) or 0 in array.shape:
         raise SourceError(f"{where}: got shape {array.shape}; accepted: {accepted}, no side empty")
+    _check_sides(where, array.shape, array.shape[:2])
     return array
+
+
+def _check_sides(where: str, shape: tuple[int, ...], sides: tuple[int, ...]) -> None:
+    # Here, where the image is called by its own number, and not by its place in some batch.
+    if max(sides) > MAX_SIDE:
+        raise SourceError(f"{where}: got shape {shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
 
 
 def _check_dtype(where: str, array: npt.NDArray[Any]) -> None:

@@ -79,7 +79,7 @@ def size(argument: str, value: Any) -> tuple[int, int]:
 
 def is_number(value: object) -> bool:
     """A finite number, of whatever library; bools are none."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         return math.isfinite(value)
