@@ -45,7 +45,7 @@ def check_copied(name: str, value: Any, accepted: str) -> None:
 def _others() -> list[Callable[[Any], bytes]]:
     """Picklers that also take what was declared in a function or a notebook, where they are in use."""
     modules = (sys.modules.get(name) for name in ("cloudpickle", "ray.cloudpickle", "joblib.externals.cloudpickle"))
-    return [module.dumps for module in modules if hasattr(module, "dumps")]
+    return [module.dumps for module in modules if module is not None]
 
 
 def _can(dumps: Callable[[Any], bytes], value: Any) -> bool:

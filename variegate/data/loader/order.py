@@ -87,7 +87,7 @@ class IndexedOrder:
         positions, padding = share.positions(step)
         indices, copies = order.at(positions)
         done = share.done_after(step)
-        return start_reading(self._reader, self.source, pool, indices, copies, padding, done, is_stopped)
+        return start_reading(self._reader, self.source, pool, indices, padding, done, is_stopped, copies)
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
         """Samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the batch is."""

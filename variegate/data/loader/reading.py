@@ -133,10 +133,10 @@ def start_reading(
     source: Source,
     pool: Executor,
     indices: npt.NDArray[np.int64],
-    copies: npt.NDArray[np.uint32] | None,
     padding: npt.NDArray[np.bool_],
     done: int,
     is_stopped: Callable[[], bool] | None = None,
+    copies: npt.NDArray[np.uint32] | None = None,
 ) -> Waiting:
     """Begin to read the samples ``indices``, by all threads of the pool, until ``is_stopped``."""
     ids, numbers = source.ids(indices), indices.tolist()

@@ -12,6 +12,7 @@ from variegate.data.loader.weighted import Groups
 from variegate.data.sources.base import Source
 from variegate.data.sources.labels import NO_LABEL
 
+_ACCEPTED = "one number for each sample or each class, a mapping {class: weight}, or None"
 _NUMBERS = "finite numbers from 0 on, not all of them 0"
 
 
@@ -28,7 +29,7 @@ def groups_of(weights: Any, source: Source) -> Groups:
         return _by_class(weights, _labels(source), source)
     numbers = _numbers(weights)
     classes = _number_of_classes(source)
-    if len(numbers) == len(source) == classes and not np.array_equal(_known_labels(source), np.arange(classes)):
+    if len(numbers) == len(source) == classes and not _is_each_its_class(source):
         raise ValueError(
             f"weights: got {len(numbers):,} numbers for {len(source):,} samples of {classes:,} classes, one each of "
             "either; accepted here: {class: weight}"
@@ -44,9 +45,6 @@ def groups_of(weights: Any, source: Source) -> Groups:
         f"weights: got {len(numbers):,} numbers; accepted: {len(source):,} (one for each sample){of_classes}, a "
         "mapping {class: weight}, or 'balanced'"
     )
-
-
-_ACCEPTED = "one number for each sample or each class, a mapping {class: weight}, or None"
 
 
 def _numbers(weights: Any) -> npt.NDArray[np.float64]:
@@ -156,6 +154,12 @@ def _known_labels(source: Source) -> npt.NDArray[Any] | None:
         return None
     found = labels_of(np.arange(len(source), dtype=np.int64))
     return None if found is None else np.asarray(found)
+
+
+def _is_each_its_class(source: Source) -> bool:
+    """Sample i is the one of class i, so that numbers for either mean the same."""
+    labels = _known_labels(source)
+    return labels is not None and np.array_equal(labels, np.arange(len(source)))
 
 
 def _number_of_classes(source: Source) -> int | None:
