@@ -91,7 +91,8 @@ FOR_THE_HOST = {
     "RGB": encoded(keep_rgb=True, quality=95),
 }
 FILES = [*FOR_THE_DEVICE.values(), *FOR_THE_HOST.values()]
-BROKEN_TABLE = FILES[0].replace(b"\xff\xc4", b"\xff\xc4\x00\x13\x00" + b"\xff" * 16 + b"\xff\xc4", 1)  # more codes than there are
+# A table of more codes than there are.
+BROKEN_TABLE = FILES[0].replace(b"\xff\xc4", b"\xff\xc4\x00\x13\x00" + b"\xff" * 16 + b"\xff\xc4", 1)
 
 
 def run(
