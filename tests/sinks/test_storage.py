@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -161,3 +162,36 @@ def test_file_addresses_are_folders(tmp_path: Path) -> None:
         storage = open_storage(spec)
         assert not storage.is_remote
         assert storage.root == f"{tmp_path}/x"
+
+
+def test_sizes_are_those_of_the_files_right_in_a_folder(storage: Storage) -> None:
+    assert storage.sizes() == storage.sizes("gone/deep") == {}
+    for name, data in (("a", b"12"), ("deep/b", b""), ("deep/c", b"345"), ("deep/er/d", b"6")):
+        storage.write(name, data)
+    assert storage.sizes() == {"a": 2}
+    assert storage.sizes("deep") == {"b": 0, "c": 3}
+    storage.write("deep/c", b"3")
+    assert storage.sizes("deep")["c"] == 1
+    assert storage.sizes("a") in ({}, {"a": 2})  # a file: some storages list it as itself
+
+
+def test_files_are_opened_to_be_read_here_and_there(storage: Storage) -> None:
+    storage.write("deep/a", b"0123456789")
+    with storage.open("deep/a") as file:
+        assert file.read(3) == b"012"
+        file.seek(7)
+        assert file.read() == b"789"
+    with pytest.raises(FileNotFoundError):
+        storage.open("deep/b")
+    with pytest.raises(ValueError, match="accepted: a name below the root"):
+        storage.open("../a")
+
+
+def test_what_was_written_is_counted_and_hashed(storage: Storage) -> None:
+    data = os.urandom(3_000_000)
+    with storage.writer("a") as out:
+        for at in range(0, len(data), 700_001):
+            out.file.write(data[at : at + 700_001])
+        out.commit()
+        written = out.descriptor
+    assert (written.size, written.digest.hexdigest()) == (len(data), hashlib.sha256(data).hexdigest())
