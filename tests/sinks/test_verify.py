@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -13,8 +13,9 @@ from tests.sinks.contract import CLASSES, records, shards
 from tests.sinks.runs import SETTINGS, file_of, output, run, tree
 from variegate.data.sources.base import SourceError
 from variegate.sinks.destination import Destination
+from variegate.sinks.local_storage import LocalStorage
 from variegate.sinks.manifest import read_manifest, write_manifest
-from variegate.sinks.storage import Storage, open_storage
+from variegate.sinks.storage import Storage, WriteError, open_storage
 from variegate.sinks.verify import delete_damaged, verify
 
 CHECKSUM = "its checksum is not that of the manifest"
@@ -82,12 +83,20 @@ def test_files(storage: Storage) -> None:
     assert {problem.kind for problem in verify(storage.root).problems} == {"extra"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_cannot_be_read_is_not_removed(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path)
-    (tmp_path / file_of(0, 0)).chmod(0)
+    real = LocalStorage.open
+
+    def refuse(self: LocalStorage, relative: str) -> BinaryIO:
+        if relative == file_of(0, 0):
+            raise WriteError(errno.EACCES, "cannot be read (Permission denied)", relative)
+        return real(self, relative)
+
+    monkeypatch.setattr(LocalStorage, "open", refuse)
     verified = verify(tmp_path)
-    assert verified.problems[0][:3] == (file_of(0, 0), "cannot be read (Permission denied)", "unreadable")
+    assert [problem[:3] for problem in verified.problems] == [
+        (file_of(0, 0), "cannot be read (Permission denied)", "unreadable")
+    ]
     assert delete_damaged(tmp_path, verified) == []
 
 

@@ -117,4 +117,5 @@ def _unreadable(file: str, error: Exception) -> Problem:
     if isinstance(error, FileNotFoundError):
         return Problem(file, "missing", "missing")
     reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
-    return Problem(file, f"cannot be read ({printable(reason)})", "unreadable")
+    said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
+    return Problem(file, printable(said), "unreadable")
