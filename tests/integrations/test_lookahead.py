@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
+import warnings
 
 import pytest
 
@@ -57,3 +60,23 @@ def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
     with pytest.raises(ValueError, match="batch 1"):
         ahead.get(0, 1, 3)
     assert ahead.get(0, 2, 3) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+def test_a_forked_child_goes_on() -> None:
+    """It has none of the threads, and may have inherited a lock that was taken."""
+    ahead = Lookahead(make, 2, depth=2)
+    assert ahead.get(0, 0, 5) == (0, 0)
+    with ahead._lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork of a process with threads
+        child = multiprocessing.get_context("fork").Process(target=_go_on, args=(ahead,))
+        child.start()
+    child.join(60)
+    alive = child.is_alive()
+    child.kill()
+    assert not alive
+    assert child.exitcode == 0
+
+
+def _go_on(ahead: Lookahead[tuple[int, int]]) -> None:
+    assert [ahead.get(0, index, 5) for index in range(1, 5)] == [(0, index) for index in range(1, 5)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from threading import Lock
 from typing import Generic, TypeVar
+
+from variegate.threads import Threads, at_fork
 
 T = TypeVar("T")
 
@@ -22,10 +24,16 @@ class Lookahead(Generic[T]):
 
     def __init__(self, make: Callable[[int, int], T], workers: int, depth: int) -> None:
         self._make, self._depth = make, depth
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="variegate-ahead")
+        self._pool = Threads(workers, "variegate-ahead")
         self._pending: dict[tuple[int, int], Future[T]] = {}
         self._last: tuple[int, int] | None = None
         self._lock = Lock()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        """What was on its way is made by threads of the parent; a child begins again."""
+        self._lock = Lock()
+        self._pending = {}
 
     def get(self, epoch: int, index: int, length: int) -> T:
         """Batch ``index`` of 0..length-1, and begin those after it. Raises what ``make`` raised."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
+
+from variegate.threads import at_fork
 
 # Pictures that take less are decoded without asking, so that ordinary ones meet no lock.
 LARGE = 32 << 20
@@ -24,10 +25,11 @@ class Budget:
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self.reset()
+        self.after_fork()
+        at_fork(self)
 
-    def reset(self) -> None:
-        """As new: in a forked process, which has none of the threads that held or awaited anything."""
+    def after_fork(self) -> None:
+        """As new: a forked process has none of the threads that held or awaited anything."""
         self._changed = Condition()
         self._waiting: deque[object] = deque()
         self._taken = 0
@@ -60,6 +62,3 @@ class Budget:
 
 _budget = Budget(TOTAL)
 room_for = _budget.room_for
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_budget.reset)
