@@ -163,7 +163,8 @@ def test_explain() -> None:
         "  Rotate -9\n"
         "2 passes:\n"
         "  1: ResizedCrop -> uint8 canvas\n"
-        "  2: AutoContrast -> map_fixed -> normalise, float32 CHW"
+        "  2: AutoContrast -> map_fixed -> normalise, float32 CHW\n"
+        "     apart from pass 1, as AutoContrast needs the histogram after ResizedCrop"
     )
     assert aug.explain(id=3, epoch=1) != aug.explain(id=3, epoch=0)
     assert "320x200" in aug.explain(id=3, size=(320, 200, 1))

@@ -79,7 +79,7 @@ def test_help_explains_every_option(command: str, columns: int) -> None:
 def test_options_are_grouped(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"})
     panels = re.findall(r"╭─ ([\w ]+?) ─", result.output)
-    assert len(panels) >= 2
+    assert len(panels) >= 2 or command == "warm"  # which has one option
     assert len(set(panels)) == len(panels)
     assert panels[-1] == "Output"
     assert "Options" not in panels

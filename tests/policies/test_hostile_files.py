@@ -146,8 +146,8 @@ def test_nothing_but_files_is_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "device.json").symlink_to("/dev/zero")
-    for name in ("pipe.json", "device.json"):
-        assert _load(tmp_path / name).endswith("got 'a folder, pipe or device'; accepted: a regular file")
+    for name, kind in (("pipe.json", "a named pipe (FIFO)"), ("device.json", "a device")):
+        assert _load(tmp_path / name).endswith(f"{name}: got {kind!r}; accepted: a regular file")
     assert "folder.yaml: got " in _load(tmp_path / "folder.yaml")
 
 

@@ -67,7 +67,7 @@ print("as documented")
 
 def test_an_operation_that_becomes_a_table_takes_three_edits(tmp_path: Path) -> None:
     package = Path(variegate.__file__).parent
-    for folder in ("program", "executors/reference"):
+    for folder in ("program", "compiling", "outside", "executors/reference"):
         shutil.copytree(package / folder, tmp_path / "variegate" / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (package, package / "executors"):
         for file in path.glob("*.py"):

@@ -27,7 +27,9 @@ _KINDS = (
 
 
 class NotRegularError(OSError):
-    """A FIFO, socket or device, also at the end of a symbolic link; ``strerror`` says which."""
+    """A FIFO, socket or device, also at the end of a symbolic link; ``strerror`` and ``kind`` say which."""
+
+    kind = "no regular file"
 
 
 class TooLargeError(OSError):
@@ -109,8 +111,10 @@ def _check_kind(mode: int, path: str | os.PathLike[str]) -> None:
     place = os.fspath(path)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "a folder, not a file", place)
-    kind = next((name for test, name in _KINDS if test(mode)), "no regular file")
-    raise NotRegularError(errno.EINVAL, f"{kind}; accepted: regular files, and links to them", place)
+    kind = next((name for test, name in _KINDS if test(mode)), NotRegularError.kind)
+    error = NotRegularError(errno.EINVAL, f"{kind}; accepted: regular files, and links to them", place)
+    error.kind = kind
+    raise error
 
 
 def _too_large(path: str | os.PathLike[str], most: int) -> TooLargeError:

@@ -11,7 +11,7 @@ import yaml
 
 from variegate.errors import PolicyError
 from variegate.outside.addresses import speakable
-from variegate.outside.files import TooLargeError, read_regular
+from variegate.outside.files import NotRegularError, TooLargeError, read_regular
 
 SUFFIXES = (".json", ".yaml", ".yml")
 # A schedule of 500 epochs is a megabyte of JSON. YAML is read some hundred times slower.
@@ -55,6 +55,8 @@ def _text(path: Path) -> str:
         data = read_regular(path, limit)
     except TooLargeError:
         raise PolicyError(str(path), f"more than {limit:,} bytes", f"policies of at most {limit >> 20} MiB") from None
+    except NotRegularError as error:
+        raise PolicyError(str(path), error.kind, "a regular file") from None
     except OSError as error:
         raise PolicyError(str(path), error.strerror or str(error), "a file of JSON or YAML") from error
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from PIL import ImageFont
 
@@ -42,13 +43,13 @@ def wrap_name(name: str, font: Font, width: int, most: int = 2) -> list[str]:
     lines = _break_name(name, font, width)
     if len(lines) <= most:
         return lines
-    # What tells files apart is mostly at the end.
-    for kept in range(len(name) - 1, 0, -1):
+
+    def shortened(kept: int) -> list[str]:
+        # What tells files apart is mostly at the end.
         head, tail = kept // 3, kept - kept // 3
-        lines = _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
-        if len(lines) <= most:
-            break
-    return lines
+        return _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
+
+    return shortened(_largest(1, len(name) - 1, lambda kept: len(shortened(kept)) <= most))
 
 
 def _break_name(name: str, font: Font, width: int) -> list[str]:
@@ -65,4 +66,15 @@ def _break_name(name: str, font: Font, width: int) -> list[str]:
 
 def _fitting(text: str, font: Font, width: int) -> int:
     """How many characters of ``text`` go on a line; one at least."""
-    return next((n for n in range(len(text), 1, -1) if font.getlength(text[:n]) <= width), 1)
+    return _largest(1, len(text), lambda n: font.getlength(text[:n]) <= width)
+
+
+def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number that fits, where all below it do; ``least`` where none does."""
+    while least < most:
+        middle = (least + most + 1) // 2
+        if fits(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least
