@@ -56,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "threads": set(),
     "pickling": set(),
+    "per_image": set(),
     "plotting": set(),
     "compiling": set(),
     "program": {"compiling"},
@@ -73,7 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "running": {"program", "executors", "inputs", "decoding", "data/decode", "ragged"},
     "augmenter": {
         *("program", "transforms", "policies", "executors", "inputs", "decoding", "data/decode", "running"),
-        "pickling",
+        *("pickling", "per_image"),
     },
     "warm": {"program", "transforms", "policies", "executors", "augmenter", "data"},
     "data/sources": {"program", "data/decode"},

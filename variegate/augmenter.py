@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import torch
 from variegate.decoding import EncodedBatch
 from variegate.errors import shown
 from variegate.inputs import check_sizes, looks_like_sizes
+from variegate.per_image import Given, check_copies, check_given, check_ids, is_integer
 from variegate.pickling import check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
@@ -34,7 +35,6 @@ _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch
 _LAYOUTS = ("NCHW", "NHWC")
 _OF_THIS_PROCESS = ("_runner", "_id_lock", "device")
 
-Given = Mapping[str, npt.ArrayLike] | None
 Copies = int | Sequence[int] | npt.ArrayLike
 
 
@@ -84,9 +84,9 @@ class Augmenter:
         _check("dtype", name, tuple(_DTYPES))
         _check("layout", layout, _LAYOUTS)
         _check("geometry", geometry, GEOMETRY_MODES)
-        if not _is_integer(seed) or not 0 <= seed < 1 << 64:
+        if not is_integer(seed) or not 0 <= seed < 1 << 64:
             raise ValueError(f"seed: got {seed!r}; accepted: an integer from 0 to 2**64 - 1")
-        if num_threads is not None and (not _is_integer(num_threads) or num_threads < 1):
+        if num_threads is not None and (not is_integer(num_threads) or num_threads < 1):
             raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
         self.transform = transform
         self.seed = int(seed)
@@ -280,12 +280,12 @@ class Augmenter:
     def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, given: Given) -> Program:
         check_running("Augmenter")
         number = len(shapes)
-        values = _check_all_given(given, number)
-        if not _is_integer(epoch) or not 0 <= epoch < 1 << 64:
+        values = check_given(given, number)
+        if not is_integer(epoch) or not 0 <= epoch < 1 << 64:
             raise ValueError(f"epoch: got {shown(epoch)}; accepted: an integer from 0 to 2**64 - 1")
-        copies = _check_copies(copy, number)
+        copies = check_copies(copy, number)
         # Last of all checks, so that a call that is refused takes no place of the running count.
-        identities = self._take_ids(number) if ids is None else _check_ids(ids, number)
+        identities = self._take_ids(number) if ids is None else check_ids(ids, number)
         sampling = Sampling(
             shapes,
             identities,
@@ -305,72 +305,7 @@ class Augmenter:
         return np.arange(first, first + number, dtype=np.uint64)
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:
     if value in accepted:
         return
     raise ValueError(f"{argument}: got {value!r}; accepted: " + ", ".join(map(repr, accepted)))
-
-
-def _check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
-    try:
-        array = _as_array(ids)
-    except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
-        raise ValueError(f"ids: got {shown(ids)}; accepted: one integer per image, {number} here") from error
-    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(map(_is_integer, ids)):
-        # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
-        array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
-        array = array.astype(np.int64 if (array < 0).any() else np.uint64)
-    if array.shape != (number,):
-        raise ValueError(f"ids: got shape {array.shape}; accepted: one integer per image, {number} here")
-    if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
-        raise ValueError(f"ids: got {shown(ids)}; accepted: integers from 0 to 2**64 - 1")
-    return array.astype(np.uint64)
-
-
-def _check_all_given(given: Given, number: int) -> dict[str, npt.NDArray[Any]]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        accepted = 'a dict from name to one value per image, such as {"label": labels}'
-        raise TypeError(f"given: got {shown(given)}; accepted: {accepted}")
-    return {name: _check_given(name, value, number) for name, value in given.items()}
-
-
-def _check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
-    """One for all, uint32[1], or uint32[number]."""
-    if isinstance(copy, (int, np.integer)):
-        if not _is_integer(copy) or not 0 <= copy < 1 << 32:
-            raise ValueError(f"copy: got {shown(copy)}; accepted: an integer from 0 to 2**32 - 1, or one per image")
-        return np.array([copy], np.uint32)
-    try:
-        array = _as_array(copy)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"copy: got {shown(copy)}; accepted: one integer, or one per image, {number} here") from error
-    if array.shape != (number,):
-        raise ValueError(f"copy: got shape {array.shape}; accepted: one integer, or one per image, {number} here")
-    if array.dtype.kind not in "iu" or (number and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32):
-        raise ValueError(f"copy: got {shown(copy)}; accepted: integers from 0 to 2**32 - 1")
-    return array.astype(np.uint32)
-
-
-def _check_given(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
-    accepted = f"accepted: one value per image, {number} here"
-    try:
-        array = _as_array(value)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"given[{name!r}]: got {shown(value)}; {accepted}") from error
-    if array.shape[:1] != (number,):
-        raise ValueError(f"given[{name!r}]: got shape {array.shape}; {accepted}")
-    return array
-
-
-def _as_array(value: Any) -> npt.NDArray[Any]:
-    """Numbers of the host, also those of tensors that NumPy does not read itself."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-        value = value.float() if value.dtype == torch.bfloat16 else value
-    return np.asarray(value)

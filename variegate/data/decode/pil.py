@@ -25,12 +25,7 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
     """
     check_pixels(name, image.height, image.width)
     check_side(name, image.height, image.width)
-    if image.mode.startswith("I") or image.mode == "F":
-        warnings.warn(
-            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
-            'convert("RGB") does. Scale such images to 8 bits first.',
-            stacklevel=2,
-        )
+    warn_if_clipped(image, name)
     try:
         plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
         pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
@@ -41,3 +36,13 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
             raise DecodeError(name, "a closed PIL image; accepted: an open one, or a loaded copy of it") from error
         raise DecodeError(name, reason_for(error, b"?")) from error
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def warn_if_clipped(image: Image.Image, name: str) -> None:
+    """A UserWarning for gray of 16 or 32 bits, most of which turns white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        warnings.warn(
+            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+            'convert("RGB") does. Scale such images to 8 bits first.',
+            stacklevel=3,
+        )

@@ -7,7 +7,6 @@ Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB arr
 from __future__ import annotations
 
 import io
-import warnings
 from types import TracebackType
 
 import numpy as np
@@ -20,9 +19,9 @@ from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import pillow_orientation
 from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_bytes, check_limit, check_pixels
 from variegate.data.decode.orientation import as_stored
+from variegate.data.decode.pil import warn_if_clipped
 from variegate.data.decode.reasons import reason_for
 from variegate.errors import DecodeError
-from variegate.outside.addresses import speakable
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -89,12 +88,7 @@ class PillowFile:
     def decode(self, orientation: int | None = None) -> Image_HWC:
         """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: where it is known; None asks Pillow."""
         image = self._image
-        if image.mode.startswith("I") or image.mode == "F":
-            warnings.warn(
-                f"{speakable(self._path)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as "
-                'Pillow\'s convert("RGB") does. Scale such files to 8 bits first.',
-                stacklevel=3,
-            )
+        warn_if_clipped(image, self._path)
         try:
             with room_for(self.needed):
                 image.load()

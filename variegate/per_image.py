@@ -1,0 +1,79 @@
+"""Checks of what a call says of each of its images: ids, copies, and values for ``Cond``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.errors import shown
+
+Given = Mapping[str, npt.ArrayLike] | None
+
+
+def is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
+    try:
+        array = _as_array(ids)
+    except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
+        raise ValueError(f"ids: got {shown(ids)}; accepted: one integer per image, {number} here") from error
+    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(map(is_integer, ids)):
+        # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
+        array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
+        array = array.astype(np.int64 if (array < 0).any() else np.uint64)
+    if array.shape != (number,):
+        raise ValueError(f"ids: got shape {array.shape}; accepted: one integer per image, {number} here")
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
+        raise ValueError(f"ids: got {shown(ids)}; accepted: integers from 0 to 2**64 - 1")
+    return array.astype(np.uint64)
+
+
+def check_given(given: Given, number: int) -> dict[str, npt.NDArray[Any]]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        accepted = 'a dict from name to one value per image, such as {"label": labels}'
+        raise TypeError(f"given: got {shown(given)}; accepted: {accepted}")
+    return {name: _check_one_given(name, value, number) for name, value in given.items()}
+
+
+def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
+    """One for all, uint32[1], or uint32[number]."""
+    if isinstance(copy, (int, np.integer)):
+        if not is_integer(copy) or not 0 <= copy < 1 << 32:
+            raise ValueError(f"copy: got {shown(copy)}; accepted: an integer from 0 to 2**32 - 1, or one per image")
+        return np.array([copy], np.uint32)
+    try:
+        array = _as_array(copy)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"copy: got {shown(copy)}; accepted: one integer, or one per image, {number} here") from error
+    if array.shape != (number,):
+        raise ValueError(f"copy: got shape {array.shape}; accepted: one integer, or one per image, {number} here")
+    if array.dtype.kind not in "iu" or (number and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32):
+        raise ValueError(f"copy: got {shown(copy)}; accepted: integers from 0 to 2**32 - 1")
+    return array.astype(np.uint32)
+
+
+def _check_one_given(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
+    accepted = f"accepted: one value per image, {number} here"
+    try:
+        array = _as_array(value)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"given[{name!r}]: got {shown(value)}; {accepted}") from error
+    if array.shape[:1] != (number,):
+        raise ValueError(f"given[{name!r}]: got shape {array.shape}; {accepted}")
+    return array
+
+
+def _as_array(value: Any) -> npt.NDArray[Any]:
+    """Numbers of the host, also those of tensors that NumPy does not read itself."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        value = value.float() if value.dtype == torch.bfloat16 else value
+    return np.asarray(value)
