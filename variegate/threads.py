@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -41,6 +41,29 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    computed_once = cached_property
+else:
+
+    class computed_once:
+        """``functools.cached_property`` without its lock, which Python 3.10 and 3.11 have one of for each class: taken
+        by another thread at a fork, it stays taken in the child. Two threads may compute a value twice instead."""
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self._compute, self.__doc__ = compute, compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            value = instance.__dict__[self._name] = self._compute(instance)
+            return value
 
 
 def check_running(what: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from variegate.policies.catalogue import EMISSIONS, Colour, Emission, emission_o
 from variegate.policies.spaces import Space
 from variegate.policies.table import Entry, OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.base import (
     ArgumentError,
     Transform,
@@ -100,7 +100,7 @@ class Augmentation(Transform):
             if getattr(getattr(op, "_domain", None), "signed", False):
                 set_field(self, "signed", True)
 
-    @cached_property
+    @computed_once
     def emission(self) -> Emission:
         """How the operation is emitted; its arguments are within its class's bounds."""
         cls = Transform.registry.get(self.op) if isinstance(self.op, str) and self.op != "Cutout" else None
@@ -122,12 +122,12 @@ class Augmentation(Transform):
             return emission_of(driven)
         return emission_of(self.op)
 
-    @cached_property
+    @computed_once
     def _table(self) -> OperationTable:
         entry = declared_entry(self, (self.bins or DEFAULT_BINS) - 1)
         return OperationTable([entry], self.interpolation, fill_of(self.fill, (0, 0, 0)))
 
-    @cached_property
+    @computed_once
     def _grid(self) -> Floats:
         return self._table.grid(range(self.bins or DEFAULT_BINS))
 

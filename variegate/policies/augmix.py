@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.base import ArgumentError, Transform, check_flag, check_number, set_field
 from variegate.transforms.limits import MAX_STEPS
 
@@ -70,7 +70,7 @@ class AugMix(Transform):
     def _chain_slots(self) -> int:
         return 1 + self._deepest
 
-    @cached_property
+    @computed_once
     def _table(self) -> OperationTable:
         source = space("torchvision-augmix")
         names = [name for name in source.default if self.all_ops or name not in _ONLY_WITH_ALL]
@@ -78,7 +78,7 @@ class AugMix(Transform):
             entries_of(self, "all_ops", names, source), self.interpolation, fill_of(self.fill, source.fill)
         )
 
-    @cached_property
+    @computed_once
     def _grid(self) -> Floats:
         return self._table.grid(range(self.severity))
 

@@ -6,7 +6,6 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from variegate.policies.augmentation import Augmentation, Fill, check_policy_arg
 from variegate.policies.spaces import DATA, Space, space
 from variegate.policies.table import Entry, Index, OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.base import ArgumentError, Transform, check_choice, is_number, set_field
 from variegate.transforms.limits import MAX_ENTRIES, MAX_STEPS
 
@@ -92,15 +92,15 @@ class AutoAugment(Transform):
                 raise ArgumentError(self, f"policy[{i}][{k}][1]", p, "a probability from 0 to 1")
         return tuple(tuple(step) for step in sub_policy)
 
-    @cached_property
+    @computed_once
     def _space(self) -> Space:
         return space(AUTOAUGMENT_SPACES[str(self.space)])
 
-    @cached_property
+    @computed_once
     def _sub_policies(self) -> tuple[SubPolicy, ...]:
         return published_policy(self.policy) if isinstance(self.policy, str) else self.policy  # type: ignore[return-value]
 
-    @cached_property
+    @computed_once
     def _built(self) -> tuple[OperationTable, Index, Floats, Floats]:
         """The table with one entry per step of the policy, and per [sub-policy, step]: its entry, probability, and
         [..., 2] arguments with either sign. Shorter sub-policies end in steps of probability 0.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from variegate.policies.spaces import SPACES, space
 from variegate.policies.table import Index, OperationTable
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.base import ArgumentError, Transform, check_choice, set_field
 
 # How many operations an image gets at most: 0, 1 or 2 (the reference also lists 3, with probability 0).
@@ -66,12 +66,12 @@ class PBA(Transform):
             described["schedule"] = self.schedule.to_dict()
         return described
 
-    @cached_property
+    @computed_once
     def resolved(self) -> Schedule:
         """The schedule itself, also where it was given by name."""
         return self.schedule if isinstance(self.schedule, Schedule) else published_schedule(str(self.schedule))
 
-    @cached_property
+    @computed_once
     def _longest(self) -> int:
         return max(1, *(len(segment.policy) for segment in self.resolved.segments))
 
@@ -80,7 +80,7 @@ class PBA(Transform):
         """A number per tuple, one for the count and one for the signs, four to a slot."""
         return -(-(self._longest + 2) // 4)
 
-    @cached_property
+    @computed_once
     def _table(self) -> OperationTable:
         source = space(self.space or self.resolved.space)
         names = dict.fromkeys(op for segment in self.resolved.segments for op, _, _ in segment.policy)
@@ -88,7 +88,7 @@ class PBA(Transform):
         fill = fill_of(self.fill, self.resolved.fill or source.fill)
         return OperationTable(entries, self.interpolation, fill)
 
-    @cached_property
+    @computed_once
     def _policies(self) -> list[tuple[Index, Floats, Floats]]:
         """Per segment and [tuple]: its operation, its probability, and [tuple, 2] its argument with either sign."""
         position = {entry.name: i for i, entry in enumerate(self._table.entries)}

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from variegate.policies.table import Index, OperationTable
 from variegate.program import rng
 from variegate.program.ops import Interpolation
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.base import (
     INTERPOLATIONS,
     Transform,
@@ -89,7 +89,7 @@ class TimmRandAugment(Transform):
     def _names(self) -> list[str]:
         return list(operation_sets()[self.operations]["operations"])
 
-    @cached_property
+    @computed_once
     def _weights(self) -> Floats | None:
         chosen = operation_sets()[self.operations]["operations"]
         return np.array(list(chosen.values()), np.float64) if isinstance(chosen, dict) else None
@@ -104,7 +104,7 @@ class TimmRandAugment(Transform):
         # One for the operation, its chance, sign and interpolation, one for the noise.
         return 2 + self._table.num_slots
 
-    @cached_property
+    @computed_once
     def _table(self) -> OperationTable:
         default = "timm-increasing" if self.increasing else "timm"
         source = space(operation_sets()[self.operations].get("space", default))
@@ -118,7 +118,7 @@ class TimmRandAugment(Transform):
         fixed = self.interpolation if self.interpolation != "random" else "bilinear"
         return OperationTable(scaled, fixed, fill_of(self.fill, source.fill))
 
-    @cached_property
+    @computed_once
     def _rules(self) -> Rule:
         return Rule.stack([entry.parameters for entry in self._table.entries])  # type: ignore[misc]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from variegate.policies.augmentation import (
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.base import Transform, set_field
 from variegate.transforms.limits import MAX_BINS
 
@@ -45,14 +45,14 @@ class TrivialAugmentWide(Transform):
         check_operations(self)
         set_field(self, "num_slots", 1 + self._table.num_slots)
 
-    @cached_property
+    @computed_once
     def _table(self) -> OperationTable:
         source = space("torchvision-trivialaugment")
         names = source.default if self.operations is None else self.operations
         entries = entries_of(self, "operations", names, source, self.num_magnitude_bins - 1)
         return OperationTable(entries, self.interpolation, fill_of(self.fill, source.fill))
 
-    @cached_property
+    @computed_once
     def _grid(self) -> Floats:
         return self._table.grid(range(self.num_magnitude_bins))
 

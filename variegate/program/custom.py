@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numba as nb
 import numpy as np
+
+from variegate.threads import computed_once
 
 PointScalar = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
 
@@ -24,13 +25,13 @@ class PointFunction:
     name: str
     triton_function: Any = None
 
-    @cached_property
+    @computed_once
     def scalar(self) -> Any:
         """The function as Numba compiles it, callable from Python as well."""
         is_compiled = hasattr(self.function, "py_func")
         return self.function if is_compiled else nb.njit(self.function, nogil=True, inline="always")
 
-    @cached_property
+    @computed_once
     def address(self) -> int:
         """Address of ``void row(uint8* r, uint8* g, uint8* b, int64 n, float32 magnitude)``."""
         scalar = self.scalar
@@ -47,6 +48,6 @@ class PointFunction:
                 g[x] = np.uint8(min(max(np.float32(green) + np.float32(0.5), np.float32(0)), np.float32(255)))
                 b[x] = np.uint8(min(max(np.float32(blue) + np.float32(0.5), np.float32(0)), np.float32(255)))
 
-        # The compiled object must outlive its address.
-        object.__setattr__(self, "_keep_alive", row)
+        # The compiled object must outlive its address; two threads may make one each, and either be used.
+        self.__dict__.setdefault("_kept_alive", []).append(row)
         return int(row.address)

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from variegate.search.history import History
 from variegate.search.settings import Settings
 from variegate.sinks.atomic import make_folder, write_atomically
 from variegate.sinks.lock import held
+from variegate.threads import computed_once
 from variegate.training.around import Around
 from variegate.training.images import LabelledImages
 from variegate.training.recipe import Recipe
@@ -57,12 +57,12 @@ class SearchRun:
             space = replace(self.settings.space, fill=self.around.fill)
             object.__setattr__(self, "settings", replace(self.settings, space=space))
 
-    @cached_property
+    @computed_once
     def images(self) -> dict[str, str]:
         """What they look like, by their names."""
         return originals.digests(self.train, self.validation)
 
-    @cached_property
+    @computed_once
     def _described(self) -> str:
         described = {
             "source": shown(self.place),

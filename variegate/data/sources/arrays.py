@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from variegate.data.sources.base import Item, SampleName, SourceError, check_ind
 from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
 from variegate.data.sources.targets import check_beside
 from variegate.program.program import MAX_SIDE
+from variegate.threads import computed_once
 
 Image = npt.NDArray[np.uint8]
 
@@ -56,7 +56,7 @@ class ArraySource:
         """All images are one array, so that ``pixels`` gives many at once."""
         return isinstance(self._images, np.ndarray)
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> str:
         """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
         a change of single pixels elsewhere goes unnoticed."""

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from variegate.data.sources.base import Item, SampleName, check_index, describe
 from variegate.data.sources.labels import LABEL_NAMES, hash_labels
 from variegate.data.sources.sample import check_rest, image_of, label_of, split_sample
 from variegate.errors import DecodeError
-from variegate.threads import at_fork
+from variegate.threads import at_fork, computed_once
 
 _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
 
@@ -61,7 +60,7 @@ class DatasetSource:
     def __len__(self) -> int:
         return self._length
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> str:
         """Of the type, the length, the classes, and whatever the data set tells without reading an image: its files
         (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from variegate.data.decode import read_bytes
 from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.walking import walk
+from variegate.threads import computed_once
 
 EXTENSIONS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
@@ -50,7 +50,7 @@ class Listing:
     def __len__(self) -> int:
         return len(self.samples)
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
         for sample in self.samples:

@@ -6,7 +6,6 @@ import hashlib
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -20,6 +19,7 @@ from variegate.data.sources.tar_listing import ListedShard, list_shards
 from variegate.data.sources.tar_remarks import some
 from variegate.data.sources.tar_samples import too_large
 from variegate.errors import DecodeError
+from variegate.threads import computed_once
 
 
 class WebDatasetSource:
@@ -37,7 +37,7 @@ class WebDatasetSource:
     def __len__(self) -> int:
         return self._starts[-1]
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
         for name, shard in zip(relative_names([shard.path for shard in self._shards]), self._shards, strict=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from variegate.data.sources.folder import FLAT_CLASS, Listing
 from variegate.data.sources.paths import shown
 from variegate.sinks.encode import check_format
 from variegate.sinks.naming import OutputNames, names_for
+from variegate.threads import computed_once
 from variegate.transforms.base import Transform
 
 # Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
@@ -107,7 +107,7 @@ class Plan:
         """0 where every output is a file of its own."""
         return 0 if self.layout == "folder" else max(1, self.shard_size * self._items_per_sample // self.copies)
 
-    @cached_property
+    @computed_once
     def names(self) -> OutputNames:
         return names_for(self.source)
 
