@@ -224,7 +224,7 @@ def test_means_and_spreads() -> None:
     table = list(markdown(compare(trials, ("a", "b"), 10)))
     assert table[0] == "| policy | accuracy, mean | spread | to a, 95 % interval | each | seconds a training |"
     assert table[2] == "| a | 60.00 % | 14.14 |  | 50.00, 70.00 | 2.0 |".replace(" %", "%")
-    assert table[3].startswith("| b | 20.00% | 28.28 | -40.00 (-167.06 to +87.06) | 0.00, 40.00 |")
+    assert table[3].startswith("| b | 20.00% | 28.28 | -40.00 (-100.00 to +87.06) | 0.00, 40.00 |")
 
 
 def test_files_with_one_name_are_told_apart() -> None:

@@ -144,7 +144,8 @@ def _end(each: Sequence[float], error: float, grain: float, side: int) -> float:
     if len(each) < 2:
         return math.nan
     width = quantile(1 - error, len(each) - 1) * spread_of(each, grain) / math.sqrt(len(each))
-    return statistics.fmean(each) + side * width
+    # No two accuracies differ by more than all.
+    return min(max(statistics.fmean(each) + side * width, -1.0), 1.0)
 
 
 def is_own(policy: str) -> bool:
