@@ -80,6 +80,12 @@ class EncodedBatch:
             check_limit("max_pixels", max_pixels, MAX_PIXELS),
             check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES),
         )
+        if isinstance(files, np.ndarray) and files.ndim == 4:
+            files = list(files)
+        if isinstance(files, (bytes, bytearray, memoryview, str)) or not isinstance(files, Sequence):
+            raise TypeError(
+                f"files: got {type(files).__name__}; accepted: a list, of the bytes of image files or of images"
+            )
         self.files = files
         self.headers: list[JpegHeader | None] = [None] * len(files)
         self.decoded: dict[int, Image] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from variegate.outside.addresses import speakable
+from variegate.outside.addresses import check_is_local, speakable
 
 # Text and lines; what matters less.
 INK, FAINT = "#22303c", "#7a8791"
@@ -39,6 +39,7 @@ def drawable(text: str) -> str:
 
 def check_path(path: Path) -> None:
     """Known before the work is done. Raises ValueError for a file that is no PNG, or has no folder to be in."""
+    check_is_local("out", path)
     if not path.parent.is_dir() or path.is_dir():
         raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
     if path.suffix.lower() != ".png":

@@ -128,6 +128,19 @@ def frame_twice(segments: Segments, rng: np.random.Generator) -> None:
     segments.insert(at + int(rng.integers(0, 2)), bytes(frame))
 
 
+def scan_twice(segments: Segments, rng: np.random.Generator) -> None:
+    """The head of the scan once more, before the tables that it needs."""
+    scan = segments[-1]
+    segments.insert(place_of(segments, 0xC4), scan[: 2 + int.from_bytes(scan[2:4], "big")])
+
+
+def tables_within_the_scan(segments: Segments, rng: np.random.Generator) -> None:
+    table = segments[place_of(segments, 0xC4)]
+    scan = segments[-1]
+    at = int(rng.integers(len(scan) // 2, len(scan) - 2))
+    segments[-1] = scan[:at] + table[:4] + b"\xff" + table[5:] + scan[at:]
+
+
 def other_size(segments: Segments, rng: np.random.Generator) -> None:
     at = place_of(segments, *SOF)
     frame = bytearray(segments[at])
@@ -187,6 +200,8 @@ MUTATIONS: list[Mutation] = [
         odd_restart_interval,
         tables_twice,
         frame_twice,
+        scan_twice,
+        tables_within_the_scan,
         other_size,
         other_sampling,
         comment,

@@ -12,6 +12,7 @@ import pytest
 
 from tests.sinks.tiny_disk import tiny_disk
 from variegate.data.sources.base import SourceError
+from variegate.sinks.atomic import write_atomically
 from variegate.sinks.local_storage import LocalStorage
 from variegate.sinks.storage import TEMPORARY, DiskFullError, WriteError, open_storage
 
@@ -186,3 +187,16 @@ def test_of_many_files_those_before_an_error_are_whole_and_nothing_is_left_of_th
         storage.write_many([(f"{name}.jpg", name.encode() * 99) for name in "abcd"])
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.jpg")} == {"a.jpg": b"a" * 99, "b.jpg": b"b" * 99}
     assert list((tmp_path / ".variegate/tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
+def test_a_pipe_or_device_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+    for name in ("pipe", "null"):
+        with pytest.raises(WriteError, match=rf"{name}: .*accepted: regular files"):
+            write_atomically(tmp_path / name, b"x")
+        with pytest.raises(OSError, match="accepted: regular files"):
+            LocalStorage(str(tmp_path)).open(name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["null", "pipe"]
+    assert (tmp_path / "null").is_symlink()

@@ -149,3 +149,14 @@ def test_normalize_is_for_the_whole_batch(draw: Any) -> None:
 def test_bad_arguments_are_named(build: Any, message: str) -> None:
     with pytest.raises(T.ArgumentError, match=message):
         build()
+
+
+def test_a_dtype_after_floats_changes_the_dtype_alone() -> None:
+    """As in torchvision, which scales integers only."""
+    image = photo(20, 30)
+    normalize = T.Normalize([0.5] * 3, [0.25] * 3)
+    wanted = vg.Augmenter(normalize)([image], ids=[0])
+    for then in (T.ToDtype(), T.ToDtype(scale=True), T.ConvertImageDtype()):
+        assert torch.equal(vg.Augmenter(T.Compose([normalize, then]))([image], ids=[0]), wanted)
+    twice = T.Compose([T.ToDtype(scale=True), T.ToDtype()])
+    assert torch.equal(vg.Augmenter(twice)([image], ids=[0]), vg.Augmenter(T.ToDtype(scale=True))([image], ids=[0]))

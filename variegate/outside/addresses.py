@@ -6,6 +6,7 @@ percent-encoded. Where an address can be read in two ways, what is a secret in e
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
@@ -31,6 +32,7 @@ _PATTERN = re.compile(rf"\?[^=&/]*{_EXTENSION}$", re.IGNORECASE)
 # host/file.tar? is the end of a path rather than the middle of a password.
 _WHOLE_PATH = re.compile(rf"[^/?#;@]+/[^?#;@]*{_EXTENSION}[?#;]", re.IGNORECASE)
 _WEB = ("http", "https")
+_LIKE_AN_ADDRESS = re.compile(rf"{_NAME}:/")
 _CLOSING = ")]}>,.;:'\"`"
 _HIDDEN = "\N{HORIZONTAL ELLIPSIS}"
 # Shorter ones are parts of ordinary words, too.
@@ -168,3 +170,9 @@ def _values(hidden: str) -> list[str]:
     values = [piece.partition("=")[2] or piece for piece in pieces]
     user, _, password = hidden.removesuffix("@").partition(":")
     return [hidden.removesuffix("@"), *values, *([user, password] if hidden.endswith("@") else [])]
+
+
+def check_is_local(argument: str, path: str | os.PathLike[str]) -> None:
+    """ValueError for an address where only a file of this machine can be written; ``Path`` makes one slash of two."""
+    if _LIKE_AN_ADDRESS.match(os.fspath(path)):
+        raise ValueError(f"{argument}: got an address; accepted: a file or folder of this machine")

@@ -11,6 +11,7 @@ from PIL import Image
 
 from variegate.engine.recipe import build_transform, parse_size
 from variegate.errors import DecodeError
+from variegate.outside.addresses import check_is_local
 from variegate.preview.samples import choose_images, sample_rows
 from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
 from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
@@ -30,6 +31,7 @@ _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def check_out(path: Path) -> None:
     """Known before the work is done. Raises ValueError for a name that no sheet can be written under."""
+    check_is_local("out", path)
     if path.suffix.lower() not in _FORMATS or path.is_dir():
         raise ValueError(f"out: got {path}; accepted: a file that ends in {', '.join(_FORMATS)}")
 

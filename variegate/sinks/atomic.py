@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
+from variegate.outside.files import check_regular
 from variegate.sinks.storage import write_error
 
 
@@ -19,6 +21,9 @@ def write_atomically(path: Path, data: bytes, durable: bool = False) -> None:
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
+        # Renaming would put a file in the place of a pipe, or of a device such as /dev/null.
+        with suppress(FileNotFoundError):
+            check_regular(path)
         if durable:
             make_folder(path.parent)
         else:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
-from variegate.outside.files import read_regular
+from variegate.outside.files import open_regular, read_regular
 from variegate.sinks.atomic import sync_folder, write_all
 from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, check_relative, write_error
 
@@ -108,7 +108,7 @@ class LocalStorage(Storage):
 
     def open(self, relative: str) -> BinaryIO:
         with self._named(relative, "read"):
-            return cast(BinaryIO, open(self._path(check_relative(relative)), "rb", buffering=0))
+            return cast(BinaryIO, open_regular(self._path(check_relative(relative))))
 
     def exists(self, relative: str) -> bool:
         return os.path.exists(self._path(check_relative(relative)))
