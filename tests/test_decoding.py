@@ -204,3 +204,9 @@ def test_a_picture_that_several_rows_read_is_decoded_once(monkeypatch: pytest.Mo
     assert sorted(calls) == [f"files[{i}]" for i in range(4)]
     plain = vg.Augmenter(transform, num_threads=1)([read_image(file) for file in files], ids=range(4))
     assert torch.equal(fused, plain)
+
+
+@pytest.mark.parametrize("files", [None, b"\xff\xd8\xff", {0: b""}, np.zeros((20, 30, 3), np.uint8), "a.jpg"])
+def test_files_are_a_list(files: Any) -> None:
+    with pytest.raises(TypeError, match=r"files: got \w+; accepted: a list, of the bytes of image files or of images"):
+        vg.Augmenter(T.Identity()).decode_and_run(files)

@@ -70,7 +70,7 @@ class EncodedBatch:
 
     def __init__(
         self,
-        files: Sequence[bytes | Image],
+        files: Sequence[bytes | Image] | Image,
         name_of: Callable[[int], str] | None = None,
         failures: dict[int, DecodeError] | None = None,
         max_pixels: int | None = None,
@@ -82,7 +82,7 @@ class EncodedBatch:
         )
         if isinstance(files, np.ndarray) and files.ndim == 4:
             files = list(files)
-        if isinstance(files, (bytes, bytearray, memoryview, str)) or not isinstance(files, Sequence):
+        if isinstance(files, (np.ndarray, bytes, bytearray, memoryview, str)) or not isinstance(files, Sequence):
             raise TypeError(
                 f"files: got {type(files).__name__}; accepted: a list, of the bytes of image files or of images"
             )

@@ -102,8 +102,10 @@ def test_files_and_programs_give_one_channel_too() -> None:
 
 
 def test_one_channel_is_for_the_whole_batch(draw: Any) -> None:
-    with pytest.raises(ValueError, match=r"Grayscale inside a choice .* in one format; take num_output_channels=3, or"):
-        draw(T.RandomApply([T.Grayscale()], p=0.5), 50)
+    with pytest.raises(
+        T.ArgumentError, match=r"Grayscale inside a choice; .* one format; take num_output_channels=3, or"
+    ):
+        T.RandomApply([T.Grayscale()], p=0.5)
     draw(T.RandomApply([T.Grayscale(3)], p=0.5), 50)
     # Policies choose per image: there it keeps the channels, whatever it says.
     policy = T.RandAugment(1, operations=[T.Grayscale(), "Rotate"])
@@ -131,8 +133,22 @@ def test_nothing_but_erasing_may_follow(draw: Any, after: T.Transform) -> None:
 
 
 def test_normalize_is_for_the_whole_batch(draw: Any) -> None:
-    with pytest.raises(ValueError, match=r"Normalize inside a choice .* put it last, outside of the choice"):
-        draw(T.RandomApply([T.Normalize(0.5, 0.5)], p=0.5), 50)
+    """Known when it is made: of a batch all images may draw the same."""
+    normalize = T.Normalize(0.5, 0.5)
+    nested = T.Compose([T.Invert(), normalize])
+    for make in (
+        lambda: T.RandomApply([normalize], p=0.001),
+        lambda: T.OneOf([T.Invert(), nested]),
+        lambda: T.RandomOrder([T.Invert(), normalize]),
+        lambda: T.Cond("label", {0: nested, 1: normalize}),
+        lambda: T.RandomChoice([T.Invert(), T.ToDtype()]),
+    ):
+        with pytest.raises(
+            T.ArgumentError, match=r"(Normalize|ToDtype) inside a choice; .* last, outside of the choice"
+        ):
+            make()
+    for always in (T.RandomApply([normalize], p=1.0), T.Cond("epoch", {0: normalize}, default=normalize)):
+        assert draw(always, 5).output.is_float
 
 
 @pytest.mark.parametrize(

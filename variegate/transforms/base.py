@@ -30,6 +30,10 @@ class Transform:
     num_slots: int = 0
     # Of the tree that this is the root of: how many transforms, and how many within one another.
     _tree_size: int = 1
+    # The transform of this tree that decides about the format in which all images of a batch leave, if one does; and
+    # what to do where that would be by chance.
+    _format_setter: Transform | None = None
+    _format_advice: ClassVar[str] = ""
     _tree_depth: int = 1
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()

@@ -34,7 +34,7 @@ class _Container(Transform):
     transforms: Sequence[Transform]
     _first_slots: tuple[int, ...]
 
-    def _adopt(self, own: int) -> None:
+    def _adopt(self, own: int, is_choice: bool = True) -> None:
         children = self.transforms
         if isinstance(children, Transform):
             children = (children,)
@@ -44,7 +44,7 @@ class _Container(Transform):
             if not isinstance(child, Transform):
                 raise ArgumentError(self, f"transforms[{i}]", child, "a transform such as RandomHorizontalFlip()")
         set_field(self, "transforms", tuple(children))
-        adopt(self, "transforms", children, own)
+        adopt(self, "transforms", children, own, is_choice)
 
     def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows):
@@ -56,11 +56,19 @@ class _Container(Transform):
             rows = sampling.with_forks(rows)
 
 
-def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int) -> None:
+def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:
     """Give every child its slots, after ``own`` slots of the owner's, and note how large the tree has become.
 
-    Raises ArgumentError for a tree that passes the limits of one transform.
+    Raises ArgumentError for a tree that passes the limits of one transform, and for a choice (``is_choice``) that would
+    leave the images of a batch in several formats.
     """
+    setter = next((child._format_setter for child in children if child._format_setter is not None), None)
+    if is_choice and setter is not None:
+        raise ArgumentError(
+            owner, argument, _Said(f"{type(setter).__name__} inside a choice"),
+            f"what leaves all images of a batch in one format; {setter._format_advice}",
+        )  # fmt: skip
+    set_field(owner, "_format_setter", setter)
     ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
     size = 1 + sum(child._tree_size for child in children)
     depth = 1 + max(child._tree_depth for child in children)
@@ -84,7 +92,7 @@ class Compose(_Container):
     transforms: Sequence[Transform]
 
     def __post_init__(self) -> None:
-        self._adopt(own=0)
+        self._adopt(own=0, is_choice=False)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         self._run_all(sampling, rows, slot)
@@ -99,7 +107,7 @@ class RandomApply(_Container):
 
     def __post_init__(self) -> None:
         check_probability(self)
-        self._adopt(own=1)
+        self._adopt(own=1, is_choice=0 < self.p < 1)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         chosen = rows[sampling.uniform(rows, slot)[:, 0] < self.p]

@@ -55,7 +55,8 @@ class Cond(Transform):
             set_field(self, "default", _transform(self, "default", self.default))
             branches.append(self.default)
         set_field(self, "_branches", tuple(branches))
-        adopt(self, "cases", branches, own=1 if self.by == "uniform" else 0)
+        # All images of a batch are of one epoch.
+        adopt(self, "cases", branches, own=1 if self.by == "uniform" else 0, is_choice=self.by != "epoch")
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         values = self._values(sampling, rows, slot)

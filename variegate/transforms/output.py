@@ -29,8 +29,10 @@ class Normalize(Transform):
     mean: tuple[float, ...]
     std: tuple[float, ...]
     inplace: bool = False
+    _format_advice = "put it last, outside of the choice"
 
     def __post_init__(self) -> None:
+        set_field(self, "_format_setter", self)
         for argument, smallest in (("mean", -LARGEST), ("std", 1 / LARGEST)):
             value = getattr(self, argument)
             numbers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
@@ -55,8 +57,10 @@ class ToDtype(Transform):
     dtype: str = "float32"
     scale: bool = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
+    _format_advice = "put it last, outside of the choice"
 
     def __post_init__(self) -> None:
+        set_field(self, "_format_setter", self)
         name = str(self.dtype).removeprefix("torch.")
         if name not in _DTYPES:
             raise ArgumentError(self, "dtype", self.dtype, "one of " + ", ".join(map(repr, _DTYPES)))
@@ -89,10 +93,12 @@ class Grayscale(PlainOp):
     num_output_channels: int = 1
     _op = Op.GRAYSCALE
     _always_described = ("num_output_channels",)
+    _format_advice = "take num_output_channels=3, or RandomGrayscale"
 
     def __post_init__(self) -> None:
         if not is_number(self.num_output_channels, True) or self.num_output_channels not in (1, 3):
             raise ArgumentError(self, "num_output_channels", self.num_output_channels, "1, or 3 for equal channels")
+        set_field(self, "_format_setter", self if self.num_output_channels == 1 else None)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         super().sample(sampling, rows, slot)
