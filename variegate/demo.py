@@ -59,6 +59,8 @@ def run_demo(
 ) -> Demo:
     """Write photos to ``root``, expand them by ``run`` (which may show progress), and draw the sheet."""
     photos, augmented, sheet = root / "photos", root / "augmented", root / "contact-sheet.png"
+    if root.is_dir() and {path.name for path in root.iterdir()} - {photos.name, augmented.name, sheet.name}:
+        raise ValueError(f"{root}: holds files that no demo wrote; accepted: a new folder, an empty one, or a demo's")
     write_photos(photos)
     source = open_folder(photos)
     transform = build_transform(POLICY, parse_size(SIZE))

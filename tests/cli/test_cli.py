@@ -543,3 +543,10 @@ def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
     for path in files[:: max(1, len(files) // 50)]:
         read_image(path)
     assert not list((out / ".variegate" / "tmp").iterdir())
+
+
+def test_a_demo_leaves_the_users_folders_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    assert run("demo", str(tmp_path / "photos")) == 2
+    assert "photos: holds files that no demo wrote; accepted: a new folder, an empty one, or" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat"]

@@ -113,7 +113,7 @@ def augment(
         ),
     ] = "auto",
     workers: Annotated[
-        Workers, typer.Option(help="What runs a device. With ray, actors on a cluster do.")
+        Workers, typer.Option(help="What runs a device; ray uses actors on a cluster.")
     ] = Workers.process,
     address: Annotated[
         str | None,
@@ -269,7 +269,8 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         facts.append(("repaired", f"{report.repaired:,} (were missing, or of another size)"))
     if report.remade:
         facts.append(("remade", f"{report.remade:,} (of files that have changed)"))
-    facts.append(("skipped", f"{len(report.skipped):,}"))
+    before = f" (and {report.missing:,} by an earlier run)" if report.missing and not report.skipped else ""
+    facts.append(("skipped", f"{len(report.skipped):,}{before}"))
     if report.written:
         facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))
     return facts

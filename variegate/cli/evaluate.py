@@ -85,7 +85,7 @@ def evaluate(
         int | None,
         typer.Option(
             min=1,
-            help="So many epochs every training takes; schedules are scaled to them. By default 200, and fewer where "
+            help="How many epochs each training takes; schedules are scaled to them. By default 200, and fewer where "
             "more than 50,000 images train.",
             rich_help_panel=TRAINING,
             show_default=False,

@@ -43,18 +43,19 @@ Validation = Annotated[
         show_default=False,
     ),
 ]
-Population = Annotated[int, typer.Option(min=2, help="So many members train.", rich_help_panel=SEARCH)]
+Population = Annotated[int, typer.Option(min=2, help="How many members to train.", rich_help_panel=SEARCH)]
 Epochs = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="So many epochs every member trains. By default 200, and fewer where more than 50,000 images train.",
+        help="How many epochs each member trains. By default 200, and fewer where more than 50,000 images train.",
         rich_help_panel=SEARCH,
         show_default=False,
     ),
 ]
 Interval = Annotated[
-    int, typer.Option(min=1, help="After so many epochs the worst copy the best.", rich_help_panel=SEARCH)
+    int,
+    typer.Option(min=1, help="Epochs between two rounds of copying the best members.", rich_help_panel=SEARCH),
 ]
 Operations = Annotated[
     str | None,

@@ -42,7 +42,7 @@ BatchSize = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="So many images make a step. By default 128, and fewer where an epoch would have fewer than eight steps.",
+        help="Images per training step. By default 128, and fewer where an epoch would have fewer than eight steps.",
         rich_help_panel=TRAINING,
         show_default=False,
     ),

@@ -15,7 +15,7 @@ _SAY_EVERY = 10.0
 
 
 def warm(
-    as_json: Annotated[bool, typer.Option("--json", help="Print lines of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for every event.")] = False,
 ) -> None:
     """Compile every kernel ahead, so that no later start waits for it.
 

@@ -82,11 +82,20 @@ def has_its_checksum(storage: Storage) -> bool | None:
     found = _CHECKSUM.fullmatch(said)
     if found is None:
         raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
+    return _digest(storage).encode() == found[1]
+
+
+def restore_checksum(storage: Storage) -> None:
+    """Write the checksum of a manifest again, whose own pages were found whole. Raises WriteError."""
+    storage.write(CHECKSUM_NAME, f"{_digest(storage)}  {MANIFEST_NAME}\n".encode())
+
+
+def _digest(storage: Storage) -> str:
     digest = hashlib.sha256()
     with storage.open(MANIFEST_NAME) as file:
         while data := file.read(1 << 20):
             digest.update(data)
-    return digest.hexdigest().encode() == found[1]
+    return digest.hexdigest()
 
 
 class Manifest:
@@ -101,6 +110,11 @@ class Manifest:
 
     def __len__(self) -> int:
         return self._starts[-1]
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether one was written beside it, which the first format did not have."""
+        return list(self._file.schema.names) != _FIRST_FORMAT
 
     def count_missing(self) -> int:
         """How many rows are of outputs that could not be made. Raises SourceError where they cannot be read."""

@@ -203,3 +203,15 @@ def test_a_copy_that_cannot_be_made_again_is_counted_once(photos: Path, tmp_path
         report = expansion(photos, out).run()
     assert (report.written, report.missing, report.resumed) == (0, 3, 18)
     assert not report.is_interrupted
+
+
+def test_a_lost_checksum_of_the_manifest(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = (out / "manifest.sha256").read_bytes()
+    (out / "manifest.sha256").write_text("nothing")
+    delete_damaged(out, verify(out))
+    assert not (out / "manifest.sha256").exists()
+    assert expansion(photos, out).run().written == 0
+    assert (out / "manifest.sha256").read_bytes() == before
+    assert verify(out).problems == []

@@ -30,7 +30,7 @@ from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
 from variegate.sinks.lost import Lost, Spans, take_back_lost
-from variegate.sinks.manifest import read_manifest
+from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
 from variegate.sinks.source_record import write_source
 from variegate.sinks.storage import open_storage
 from variegate.sinks.webdataset_shard import has_class_names, write_class_names
@@ -103,7 +103,10 @@ class Expansion:
                 destination.amend(lambda storage: write_source(storage, stamps))
             self._restore_class_names(destination, labels)
             if destination.is_complete:
-                report.missing = read_manifest(destination.storage.root).count_missing()
+                manifest = read_manifest(destination.storage.root)
+                report.missing = manifest.count_missing()
+                if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
+                    destination.amend(restore_checksum)
                 report.resumed = report.total - report.missing
                 return report
             journal = destination.journal
