@@ -57,7 +57,8 @@ def read_source(storage: Storage) -> Stamps | None:
     except FileNotFoundError:
         return None
     try:
-        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True)
+        # In this thread: those of read_table may be at work still when a command that is refused ends.
+        table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
         if table.schema.names != list(_TYPES):
             raise ValueError(f"columns {', '.join(table.schema.names)}")
         marks = table["mark"].to_pylist()
