@@ -66,7 +66,7 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
                 parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
                 count += len(some)
         out.file.flush()
-        storage.write(CHECKSUM_NAME, f"{out.descriptor.digest.hexdigest()}  {MANIFEST_NAME}\n".encode())
+        _write_checksum(storage, out.descriptor.digest.hexdigest())
         storage.sync()
         out.commit()
     return count
@@ -87,7 +87,11 @@ def has_its_checksum(storage: Storage) -> bool | None:
 
 def restore_checksum(storage: Storage) -> None:
     """Write the checksum of a manifest again, whose own pages were found whole. Raises WriteError."""
-    storage.write(CHECKSUM_NAME, f"{_digest(storage)}  {MANIFEST_NAME}\n".encode())
+    _write_checksum(storage, _digest(storage))
+
+
+def _write_checksum(storage: Storage, digest: str) -> None:
+    storage.write(CHECKSUM_NAME, f"{digest}  {MANIFEST_NAME}\n".encode())
 
 
 def _digest(storage: Storage) -> str:

@@ -68,9 +68,10 @@ class ToDtype(Transform):
         check_choice(self, "scale", (True, False))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if not sampling.output.is_float:  # as in torchvision, of floats it changes the dtype alone
+        if sampling.output.is_float:  # of which it changes the dtype alone, as in torchvision
+            _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
+        else:
             _normalize(self, sampling, rows, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
-        _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
         sampling.output = replace(sampling.output, dtype=self.dtype)
 
 
