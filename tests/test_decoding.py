@@ -16,10 +16,10 @@ import variegate as vg
 from tests.images import photo
 from variegate import decoding
 from variegate import transforms as T
+from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, read_image
-from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
-from variegate.executors.cpu.executor import share_out
+from variegate.executors.threads import share_out
 from variegate.policies import AugMix
 
 # Crops of 120 x 160 pictures to 64 pixels: never twice as large on both sides, so never decoded at a scale.
@@ -197,7 +197,7 @@ def test_a_picture_that_several_rows_read_is_decoded_once(monkeypatch: pytest.Mo
         calls.append(name)
         return read_image(source, name, *rest)
 
-    monkeypatch.setattr("variegate.decoding.read_image", counted)
+    monkeypatch.setattr("variegate.backends.encoded_batch.read_image", counted)
     transform = T.Compose([AugMix(), T.CenterCrop(16)])
     files = [encoded(height=40 + number) for number in range(4)]
     fused = vg.Augmenter(transform, num_threads=1).decode_and_run(files, ids=range(4))

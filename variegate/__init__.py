@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variegate import diagnose, policies, transforms
     from variegate.augmenter import Augmenter
+    from variegate.backends.ragged_batch import RaggedBatch
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.samples import sample_images
     from variegate.data.sources.opening import open_source
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.policies import load_policy
-    from variegate.ragged import RaggedBatch
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _HOMES = {
     "Engine": "variegate.engine.engine",
     "EngineError": "variegate.engine.work",
     "Loader": "variegate.data.loader",
-    "RaggedBatch": "variegate.ragged",
+    "RaggedBatch": "variegate.backends.ragged_batch",
     "TooManyErrors": "variegate.data.loader",
     "WithIds": "variegate.integrations.torch_data",
     "as_transform": "variegate.integrations.torch_data",

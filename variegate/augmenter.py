@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.decoding import EncodedBatch
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.inputs import check_sizes, looks_like_sizes
+from variegate.backends.outputs import leaving
+from variegate.backends.runner import ForkedRunner, Runner, make_runner
 from variegate.errors import shown
-from variegate.inputs import check_sizes, looks_like_sizes
+from variegate.executors.images import check_fits
 from variegate.per_image import Given, check_copies, check_given, check_ids, is_integer
 from variegate.pickling import check_copied
 from variegate.program import rng
@@ -21,15 +24,12 @@ from variegate.program.describe import explain_row
 from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
-from variegate.running import Runner, check_shapes, make_runner
-from variegate.running.channels import leaving
-from variegate.running.forked import ForkedRunner
 from variegate.threads import at_fork, check_running
 from variegate.transforms.base import Transform
 from variegate.transforms.limits import MAX_SLOTS
 
 if TYPE_CHECKING:
-    from variegate.running.captured import CapturedAugmenter
+    from variegate.backends.captured import CapturedAugmenter
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _LAYOUTS = ("NCHW", "NHWC")
@@ -191,7 +191,7 @@ class Augmenter:
         Raises ValueError naming the row for images of other sizes than the program was sampled for.
         """
         batch = self._runner.take(images)
-        check_shapes(program, batch)
+        check_fits(program, batch.shapes)
         return leaving(self._runner.run(program, batch), program.output)
 
     def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
@@ -204,8 +204,8 @@ class Augmenter:
         """
         if not self.device.startswith("cuda"):
             raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
-        from variegate.running.captured import CapturedAugmenter
-        from variegate.running.cuda import CudaRunner
+        from variegate.backends.captured import CapturedAugmenter
+        from variegate.backends.cuda import CudaRunner
 
         self.check_process()
         assert isinstance(self._runner, CudaRunner)

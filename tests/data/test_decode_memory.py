@@ -21,11 +21,11 @@ import variegate as vg
 from tests.data.jpegs import jpeg
 from tests.images import photo
 from variegate import transforms as T
+from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode import budget, header, pillow, read_header, read_image
 from variegate.data.decode import jpeg as jpeg_module
 from variegate.data.decode.budget import LARGE, Budget
 from variegate.data.sources.dataset import DatasetSource
-from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
 
 HUGE = (

@@ -9,7 +9,7 @@ import torch
 
 from variegate import Augmenter
 from variegate import transforms as T
-from variegate.executors.devices import resolve
+from variegate.backends.devices import resolve
 
 
 @pytest.mark.parametrize(("name", "means"), [("cpu", "cpu"), ("cpu:0", "cpu"), ("cpu:12", "cpu"), ("reference",) * 2])

@@ -16,7 +16,7 @@ import torch
 import variegate as vg
 from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
-from variegate.executors.cpu.executor import default_threads
+from variegate.executors.threads import default_threads
 from variegate.search import LostPopulationError, SearchSpace, read_log
 from variegate.search.checkpoint import CHECKPOINT_NAME
 from variegate.search.devices import search_devices

@@ -17,7 +17,7 @@ from variegate.diagnose.recipe import training_transform
 from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
-from variegate.executors.cpu.executor import default_threads
+from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown
 from variegate.transforms.base import Transform
 

@@ -13,18 +13,18 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.ragged_batch import RaggedBatch
 from variegate.data.decode.gpu import decoder_of, is_installed
 from variegate.data.loader import Batch, Loader
 from variegate.data.loader.making import BatchMaker, given_by_labels
 from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading
 from variegate.data.sources.base import Item, StreamSource
-from variegate.decoding import EncodedBatch
 from variegate.diagnose.timing import Step
 from variegate.diagnose.views import Held, Part, endless, size_of
-from variegate.executors.cpu.executor import share_out
+from variegate.executors.threads import share_out
 from variegate.program.lowering import lower
 from variegate.program.program import Program
-from variegate.ragged import RaggedBatch
 
 Image = npt.NDArray[np.uint8]
 # Batches of pictures that the augmenting stage takes in turns: enough that none stays in a core's cache.
@@ -110,8 +110,8 @@ def decode_step(feed: Feed, augmenter: Augmenter, threads: int) -> Step:
 
 def _decoder(augmenter: Augmenter, threads: int) -> Callable[[Program, EncodedBatch], None]:
     if decodes_on_gpu(augmenter.device):
+        from variegate.backends.gpu_decode import place_encoded
         from variegate.executors.cuda.host import executor_of
-        from variegate.running.encoded import place_encoded
 
         executor, decoder = executor_of(augmenter.device), decoder_of(augmenter.device, threads)
 

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.backends.inputs import check_image
 from variegate.engine.drive import Bad, Done, Payload
 from variegate.engine.work import EngineError, Result, is_devices_fault
 from variegate.engine.workers.base import end_of
-from variegate.inputs import check_image
 from variegate.transforms.base import Transform
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.

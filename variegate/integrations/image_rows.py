@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.sources.sample import image_of
-from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
 
 # One array, or a list where shapes differ.

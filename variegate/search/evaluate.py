@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from threading import Event, Lock
 from typing import Any
 
-from variegate.executors.devices import resolve
+from variegate.backends.devices import resolve
 from variegate.policies import PBA, load_policy
 from variegate.search.compare import Trial, is_own
 from variegate.search.devices import one_thread_each, threads_each

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
 
-from variegate.executors.devices import resolve
+from variegate.backends.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search import checkpoint
 from variegate.search.devices import one_thread_each, threads_each

@@ -20,11 +20,11 @@ from tests.executors.poison import poisoned_executor
 from tests.images import photo
 from variegate import Augmenter, Loader
 from variegate import transforms as T
+from variegate.backends.cuda import CudaRunner
+from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode import read_header, read_image
 from variegate.data.decode.gpu import Box
-from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
-from variegate.running.cuda import CudaRunner
 
 # One tile each: the interpreter takes as long for small ones.
 EXECUTOR = poisoned_executor("cpu", (64, 64))

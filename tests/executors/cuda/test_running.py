@@ -16,13 +16,13 @@ from tests.executors.poison import poisoned_executor
 from tests.images import gray, photo
 from variegate import Augmenter, RaggedBatch
 from variegate import transforms as T
-from variegate.decoding import EncodedBatch
+from variegate.backends.cuda import CudaRunner
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.inputs import as_tensor, check_tensor, check_tensors
 from variegate.executors.cuda.kernels.noise import words
 from variegate.executors.cuda.points import triton_functions
-from variegate.inputs import as_tensor, check_tensor, check_tensors
 from variegate.program.custom import PointFunction
 from variegate.program.rng import philox4x32
-from variegate.running.cuda import CudaRunner
 from variegate.sinks.encode import encode_image
 from variegate.transforms.base import Transform
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
+from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.failures import Failure
 from variegate.data.loader.reading import Rows
 from variegate.data.sources.base import SampleName
-from variegate.decoding import EncodedBatch
 from variegate.errors import DecodeError
 from variegate.threads import by_openmp
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.backends.inputs import check_image
 from variegate.data.decode import is_jpeg
 from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Item, SampleName, Source, StreamItem
 from variegate.errors import DecodeError
-from variegate.inputs import check_image
 
 # Samples that a thread reads at a time from a local disk.
 _CHUNK = 8

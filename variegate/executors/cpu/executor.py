@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,33 +19,23 @@ from variegate.executors.cpu.layout import (
 )
 from variegate.executors.cpu.memory import RESULTS, scratch_for, scratch_needs
 from variegate.executors.cpu.passes import run_rows
+from variegate.executors.images import check_fits, shapes_of
+from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
-from variegate.threads import Threads
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
 Load = Callable[[int, int], Image]
 
-# Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows. Small images, of
-# which one takes microseconds, go by larger numbers.
-_CHUNK, _MOST_ROWS, _CHUNK_PIXELS = 8, 64, 8 * 224 * 224
+# Small images, of which one takes microseconds, are handed out by larger numbers.
+_MOST_ROWS, _CHUNK_PIXELS = 64, ROWS_AT_A_TIME * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
 # Decoded images held per thread: few enough to stay in its cache until they are used.
 _LOADED_AT_A_TIME = 2
-
-
-def default_threads() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@lru_cache(maxsize=8)
-def _thread_pool(threads: int) -> Threads:
-    return Threads(threads, "variegate")
 
 
 def run(
@@ -58,23 +45,11 @@ def run(
     geometry: str = "composed",
 ) -> list[Result]:
     """Execute a program (lowered here if it is not yet) -> one array per output: uint8 or float32, CHW or HWC."""
-    check_fits(program, images)
+    check_fits(program, shapes_of(images))
     fused = program if program.stage == "fused" else lower(program, geometry)
     stacked, results = allocate(fused)
     run_into(fused, images, results, stacked, num_threads)
     return results
-
-
-def check_fits(program: Program, images: Sequence[Image] | Image) -> None:
-    """ValueError unless ``images`` are those that the program was sampled for: kernels trust its sizes."""
-    for row, source in enumerate(program.source):
-        accepted = f"sampled for uint8{program.in_shape[row].tolist()}"
-        if source >= len(images):
-            raise ValueError(f"row {row}: image {source} of {len(images)} is missing; {accepted}")
-        image = images[source]
-        shape = image.shape if image.ndim == 3 else (*image.shape, 1)
-        if image.dtype != np.uint8 or shape != tuple(program.in_shape[row]):
-            raise ValueError(f"row {row}: image {source} is {image.dtype}{list(shape)}; {accepted}")
 
 
 def result_shape(program: Program, row: int) -> tuple[int, ...]:
@@ -172,33 +147,10 @@ def _run_rows(
             sources[part] = [_address(image) for image in loaded]
             run_rows(part, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
 
-    chunk = _CHUNK if load is not None else min(_MOST_ROWS, max(_CHUNK, _CHUNK_PIXELS // max(height * width, 1)))
+    chunk = ROWS_AT_A_TIME
+    if load is None:
+        chunk = min(_MOST_ROWS, max(chunk, _CHUNK_PIXELS // max(height * width, 1)))
     share_out(work, program.num_rows, num_threads, chunk)
-
-
-def share_out(
-    work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None, chunk: int = _CHUNK
-) -> None:
-    """``work`` on all of 0..number-1, in chunks that threads take one after another."""
-    threads = default_threads() if num_threads is None else num_threads
-    every = np.arange(number, dtype=np.int64)
-    if threads == 1 or number <= 1:
-        work(every)
-        return
-    chunk = max(1, min(chunk, -(-number // threads)))
-    pool = _thread_pool(threads)
-    parts: list[Future[None]] = []
-    try:
-        for i in range(0, number, chunk):
-            parts.append(pool.submit(work, every[i : i + chunk]))
-        for part in parts:
-            part.result()
-    finally:
-        # Threads write to memory by its address: none may be left at work when the caller gives that memory up, be it
-        # for an error of one of them or a Ctrl-C.
-        for part in parts:
-            part.cancel()
-        wait(parts)
 
 
 def _instructions(program: Program) -> Instructions:

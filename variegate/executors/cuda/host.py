@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cpu.executor import check_fits
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.images import PlacedImages, place_packed
-from variegate.executors.packing import layout, write_images
+from variegate.executors.images import check_fits, layout, shapes_of, write_images
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -37,7 +36,7 @@ def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> Pl
 
 def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[npt.NDArray[Any]]:
     """A sampled program and its images -> one array per output, when they are done."""
-    check_fits(program, images)
+    check_fits(program, shapes_of(images))
     fused = program if program.stage == "fused" else lower(program, measured_once=True)
     executor = executor_of(device)
     whole = [np.ascontiguousarray(image if image.ndim == 3 else image[:, :, None]) for image in images]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, values
 from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
 from variegate.program.ops import Op
@@ -93,6 +94,7 @@ def run(program: Program, images: Sequence[Image]) -> list[Array]:
     ``images`` are uint8 [H, W, C] with C = 1 or 3, or [H, W]. Outputs are float32 (with ``Output.mean``; the cast to
     another ``Output.dtype`` is the caller's) or uint8, [C, H, W] or [H, W, C] by ``Output.layout``.
     """
+    check_fits(program, shapes_of(images))
     rows = [_run_row(program, row, images[int(program.source[row])]) for row in range(program.num_rows)]
     if program.blend is None:
         return [_finish(program, row, img) for row, img in enumerate(rows)]
@@ -122,12 +124,6 @@ def instruction(program: Program, row: int, slot: int) -> Instruction:
 
 def _run_row(program: Program, row: int, image: Image) -> Image:
     img_HWC = image if image.ndim == 3 else image[..., None]
-    expected = tuple(int(n) for n in program.in_shape[row])
-    if img_HWC.dtype != np.uint8 or img_HWC.shape != expected:
-        raise ValueError(
-            f"row {row}: the image is {img_HWC.dtype}{list(img_HWC.shape)}, "
-            f"the program was sampled for uint8{list(expected)}"
-        )
     for slot in range(int(program.length[row])):
         ins = instruction(program, row, slot)
         op = Op(int(program.opcode[row, slot]))

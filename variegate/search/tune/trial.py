@@ -9,8 +9,8 @@ import ray
 import torch
 from ray import tune
 
+from variegate.backends.devices import resolve
 from variegate.data.sources.base import SourceError
-from variegate.executors.devices import resolve
 from variegate.search.devices import one_thread_each
 from variegate.search.member import images_of, new_member, train_member
 from variegate.search.run import SearchRun

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from variegate import executors
+from variegate.backends.devices import get_executor
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.rng import stream_key
@@ -72,7 +72,7 @@ class Single(Generic[Img]):
         is_tensor = not isinstance(img, np.ndarray) and hasattr(img, "numpy")
         array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
         image_HWC = np.ascontiguousarray(array.reshape(self.height, self.width, self.channels))
-        out = executors.get(device).run(self.sampling.finish(output), [image_HWC])[0]
+        out = get_executor(device).run(self.sampling.finish(output), [image_HWC])[0]
         if array.ndim == 2:
             out = out[..., 0]
         if not is_tensor:

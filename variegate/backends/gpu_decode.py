@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.encoded_batch import EncodedBatch, shift_crop
 from variegate.data.decode.gpu import Box, JpegDecoder
-from variegate.decoding import EncodedBatch, shift_crop
-from variegate.executors.cpu.executor import share_out
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import upload_images
 from variegate.executors.cuda.images import PlacedImages, join, place_tensors
+from variegate.executors.threads import share_out
 from variegate.program.program import Program
 
 # At the border of a region a decoder may interpolate chroma by what lies inside it alone. One chroma sample covers four

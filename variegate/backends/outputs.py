@@ -1,12 +1,14 @@
-"""How many channels leave: programs keep those of their images, of which one may be all that is wanted."""
+"""What leaves: results as tensors, of the dtype and the channels that are wanted."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy.typing as npt
 import torch
 
 from variegate.program.program import Output
+from variegate.threads import by_openmp
 
 Tensors = torch.Tensor | list[torch.Tensor]
 
@@ -29,3 +31,15 @@ def leaving(made: Any, output: Output) -> Tensors:
         return first_channel(made, output.layout).contiguous()
     images = [first_channel(image, output.layout).contiguous() for image in made]
     return torch.stack(images) if len({image.shape for image in images}) == 1 else images
+
+
+def to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:
+    """Results as tensors; floats in ``dtype``."""
+    if stacked is not None:
+        return _to_tensor(stacked, dtype)
+    return [_to_tensor(result, dtype) for result in results]
+
+
+def _to_tensor(array: npt.NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    return by_openmp(lambda: tensor.to(dtype)) if tensor.is_floating_point() else tensor

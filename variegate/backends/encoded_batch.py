@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from variegate.backends.inputs import as_tensor, check_image
 from variegate.data.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,
@@ -25,7 +26,6 @@ from variegate.data.decode import (
     read_image,
 )
 from variegate.errors import DecodeError
-from variegate.inputs import as_tensor, check_image
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.devices import resolve
+from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode.gpu import check_decode
-from variegate.decoding import EncodedBatch
-from variegate.executors.devices import resolve
 from variegate.program.program import Program
 
 Tensors = torch.Tensor | list[torch.Tensor]
 
 
-class Batch(Protocol):
+class TakenImages(Protocol):
     """Images that a runner took in."""
 
     @property
@@ -34,7 +34,7 @@ class Runner(Protocol):
         """Sampled programs to the fused ones of this device."""
         ...
 
-    def take(self, images: Any) -> Batch:
+    def take(self, images: Any) -> TakenImages:
         """Check a batch as a user gives it, and bring it where it is needed.
 
         Raises TypeError or ValueError naming the image and what is accepted.
@@ -62,23 +62,29 @@ def make_runner(
     check_decode(decode, name)
     # Imported on demand: only CUDA devices need Triton.
     if name == "reference":
-        from variegate.running.reference import ReferenceRunner
+        from variegate.backends.host import ReferenceRunner
 
         return name, ReferenceRunner(dtype)
     if name == "cpu":
-        from variegate.running.cpu import CpuRunner
+        from variegate.backends.host import CpuRunner
 
         return name, CpuRunner(dtype, num_threads, geometry)
-    from variegate.running.cuda import CudaRunner
+    from variegate.backends.cuda import CudaRunner
 
     return name, CudaRunner(name, num_threads, geometry, decode)
 
 
-def check_shapes(program: Program, batch: Batch) -> None:
-    """ValueError unless ``batch`` holds the images that the program was sampled for: kernels trust its sizes."""
-    for row, source in enumerate(program.source.tolist()):
-        accepted = f"sampled for uint8{program.in_shape[row].tolist()}"
-        if source >= len(batch.shapes):
-            raise ValueError(f"row {row}: image {source} of {len(batch.shapes)} is missing; {accepted}")
-        if (batch.shapes[source] != program.in_shape[row]).any():
-            raise ValueError(f"row {row}: image {source} is uint8{batch.shapes[source].tolist()}; {accepted}")
+class ForkedRunner:
+    """Takes the place of a GPU's runner in a forked child, whose context stayed with the parent: plans programs, and
+    refuses to run any."""
+
+    def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
+        self._device, self.lower = device, lower
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise RuntimeError(
+            f"device: {self._device!r} belongs to the process that was forked, and a GPU cannot be used across a fork; "
+            "start processes by 'spawn' or 'forkserver', or use device='cpu' in them"
+        )
+
+    take = shapes = run = decode_and_run = _refuse

@@ -142,13 +142,6 @@ def _check_kind(where: str, tensor: torch.Tensor, accepted: str) -> None:
         raise TypeError(f"{where}: got a tensor of layout {tensor.layout}; accepted: a dense one, {accepted}")
 
 
-def shapes_of(images: list[Image] | Image) -> npt.NDArray[np.int32]:
-    """int32[N, 3]: height, width, channels of checked images."""
-    if isinstance(images, np.ndarray):
-        return np.tile(np.array(images.shape[1:], np.int32), (len(images), 1))
-    return np.array([image.shape for image in images], np.int32).reshape(-1, 3)
-
-
 def looks_like_sizes(value: Any) -> bool:
     """Whether ``value`` lists (height, width[, channels]) instead of images."""
     if isinstance(value, np.ndarray):

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.devices import resolve
-from variegate.executors.packing import layout, write_images
-from variegate.inputs import check_images, shapes_of
+from variegate.backends.devices import resolve
+from variegate.backends.inputs import check_images
+from variegate.executors.images import layout, shapes_of, write_images
 from variegate.program.program import MAX_SIDE
 
 

@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.gpu_decode import place_encoded
+from variegate.backends.host import take_host_batch
+from variegate.backends.inputs import as_tensor, check_images, check_tensor, check_tensors
+from variegate.backends.ragged_batch import RaggedBatch
 from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
-from variegate.decoding import EncodedBatch
-from variegate.executors.cpu.executor import default_threads
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import executor_of, upload_images
 from variegate.executors.cuda.images import PlacedImages, place_packed, place_tensor, place_tensors
-from variegate.inputs import as_tensor, check_images, check_tensor, check_tensors
+from variegate.executors.threads import default_threads
 from variegate.program.lowering import lower
 from variegate.program.program import Program
-from variegate.ragged import RaggedBatch
-from variegate.running.encoded import place_encoded
-from variegate.running.host import take_host_batch
 
 
 class CudaRunner:

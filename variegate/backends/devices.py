@@ -1,9 +1,16 @@
-"""Device names: which there are on this machine, and a clear refusal of the others."""
+"""Device names: which there are on this machine, a clear refusal of the others, and the executor of each."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.program import Program
 
 ACCEPTED = "'cpu' (compiled), 'cuda' or 'cuda:N' (a GPU), 'auto' (a GPU if there is one, else 'cpu'), 'reference'"
 
@@ -45,3 +52,37 @@ def _check_cuda(given: str, name: str) -> str:
     if importlib.util.find_spec("triton") is None:
         raise ValueError(f"device: got {given!r}, which needs Triton: pip install 'variegate[cuda]'")
     return f"cuda:{index}"
+
+
+class Executor(Protocol):
+    """What runs programs."""
+
+    def run(self, program: Program, images: Sequence[npt.NDArray[np.uint8]]) -> list[npt.NDArray[Any]]:
+        """A sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]) -> one array per output."""
+        ...
+
+
+class _Named:
+    def __init__(self, run: Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]) -> None:
+        self.run = run
+
+
+def get_executor(device: str) -> Executor:
+    """The executor of a device name, see ``resolve``; results are arrays on the host, whichever it is.
+
+    Raises:
+        ValueError: for a device that is not there; it says what is accepted.
+    """
+    # Imported on demand: the compiled executors cost start-up time that the plain one does not need.
+    name = resolve(device)
+    if name == "reference":
+        from variegate.executors.reference import run
+
+        return _Named(run)
+    if name == "cpu":
+        from variegate.executors.cpu import run as run_compiled
+
+        return _Named(run_compiled)
+    from variegate.executors.cuda.host import run_on_host_arrays
+
+    return _Named(lambda program, images: run_on_host_arrays(program, images, name))

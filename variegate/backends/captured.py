@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.inputs import as_tensor
-from variegate.ragged import RaggedBatch
-from variegate.running.channels import first_channel, wants_one
-from variegate.running.cuda import CudaRunner
+from variegate.backends.cuda import CudaRunner
+from variegate.backends.inputs import as_tensor
+from variegate.backends.outputs import first_channel, wants_one
+from variegate.backends.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
     from variegate.executors.cuda.captured import CapturedRun

@@ -1,0 +1,91 @@
+"""Batches in the host's memory, run by the plain executor or the compiled one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.inputs import check_images
+from variegate.backends.outputs import to_tensors
+from variegate.backends.ragged_batch import RaggedBatch
+from variegate.executors import reference
+from variegate.executors.images import shapes_of
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+
+Image = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class HostBatch:
+    """Contiguous uint8 arrays [H, W, C], or one [N, H, W, C]."""
+
+    images: list[Image] | Image
+    shapes: npt.NDArray[np.int32]
+
+
+def take_host_batch(images: Any) -> HostBatch:
+    """Raises TypeError or ValueError naming the image and what is accepted."""
+    if isinstance(images, RaggedBatch):
+        images = [images[i] for i in range(len(images))]
+    arrays = check_images(images)
+    return HostBatch(arrays, shapes_of(arrays))
+
+
+class ReferenceRunner:
+    """It runs sampled programs; lowering serves explanations only."""
+
+    lower = staticmethod(lower)
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+
+    def take(self, images: Any) -> HostBatch:
+        return take_host_batch(images)
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        return take_host_batch(images).shapes
+
+    def run(self, program: Program, batch: HostBatch) -> Any:
+        results = reference.run(program, list(batch.images))
+        same = len({result.shape for result in results}) == 1
+        return to_tensors(np.stack(results) if same else None, results, self._dtype)
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        images = [batch.whole(i) for i in range(len(batch.files))]
+        return self.run(program, HostBatch(images, batch.shapes))
+
+
+class CpuRunner:
+    def __init__(self, dtype: torch.dtype, num_threads: int | None, geometry: str) -> None:
+        self.lower = partial(lower, geometry=geometry)
+        self._dtype = dtype
+        self._num_threads = num_threads
+        # Imported on demand: Numba takes a while.
+        from variegate.executors.cpu import executor
+
+        self._executor = executor
+
+    def take(self, images: Any) -> HostBatch:
+        return take_host_batch(images)
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        return take_host_batch(images).shapes
+
+    def run(self, program: Program, batch: HostBatch) -> Any:
+        fused = self.lower(program)
+        stacked, results = self._executor.allocate(fused)
+        self._executor.run_into(fused, batch.images, results, stacked, self._num_threads)
+        return to_tensors(stacked, results, self._dtype)
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        fused = self.lower(program)
+        stacked, results = self._executor.allocate(fused)
+        self._executor.run_into(fused, None, results, stacked, self._num_threads, batch.loader(fused))
+        return to_tensors(stacked, results, self._dtype)

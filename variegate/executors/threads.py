@@ -1,0 +1,51 @@
+"""Threads over the rows of a batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.threads import Threads
+
+# Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
+ROWS_AT_A_TIME = 8
+
+
+def default_threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=8)
+def _thread_pool(threads: int) -> Threads:
+    return Threads(threads, "variegate")
+
+
+def share_out(
+    work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None, chunk: int = ROWS_AT_A_TIME
+) -> None:
+    """``work`` on all of 0..number-1, in chunks that threads take one after another."""
+    threads = default_threads() if num_threads is None else num_threads
+    every = np.arange(number, dtype=np.int64)
+    if threads == 1 or number <= 1:
+        work(every)
+        return
+    chunk = max(1, min(chunk, -(-number // threads)))
+    pool = _thread_pool(threads)
+    parts: list[Future[None]] = []
+    try:
+        for i in range(0, number, chunk):
+            parts.append(pool.submit(work, every[i : i + chunk]))
+        for part in parts:
+            part.result()
+    finally:
+        # Threads write to memory by its address: none may be left at work when the caller gives that memory up, be it
+        # for an error of one of them or a Ctrl-C.
+        for part in parts:
+            part.cancel()
+        wait(parts)
