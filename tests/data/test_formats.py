@@ -16,8 +16,8 @@ from tests.data.jpegs import jpeg
 from variegate import transforms as T
 from variegate.cli import main
 from variegate.data.decode import FORMATS, read_image
-from variegate.data.sources.dataset import DatasetSource
-from variegate.data.sources.folder import EXTENSIONS
+from variegate.data.sources.file_kinds import IMAGE_EXTENSIONS
+from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.errors import DecodeError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def test_every_opening_says_which_formats() -> None:
 def test_formats_are_those_of_the_extensions() -> None:
     Image.init()
     registered = Image.registered_extensions()
-    assert {registered[extension] for extension in EXTENSIONS} == set(FORMATS)
+    assert {registered[extension] for extension in IMAGE_EXTENSIONS} == set(FORMATS)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.data.jpegs import KINDS, MUTATIONS, Mutation, jpeg, mutate
 from variegate import transforms as T
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
-from variegate.data.sources.dataset import DatasetSource
+from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.errors import DecodeError
 
 # Crops smaller than what they become, so never decoded at a scale.

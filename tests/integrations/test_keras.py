@@ -19,7 +19,7 @@ import variegate as vg
 from tests.images import PHOTOS, photo
 from variegate import transforms as T
 from variegate.data.sources.base import StreamItem
-from variegate.data.sources.folder import FolderSource, open_folder
+from variegate.data.sources.folder.source import FolderSource, open_folder
 
 pytest.importorskip("keras")
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow gets a process of its own
@@ -169,7 +169,7 @@ import json, sys
 import keras
 import variegate as vg
 from tests.integrations.test_keras import POLICY, make_loader
-from variegate.data.sources.folder import open_folder
+from variegate.data.sources.folder.source import open_folder
 from variegate.integrations.keras import PyDataset
 
 class Model(keras.Sequential):

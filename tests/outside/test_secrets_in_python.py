@@ -22,6 +22,7 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.run import Expansion
 from variegate.errors import DecodeError, PolicyError
+from variegate.outside.location import Location
 from variegate.sinks.storage import WriteError, open_storage
 from variegate.transforms.output import Identity
 
@@ -111,7 +112,7 @@ def test_errors_say_it_safely_whoever_made_them() -> None:
 def test_errors_of_packages(said: str) -> None:
     """As aiohttp, s3fs and others put it."""
     for error in (RuntimeError(said), OSError(said), ValueError(said), OSError(5, said), ImportError(said)):
-        assert "SECRET" not in reason_for(error, URL)
+        assert "SECRET" not in reason_for(error, Location.parse(URL))
 
 
 def test_a_dead_server_with_everything_in_its_address() -> None:

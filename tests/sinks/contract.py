@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.data.sources.contract import pictures
-from variegate.data.sources.arrays import ArraySource
+from variegate.data.sources.objects.arrays import ArraySource
 from variegate.sinks.labels import describe_labels
 from variegate.sinks.naming import names_for, output_path
 from variegate.sinks.shards import Record, open_shard

@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.data.sources.arrays import ArraySource
-from variegate.data.sources.folder import arrange, open_folder
+from variegate.data.sources.folder.listing import FolderListing
+from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder.walking import WalkedFolder
+from variegate.data.sources.objects.arrays import ArraySource
+from variegate.outside.location import Location
 from variegate.sinks.naming import class_folders, names_for, output_path, output_stems, safe_name
 from variegate.sinks.storage import check_relative, open_storage
 
@@ -69,7 +72,7 @@ def test_folders_keep_their_names(tmp_path: Path) -> None:
 def test_keys_of_a_bucket_cannot_lead_out() -> None:
     """Their listing is a folder's, but they may hold what no folder on a disk can."""
     folders = {"..": ["x.jpg"], "a/../..": ["x.jpg"], "a//b": ["x.jpg"], "Manifest.parquet": ["y.jpg"]}
-    listing = arrange("s3://bucket", folders)
+    listing = FolderListing.of(Location.parse("s3://bucket"), WalkedFolder(folders))
     stems = [names_for(listing).stem(index, 0) for index in range(len(listing))]  # type: ignore[arg-type]
     assert stems == ["__/x", "Manifest.parquet_/y", "a/__/__/x", "a/_/b/x"]
 

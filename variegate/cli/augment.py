@@ -156,10 +156,10 @@ def augment(
     within files.
     """
     with one_line_errors(as_json):
-        from variegate.data.sources.paths import shown
         from variegate.engine.engine import Engine
         from variegate.engine.expansion import Expansion, Plan, check_apart
         from variegate.engine.recipe import absolute_place, build_transform, idle_note, open_by_index, parse_size
+        from variegate.outside.addresses import shown
 
         transform = build_transform(policy, parse_size(size))
         source = open_by_index(src, on_error.value)
@@ -235,7 +235,7 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
 
 
 def _print_summary(expansion: Expansion, as_json: bool) -> None:
-    from variegate.data.sources.paths import shown
+    from variegate.outside.addresses import shown
 
     report = expansion.report
     if as_json:

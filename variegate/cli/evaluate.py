@@ -118,7 +118,7 @@ def evaluate(
     """
     with one_line_errors(as_json):
         from variegate.data.sources.base import SourceError
-        from variegate.data.sources.paths import shown
+        from variegate.outside.addresses import shown
         from variegate.plotting import check_path
         from variegate.search.compare import compare
         from variegate.search.devices import search_devices

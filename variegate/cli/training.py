@@ -126,8 +126,8 @@ def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledIm
     ``size``: as typed, or the sides of other images that these belong to.
     """
     from variegate.data.sources.base import SourceError
-    from variegate.data.sources.paths import shown
     from variegate.engine.recipe import absolute_place, open_by_index, parse_size
+    from variegate.outside.addresses import shown
     from variegate.training.images import fitting_size, load_images
 
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size

@@ -15,8 +15,8 @@ from variegate.data.loader import Loader
 from variegate.data.loader.cache.host import HostCache
 from variegate.data.loader.making import given_by_labels
 from variegate.data.loader.reading import Reader, reader_threads
-from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source
+from variegate.data.sources.objects.arrays import ArraySource
 from variegate.diagnose import measurements as m
 from variegate.diagnose.recipe import without_policy
 from variegate.diagnose.recorder import Recorder

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
-from variegate.data.sources.paths import is_url, plain, shown
+from variegate.outside.addresses import is_url, shown
+from variegate.outside.location import plain
 from variegate.policies import PBA, load_policy
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose

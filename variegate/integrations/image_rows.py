@@ -11,7 +11,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.data.sources.sample import image_of
+from variegate.data.sources.objects.sample import image_of
 from variegate.errors import DecodeError
 
 # One array, or a list where shapes differ.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode import check_side, read_image
-from variegate.data.sources.sample import image_of
+from variegate.data.sources.objects.sample import image_of
 
 
 def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:

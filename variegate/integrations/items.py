@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
-from variegate.data.sources.targets import check_beside, check_entries
+from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
 from variegate.integrations.images import to_array
 

@@ -16,7 +16,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.data.loader.arguments import check_integer
-from variegate.data.sources.targets import check_entries
+from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
 from variegate.integrations.image_files import ImageFiles

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder import FolderSource, open_folder
-from variegate.data.sources.paths import is_url, plain, shown
+from variegate.data.sources.folder.source import FolderSource, open_folder
 from variegate.errors import DecodeError
+from variegate.outside.addresses import is_url, shown
+from variegate.outside.location import plain
 from variegate.preview.captions import captions
 from variegate.preview.sheet import Cell
 from variegate.program.describe import operations_of

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.class_names import is_a_line
+from variegate.data.sources.tar.class_names import is_a_line
 
 FORMATS = ("folder", "webdataset", "parquet")
 

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.data.sources.base import SourceError, check_index
 from variegate.data.sources.labels import NO_LABEL
-from variegate.data.sources.paths import is_url, plain, shown
+from variegate.outside.addresses import is_url, shown
+from variegate.outside.location import plain
 from variegate.sinks.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from variegate.data.sources.parquet_file import ParquetFile
+    from variegate.data.sources.parquet.file import ParquetFile
 
 MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
@@ -159,18 +160,18 @@ class Manifest:
             operations = None if operations is None else json.loads(operations)
         except ValueError:
             source = columns["source"]
-            raise SourceError(f"{shown(self._file.path)}: damaged: the operations of {source} are not JSON") from None
+            raise SourceError(f"{self._file.location}: damaged: the operations of {source} are not JSON") from None
         return dict.fromkeys(_TYPES) | columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
-        from variegate.data.sources.parquet_file import reason_for
+        from variegate.data.sources.parquet.file import reason_for
 
         try:
             with self._file.opened(is_checked=True) as opened:
                 return opened.read_row_group(group, columns)
         except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
-            place = f"{self._file.path}: rows from {self._starts[group]:,} on"
-            raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.address)}") from None
+            place = f"{self._file.location}: rows from {self._starts[group]:,} on"
+            raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.location)}") from None
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
@@ -178,7 +179,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
     Raises SourceError where there is none, or another kind of file.
     """
-    from variegate.data.sources.parquet_file import open_file
+    from variegate.data.sources.parquet.file import open_file
 
     place = plain(path)
     if os.path.isdir(place) or (is_url(place) and not place.lower().endswith(".parquet")):

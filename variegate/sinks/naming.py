@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from variegate.data.sources.base import Source
-from variegate.data.sources.folder import Listing
+from variegate.data.sources.base import FileSource, Source
 from variegate.sinks.storage import PRIVATE
 
 # What stands beside the outputs, and what Windows takes for devices, whatever their extension.
@@ -68,8 +67,8 @@ def names_for(source: Source) -> OutputNames:
     Of a folder's images, ``output_stems``. Of others ``<class>/<index, 8 digits or more>``, where the class is its
     name, or the label itself where only the names are unknown; and ``<index>`` where a sample has no class.
     """
-    if isinstance(source, Listing):
-        return _Listed(output_stems([_inside(sample.path) for sample in source.samples]))
+    if isinstance(source, FileSource):
+        return _Listed(output_stems([_inside(source.relative_path(index)) for index in range(len(source))]))
     return _Numbered(class_folders(source.classes), bool(source.classes))
 
 

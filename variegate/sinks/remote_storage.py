@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.paths import protocols, shown
 from variegate.data.sources.remote import filesystem, reason_for
+from variegate.outside.addresses import protocols, shown
+from variegate.outside.location import Location
 from variegate.sinks.local_storage import LocalStorage
 from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, WriteError, check_relative, write_error
 
@@ -28,7 +29,7 @@ def open_remote(url: str) -> Storage:
     if "::" in url or first in ("http", "https"):
         what = "an address within another" if "::" in url else "http servers take no files"
         raise SourceError(f"{shown(url)}: {what}; accepted: a folder, or an address of one such as s3://bucket/folder")
-    fs, inner = filesystem(url)
+    fs, inner = filesystem(Location.parse(url))
     if "file" in (fs.protocol if isinstance(fs.protocol, (tuple, list)) else (fs.protocol,)):
         return LocalStorage(inner)
     return RemoteStorage(url)
@@ -45,6 +46,7 @@ class RemoteStorage(Storage):
 
     def __init__(self, url: str) -> None:
         self.root, self.shown = url.rstrip("/"), shown(url.rstrip("/"))
+        self._location = Location.parse(self.root)
         self._is_object_store = protocols(url)[0] in _OBJECT_STORES
 
     def prepare(self) -> None:
@@ -128,7 +130,7 @@ class RemoteStorage(Storage):
 
     def _at(self, relative: str) -> tuple[Any, str]:
         # Joined to the path, not to the address: there, ? and # may mean something else.
-        fs, inner = filesystem(self.root)
+        fs, inner = filesystem(self._location)
         return fs, f"{inner.rstrip('/')}/{relative}" if relative else inner
 
     @contextmanager
@@ -172,7 +174,7 @@ class RemoteStorage(Storage):
                 raise write_error(error, place) from None
             number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
             # Without the cause: its message may hold the address with a password.
-            raise WriteError(number, reason_for(error, self.root, verb), place) from None
+            raise WriteError(number, reason_for(error, self._location, verb), place) from None
 
 
 class _RemoteWriter(FileWriter):

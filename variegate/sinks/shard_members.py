@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from variegate.data.sources.parquet_file import reason_for
-from variegate.data.sources.tar_feed import StreamFeed
-from variegate.data.sources.tar_members import TarDamage, TarWalk
+from variegate.data.sources.parquet.file import reason_for
+from variegate.data.sources.tar.members import TarDamage, TarWalk
+from variegate.data.sources.tar.readers import StreamReader
 
 _CHUNK = 1 << 20
 _ROWS_AT_ONCE = 64
@@ -69,7 +69,7 @@ class _Hashed:
 
 
 def _members_of_tar(hashed: _Hashed) -> Iterator[tuple[str, str]]:
-    walk = TarWalk(StreamFeed(hashed))
+    walk = TarWalk(StreamReader(hashed))
     while (member := walk.next()) is not None:
         yield member.name, hashlib.sha256(walk.content()).hexdigest()
 

@@ -179,7 +179,8 @@ def open_storage(spec: str | os.PathLike[str]) -> Storage:
 
     Raises SourceError for addresses that cannot be written to.
     """
-    from variegate.data.sources.paths import is_url, plain
+    from variegate.outside.addresses import is_url
+    from variegate.outside.location import plain
     from variegate.sinks.local_storage import LocalStorage
     from variegate.sinks.remote_storage import open_remote
 

@@ -13,8 +13,8 @@ from variegate.data.decode import read_image
 from variegate.data.loader import Loader
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Source, SourceError, StreamSource
-from variegate.data.sources.paths import shown
 from variegate.errors import DecodeError
+from variegate.outside.addresses import shown
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity

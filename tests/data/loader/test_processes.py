@@ -26,7 +26,7 @@ from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
 from tests.data.loader.test_loader import CROPPED, NORMALISED, ids, load, pixels
 from tests.images import photo
 from variegate import transforms as T
-from variegate.data.sources.dataset import DatasetSource
+from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.executors.cpu.memory import RESULTS
 from variegate.threads import Threads
 

@@ -26,7 +26,7 @@ from variegate.data.loader.weighted import WeightedSamples
 from variegate.data.loader.weights import groups_of
 from variegate.data.shuffle import permute_within
 from variegate.data.sources.base import Item
-from variegate.data.sources.dataset import DatasetSource
+from variegate.data.sources.objects.dataset import DatasetSource
 
 NOISE = T.Compose([T.RandomCrop(16), T.GaussianNoise(0.1), T.Normalize(0.5, 0.25)])
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tests.images import gray, noise, photo
-from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.objects.arrays import ArraySource
 
 
 def stack(count: int = 5, channels: int = 3) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,15 @@ import pytest
 from tests.data.sources.tars import write_shards, write_tar
 from tests.data.sources.web import serving
 from variegate.data.sources.base import Source, SourceError
-from variegate.data.sources.class_names import class_names_beside, class_names_bytes
 from variegate.data.sources.opening import open_source
+from variegate.data.sources.tar.class_names import class_names_beside, class_names_bytes
+from variegate.outside.location import Location
 
 NAMES = tuple(f"class {number}" for number in range(10))
+
+
+def beside(shards: Sequence[str]) -> tuple[str, ...] | None:
+    return class_names_beside([Location.parse(shard) for shard in shards])
 
 
 @pytest.mark.parametrize("end", ["\n", "", "\r\n", "\n\n"])
@@ -34,25 +40,25 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     shards = write_shards(tmp_path)
     names = (" a ", "Zürich", "caf\udce9", "a")
     (tmp_path / "classnames.txt").write_bytes(class_names_bytes(names))
-    assert class_names_beside(shards) == names
+    assert beside(shards) == names
 
 
 def test_without_such_a_file(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "a")
-    assert class_names_beside(shards) is None
+    assert beside(shards) is None
     (tmp_path / "classnames.txt").write_text("a\n")
     other = write_tar(tmp_path / "b.tar", [])
-    assert class_names_beside([*shards, other]) is None  # whose would they be?
+    assert beside([*shards, other]) is None  # whose would they be?
     (tmp_path / "a" / "classnames.txt").touch()
-    assert class_names_beside(shards) is None
+    assert beside(shards) is None
     memory.pipe("/d/a.tar", b"")
-    assert class_names_beside(["memory://d/a.tar"]) is None
+    assert beside(["memory://d/a.tar"]) is None
     memory.pipe("/d/classnames.txt", b"x\ny\n")
-    assert class_names_beside(["memory://d/a.tar"]) == ("x", "y")
+    assert beside(["memory://d/a.tar"]) == ("x", "y")
     monkeypatch.chdir(tmp_path)
-    assert class_names_beside(["b.tar"]) == ("a",)
+    assert beside(["b.tar"]) == ("a",)
     with serving({"a.tar": b"", "classnames.txt": b"a\n"}) as (address, requests):
-        assert class_names_beside([f"{address}/a.tar"]) is None
+        assert beside([f"{address}/a.tar"]) is None
         assert requests == []
 
 

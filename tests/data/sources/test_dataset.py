@@ -15,7 +15,7 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from tests.data.sources.contract import CLASSES, FilesOfPictures, dataset_of_files, encoded, pictures
 from tests.images import gray, photo
-from variegate.data.sources.dataset import DatasetSource
+from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.errors import DecodeError
 
 RGB, GRAY = photo(6, 9), gray(6, 9)

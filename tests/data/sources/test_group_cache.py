@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from variegate.data.sources.group_cache import GroupCache, Held
+from variegate.data.sources.parquet.group_cache import GroupCache, SizedValue
 
 
 def test_the_least_recently_used_goes_first() -> None:
     loaded: list[str] = []
 
-    def load(key: str) -> Held[str]:
+    def load(key: str) -> SizedValue[str]:
         loaded.append(key)
-        return Held(key.upper(), 10)
+        return SizedValue(key.upper(), 10)
 
     cache: GroupCache[str, str] = GroupCache(load, lambda key: 10, 30)
     assert [cache.get(key) for key in "abcabc"] == list("ABCABC")
@@ -31,9 +31,9 @@ def test_one_larger_than_the_budget_is_held_alone() -> None:
     sizes = {"a": 5, "big": 100, "b": 5}
     loaded: list[str] = []
 
-    def load(key: str) -> Held[str]:
+    def load(key: str) -> SizedValue[str]:
         loaded.append(key)
-        return Held(key, sizes[key])
+        return SizedValue(key, sizes[key])
 
     cache = GroupCache(load, sizes.__getitem__, 20)
     for key in ("a", "big", "big", "big"):
@@ -47,11 +47,11 @@ def test_many_threads_load_a_group_once() -> None:
     entered, go_on = threading.Event(), threading.Event()
     loaded: list[int] = []
 
-    def load(key: int) -> Held[int]:
+    def load(key: int) -> SizedValue[int]:
         loaded.append(key)
         entered.set()
         assert go_on.wait(10)
-        return Held(key, 1)
+        return SizedValue(key, 1)
 
     cache = GroupCache(load, lambda key: 1, 100)
     with ThreadPoolExecutor(8) as pool:
@@ -67,14 +67,14 @@ def test_what_is_held_and_loaded_stays_within_the_budget() -> None:
     lock = threading.Lock()
     now, most = 0, 0
 
-    def load(key: int) -> Held[int]:
+    def load(key: int) -> SizedValue[int]:
         nonlocal now, most
         with lock:
             now += size
             most = max(most, now + cache.nbytes)
         with lock:
             now -= size
-        return Held(key, size)
+        return SizedValue(key, size)
 
     cache = GroupCache(load, lambda key: size, budget)
     with ThreadPoolExecutor(8) as pool:
@@ -88,12 +88,12 @@ def test_a_failure_is_told_to_all_who_wait_and_is_not_kept() -> None:
     entered, go_on = threading.Event(), threading.Event()
     failures = [OSError("gone")]
 
-    def load(key: int) -> Held[int]:
+    def load(key: int) -> SizedValue[int]:
         entered.set()
         assert go_on.wait(10)
         if failures:
             raise failures.pop()
-        return Held(key, 1)
+        return SizedValue(key, 1)
 
     cache = GroupCache(load, lambda key: 1, 10)
     with ThreadPoolExecutor(1) as pool:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.dataset import DatasetSource
-from variegate.data.sources.parquet import open_parquet
+from variegate.data.sources.objects.arrays import ArraySource
+from variegate.data.sources.objects.dataset import DatasetSource
+from variegate.data.sources.parquet.source import open_parquet
 from variegate.errors import DecodeError
 
 IMAGES = np.zeros((3, 4, 4, 3), np.uint8)

@@ -16,17 +16,22 @@ import torch
 import variegate as vg
 from tests.data.sources.tars import encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder import FolderSource
-from variegate.data.sources.remote_folder import RemoteFolderSource
-from variegate.data.sources.tar_stream import TarStream
-from variegate.data.sources.webdataset import WebDatasetSource
+from variegate.data.sources.folder.source import FolderSource, RemoteFolderSource
+from variegate.data.sources.tar.source import WebDatasetSource
+from variegate.data.sources.tar.stream import TarStream
+from variegate.outside.location import Location
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the sources that other files define were called with, and what open_source made of the answer."""
     made: list[tuple[Any, ...]] = []
-    for module, name in (("parquet", "open_parquet"), ("arrays", "ArraySource"), ("dataset", "DatasetSource")):
+    sources = (
+        ("parquet.source", "open_parquet"),
+        ("objects.arrays", "ArraySource"),
+        ("objects.dataset", "DatasetSource"),
+    )
+    for module, name in sources:
         fake = types.ModuleType(module)
         setattr(fake, name, lambda *args, _name=name, **options: made.append((_name, *args, options)))
         monkeypatch.setitem(sys.modules, f"variegate.data.sources.{module}", fake)
@@ -116,21 +121,23 @@ def test_parquet_arrays_and_data_sets_go_to_their_sources(tmp_path: Path, calls:
         Path(file).touch()
     for spec in (tmp_path, f"{tmp_path}/*.parquet", files[::-1]):
         vg.open_source(spec, classes=["x"])
-        assert calls.pop() == ("open_parquet", files, {"classes": ["x"]})
+        options = {"classes": ["x"], "cache_dir": None, "image_root": None}
+        assert calls.pop() == ("open_parquet", [Location.parse(file) for file in files], options)
     vg.open_source("https://host/a.parquet?sig=1", cache_dir=tmp_path)
-    assert calls.pop() == ("open_parquet", ["https://host/a.parquet?sig=1"], {"classes": None, "cache_dir": tmp_path})
+    options = {"classes": None, "cache_dir": tmp_path, "image_root": None}
+    assert calls.pop() == ("open_parquet", [Location.parse("https://host/a.parquet?sig=1")], options)
     with pytest.raises(SourceError, match=r"a\.parquet, a \.parquet file: stream=True is for \.tar shards"):
         vg.open_source(files, stream=True)
 
     images, labels = np.zeros((2, 4, 4, 3), np.uint8), [0, 1]
     vg.open_source((images, labels))
-    assert calls.pop() == ("ArraySource", images, labels, {})
+    assert calls.pop() == ("ArraySource", images, labels, (), {})
     vg.open_source((images, labels), classes=["a", "b"])
-    assert calls.pop() == ("ArraySource", images, labels, {"classes": ["a", "b"]})
+    assert calls.pop() == ("ArraySource", images, labels, ["a", "b"], {})
     for array in (images, torch.zeros(2, 4, 4, 3, dtype=torch.uint8)):
         vg.open_source(array)
-        name, got, got_labels, options = calls.pop()
-        assert (name, got is array, got_labels, options) == ("ArraySource", True, None, {})
+        name, got, *others = calls.pop()
+        assert (name, got is array, others) == ("ArraySource", True, [None, (), {}])
 
     data_set = torch.utils.data.TensorDataset(torch.zeros(3, 1))
     vg.open_source(data_set)

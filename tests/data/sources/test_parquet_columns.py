@@ -12,7 +12,7 @@ import pytest
 
 from tests.data.sources.contract import huggingface_table, pictures
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.parquet import ParquetSource, open_parquet
+from variegate.data.sources.parquet.source import ParquetSource, open_parquet
 
 IMAGES = pa.array([b"a", b"b", b"c"], pa.binary())
 

@@ -14,14 +14,21 @@ import pytest
 from tests.data.sources.tars import encoded, labelled, tar_bytes, write_shards
 from tests.data.sources.web import serving
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder import open_folder
-from variegate.data.sources.paths import base_name, expand_braces, is_url, plain, relative_names, shown, without_secrets
-from variegate.data.sources.patterns import expand
-from variegate.data.sources.remote import open_stream, read_file, read_range, reason_for, stat
-from variegate.data.sources.remote_folder import open_remote_folder
-from variegate.data.sources.tar_stream import TarStream
-from variegate.data.sources.webdataset import open_webdataset
+from variegate.data.sources.folder.source import open_folder, open_remote_folder
+from variegate.data.sources.patterns import expand, expand_braces
+from variegate.data.sources.reading import open_stream, read_file, read_range, version_of
+from variegate.data.sources.remote import reason_for
+from variegate.data.sources.tar.source import open_webdataset
+from variegate.data.sources.tar.stream import TarStream
 from variegate.errors import DecodeError
+from variegate.outside.addresses import is_url, shown, without_secrets
+from variegate.outside.location import Location, relative_names
+
+at = Location.parse
+
+
+def expanded(pattern: str) -> list[str]:
+    return [location.address() for location in expand(at(pattern))]
 
 
 @pytest.mark.parametrize(
@@ -43,20 +50,20 @@ from variegate.errors import DecodeError
     ],
 )
 def test_braces(pattern: str, names: list[str]) -> None:
-    assert expand_braces(pattern) == names
+    assert [location.address() for location in expand_braces(at(pattern))] == names
 
 
 def test_too_many_names() -> None:
     with pytest.raises(SourceError, match=r"x-\{0\.\.9999999999\}: \{0\.\.9999999999\} is more than 1,000,000 names"):
-        expand_braces("x-{0..9999999999}")
+        expand_braces(at("x-{0..9999999999}"))
 
 
 def test_what_is_an_address(tmp_path: Path) -> None:
     assert all(map(is_url, ("memory://a", "s3://b/c", "https://h/x", "zip://a::https://h/b.zip", "HTTP://h")))
     assert not any(map(is_url, ("a.tar", "/a/b", "C:\\data", "c://x", "a:b", "./s3:/x", "")))
-    assert plain("file:///data/a%20b.tar") == "/data/a b.tar"
-    assert plain(tmp_path) == str(tmp_path)
-    assert plain("~/x") == str(Path.home() / "x")
+    assert at("file:///data/a%20b.tar").address() == "/data/a b.tar"
+    assert at(tmp_path).address() == str(tmp_path)
+    assert at("~/x").address() == str(Path.home() / "x")
 
 
 def test_secrets_are_not_shown() -> None:
@@ -68,64 +75,64 @@ def test_secrets_are_not_shown() -> None:
     assert shown("s3://bucket/a-?.tar") == "s3://bucket/a-?.tar"
     assert shown("a@b?c.tar") == "a@b?c.tar"
     assert without_secrets("404, url='http://u:p@h/x?sig=1' (no)") == "404, url='http://h/x' (no)"
-    assert base_name("https://u:p@host/x/a.tar?sig=1") == "a.tar"
-    assert relative_names(["/d/a/1.tar", "/d/b/1.tar"]) == ["a/1.tar", "b/1.tar"]
-    assert relative_names(["/d/a/1.tar"]) == ["1.tar"]
+    assert at("https://u:p@host/x/a.tar?sig=1").name == "a.tar"
+    assert relative_names([at("/d/a/1.tar"), at("/d/b/1.tar")]) == ["a/1.tar", "b/1.tar"]
+    assert relative_names([at("/d/a/1.tar")]) == ["1.tar"]
 
 
 def test_globs_of_files(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, 3)
-    assert expand(str(tmp_path / "train-*.tar")) == shards
-    assert expand(str(tmp_path / "{train,t*}-0[12].tar")) == sorted(shards[1:] * 2)
-    assert expand(str(tmp_path / "train-{00..01}.tar")) == shards[:2]
+    assert expanded(str(tmp_path / "train-*.tar")) == shards
+    assert expanded(str(tmp_path / "{train,t*}-0[12].tar")) == sorted(shards[1:] * 2)
+    assert expanded(str(tmp_path / "train-{00..01}.tar")) == shards[:2]
     odd = tmp_path / "odd[1]{2}.tar"
     odd.touch()
-    assert expand(str(odd)) == [str(odd)]
+    assert expanded(str(odd)) == [str(odd)]
     with pytest.raises(SourceError) as raised:
-        expand(str(tmp_path / "val-*.tar"))
+        expanded(str(tmp_path / "val-*.tar"))
     assert str(raised.value) == (
         f"{tmp_path}/val-*.tar: matches nothing in {tmp_path} (4 entries, the first: odd[1]{{2}}.tar, train-00.tar, "
         "train-01.tar)"
     )
     with pytest.raises(SourceError, match=r"no/\*/x: matches nothing in .*globs_of_files0 \(4 entries"):
-        expand(str(tmp_path / "no" / "*" / "x"))
+        expanded(str(tmp_path / "no" / "*" / "x"))
 
 
 def test_globs_of_addresses(memory: Any) -> None:
     for number in range(3):
         memory.pipe(f"/data/t-{number}.tar", b"x")
-    assert expand("memory://data/t-*.tar") == [f"memory://data/t-{number}.tar" for number in range(3)]
-    assert expand("memory:///data/t-?.tar")[0] == "memory:///data/t-0.tar"
-    assert expand("memory://data/t-{0..1}.tar") == ["memory://data/t-0.tar", "memory://data/t-1.tar"]
+    assert expanded("memory://data/t-*.tar") == [f"memory://data/t-{number}.tar" for number in range(3)]
+    assert expanded("memory:///data/t-?.tar")[0] == "memory:///data/t-0.tar"
+    assert expanded("memory://data/t-{0..1}.tar") == ["memory://data/t-0.tar", "memory://data/t-1.tar"]
     with pytest.raises(SourceError, match=r"memory://data/v-\*\.tar: matches nothing"):
-        expand("memory://data/v-*.tar")
+        expanded("memory://data/v-*.tar")
     with pytest.raises(
         SourceError, match=r"https://host/t-\*\.tar: http servers cannot list their files; name them, w"
     ):
-        expand("https://user:secret@host/t-*.tar")
-    assert expand("https://host/t.tar?x=1") == ["https://host/t.tar?x=1"]
+        expanded("https://user:secret@host/t-*.tar")
+    assert expanded("https://host/t.tar?x=1") == ["https://host/t.tar?x=1"]
 
 
 def test_missing_packages_and_protocols_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceError, match=r"^nope://a/b: unknown protocol nope://; fsspec knows memory, http"):
-        stat("nope://a/b")
+        version_of(at("nope://a/b"))
 
     def without(name: str) -> type:
         raise ImportError(f"Install {name} to access it")
 
     monkeypatch.setattr("fsspec.core.get_filesystem_class", without)
     with pytest.raises(SourceError, match=r"^s3://b/c: reading s3:// needs the package s3fs: pip install s3fs$"):
-        stat("s3://b/c")
+        version_of(at("s3://b/c"))
     with pytest.raises(SourceError, match=r"^https://h/c: reading https:// needs the package aiohttp: pip install aio"):
-        open_stream("https://user:secret@h/c")
+        open_stream(at("https://user:secret@h/c"))
 
 
 def test_reading_files_and_ranges(tmp_path: Path, memory: Any) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
     memory.pipe("/d/a", b"0123456789")
-    for path in (str(tmp_path / "a"), "memory://d/a"):
-        assert stat(path).size == 10
-        assert stat(path) == stat(path)
+    for path in (at(tmp_path / "a"), at("memory://d/a")):
+        assert version_of(path).size == 10
+        assert version_of(path) == version_of(path)
         assert read_file(path) == b"0123456789"
         assert read_range(path, 2, 3, 10, "x") == b"234"
         assert read_range(path, 4, 0, 10, "x") == b""
@@ -133,24 +140,24 @@ def test_reading_files_and_ranges(tmp_path: Path, memory: Any) -> None:
             read_range(path, 8, 5, 10, "x")
         with open_stream(path) as stream:
             assert [stream.read(7), stream.read(7), stream.read(7)] == [b"0123456", b"789", b""]
-    for path in (str(tmp_path / "b"), "memory://d/b"):
-        for call in (stat, open_stream):
+    for path in (at(tmp_path / "b"), at("memory://d/b")):
+        for call in (version_of, open_stream):
             with pytest.raises(SourceError, match=r"b: no such file$"):
                 call(path)
         with pytest.raises(DecodeError, match=r"b: no such file$"):
             read_file(path)
         with pytest.raises(DecodeError, match=r"^x: no such file$"):
             read_range(path, 0, 1, 1, "x")
-    for path in (str(tmp_path), "memory://d"):
+    for path in (at(tmp_path), at("memory://d")):
         with pytest.raises(SourceError, match="a folder, not a file"):
-            stat(path)
-    assert reason_for(PermissionError(13, "Permission denied"), "a") == "permission denied"
-    assert reason_for(OSError(5, "Input/output error"), "a") == "cannot be read (Input/output error)"
+            version_of(path)
+    assert reason_for(PermissionError(13, "Permission denied"), at("a")) == "permission denied"
+    assert reason_for(OSError(5, "Input/output error"), at("a")) == "cannot be read (Input/output error)"
 
 
 def test_reasons_hold_no_secrets() -> None:
     error = ValueError("cannot parse https://user:secret@host/x?sig=secret")
-    assert reason_for(error, "https://host") == "cannot be read (ValueError: cannot parse https://host/x)"
+    assert reason_for(error, at("https://host")) == "cannot be read (ValueError: cannot parse https://host/x)"
 
 
 def test_shards_in_memory(tmp_path: Path, memory: Any, cache: Path) -> None:
@@ -260,7 +267,7 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(bytes([number]))
         memory.pipe(f"/data/train/{name}", bytes([number]))
-    here, there = open_folder(tmp_path), open_remote_folder("memory://data/train/")
+    here, there = open_folder(tmp_path), open_remote_folder(at("memory://data/train/"))
     assert there.is_remote
     for name in ("classes", "samples", "empty_classes", "ignored", "fingerprint"):
         assert getattr(there, name) == getattr(here, name), name
@@ -273,8 +280,8 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
 def test_a_folder_without_images_or_over_http(memory: Any) -> None:
     memory.pipe("/data/x.txt", b"")
     with pytest.raises(SourceError, match=r"memory://data: no images \(1 other files\); accepted extensions: \.jpg"):
-        open_remote_folder("memory://data")
+        open_remote_folder(at("memory://data"))
     with pytest.raises(
         SourceError, match=r"^https://host/data: http servers cannot list a folder; put the images into "
     ):
-        open_remote_folder("https://user:secret@host/data")
+        open_remote_folder(at("https://user:secret@host/data"))

@@ -15,10 +15,10 @@ import pytest
 
 from tests.data.sources.tars import Members, as_json, encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.data.sources.base import Item, SourceError, StreamItem, StreamSource
-from variegate.data.sources.tar_feed import StreamFeed
-from variegate.data.sources.tar_members import TarDamage, TarWalk
-from variegate.data.sources.tar_stream import TarStream
-from variegate.data.sources.webdataset import open_webdataset
+from variegate.data.sources.tar.members import TarDamage, TarWalk
+from variegate.data.sources.tar.readers import StreamReader
+from variegate.data.sources.tar.source import open_webdataset
+from variegate.data.sources.tar.stream import TarStream
 from variegate.errors import DecodeError
 
 
@@ -202,7 +202,7 @@ def test_members_are_those_of_the_standard_library(tmp_path: Path) -> None:
     for tar_format in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
         path = write_tar(tmp_path / "a.tar", members, tar_format)
         with open(path, "rb") as file:
-            walk = TarWalk(StreamFeed(file))
+            walk = TarWalk(StreamReader(file))
             found = []
             while (member := walk.next()) is not None:
                 found.append((member.name, walk.content()))
@@ -220,7 +220,7 @@ def test_random_damage_never_raises_anything_else(tmp_path: Path) -> None:
         path = tmp_path / "a.tar"
         path.write_bytes(data.tobytes())
         with open(path, "rb") as file:
-            walk = TarWalk(StreamFeed(file))
+            walk = TarWalk(StreamReader(file))
             with contextlib.suppress(TarDamage):
                 while walk.next() is not None:
                     walk.content()

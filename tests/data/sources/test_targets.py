@@ -14,9 +14,9 @@ from PIL import Image
 import variegate as vg
 from tests.images import photo
 from variegate import transforms as T
-from variegate.data.sources.arrays import ArraySource
-from variegate.data.sources.dataset import DatasetSource
-from variegate.data.sources.targets import check_is_image
+from variegate.data.sources.objects.arrays import ArraySource
+from variegate.data.sources.objects.dataset import DatasetSource
+from variegate.data.sources.objects.targets import check_is_image
 
 H, W = 30, 40
 IMAGE = photo(H, W)

@@ -11,37 +11,39 @@ import numpy as np
 import pytest
 
 from tests.data.sources.tars import encoded, labelled, write_tar
-from variegate.data.sources import tar_index_file, tar_samples
 from variegate.data.sources.opening import open_source
-from variegate.data.sources.remote import stat
-from variegate.data.sources.tar_index import index_shard
-from variegate.data.sources.tar_stream import TarStream
-from variegate.data.sources.webdataset import open_webdataset
+from variegate.data.sources.reading import version_of
+from variegate.data.sources.tar import index_file, samples
+from variegate.data.sources.tar.index import index_shard
+from variegate.data.sources.tar.source import open_webdataset
+from variegate.data.sources.tar.stream import TarStream
 from variegate.errors import DecodeError
+from variegate.outside.location import Location
 
 
 def test_an_index_is_not_believed_whatever_it_says(tmp_path: Path, cache: Path) -> None:
     shard = write_tar(tmp_path / "a.tar", labelled(3))
-    index = index_shard(shard, stat(shard))
-    assert tar_index_file.save_index(shard, index, None)
-    assert tar_index_file.load_index(shard, index.stamp, None) is not None
+    location = Location.parse(shard)
+    index = index_shard(location, version_of(location))
+    assert index_file.save_index(location, index, None)
+    assert index_file.load_index(location, index.version, None) is not None
     for wrong in (
         replace(index, offsets=index.offsets - (1 << 20)),
-        replace(index, offsets=index.offsets + index.stamp.size),
+        replace(index, offsets=index.offsets + index.version.size),
         replace(index, sizes=index.sizes + (1 << 62)),
         replace(index, sizes=-index.sizes),
         replace(index, kinds=index.kinds + 7),
         replace(index, kinds=np.full_like(index.kinds, 2), values=index.values + 5),
         replace(index, texts=[("x" * (80 << 20), "cls")]),  # which takes 80 kB as it is stored
     ):
-        assert tar_index_file.save_index(shard, wrong, None)
-        assert tar_index_file.load_index(shard, index.stamp, None) is None
+        assert index_file.save_index(location, wrong, None)
+        assert index_file.load_index(location, index.version, None) is None
         assert [open_webdataset([shard]).read(i).data for i in range(3)] == [encoded(i) for i in range(3)]
 
 
 def test_members_of_any_size_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shard = write_tar(tmp_path / "a.tar", [("1.jpg", b"x" * 5000), ("1.cls", b"1"), *labelled(1, 2)])
-    monkeypatch.setattr(tar_samples, "MOST_BYTES", 4096)
+    monkeypatch.setattr(samples, "MOST_BYTES", 4096)
     message = "5,000 bytes; at most 4 KiB are read"
     first, second = TarStream([shard]).read_shard(0)
     assert isinstance(first.item, DecodeError)

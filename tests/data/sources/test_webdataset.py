@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from tests.data.sources.tars import as_json, encoded, labelled, tar_bytes, write_shards, write_tar
-from variegate.data.sources import tar_listing
 from variegate.data.sources.base import Source, SourceError
-from variegate.data.sources.webdataset import open_webdataset
+from variegate.data.sources.tar import listing as tar_listing
+from variegate.data.sources.tar.source import open_webdataset
 from variegate.errors import DecodeError
+from variegate.outside.location import Location
 
 
 def test_samples_labels_names_and_ids(tmp_path: Path) -> None:
@@ -187,9 +188,9 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     walked: list[str] = []
     original = tar_listing.index_shard
 
-    def index_shard(path: str, stamp: object) -> object:
-        walked.append(path)
-        return original(path, stamp)  # type: ignore[arg-type]
+    def index_shard(shard: Location, version: object) -> object:
+        walked.append(shard.address())
+        return original(shard, version)  # type: ignore[arg-type]
 
     monkeypatch.setattr(tar_listing, "index_shard", index_shard)
     return walked
@@ -267,7 +268,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path, cache: Path) -> Non
 def test_two_processes_index_the_same_shards_at_once(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, 6, samples=20)
     script = (
-        "import sys; from variegate.data.sources.webdataset import open_webdataset\n"
+        "import sys; from variegate.data.sources.tar.source import open_webdataset\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(open_webdataset(sys.argv[1:]).fingerprint)"
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from variegate import transforms as T
-from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.objects.arrays import ArraySource
 from variegate.engine.expansion import Plan
 
 PIXELS = np.zeros((5, 4, 4, 3), np.uint8)

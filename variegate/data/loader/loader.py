@@ -27,8 +27,7 @@ from variegate.data.loader.ranks import check_alike, find_rank, processes_here
 from variegate.data.loader.reading import Reader, Rows, reader_threads
 from variegate.data.loader.share import Share
 from variegate.data.loader.state import check_done, make_state, read_state
-from variegate.data.sources.arrays import ArraySource
-from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown, speakable
@@ -165,7 +164,7 @@ class Loader(Copied):
             fingerprint=self.source.fingerprint,
             processes=processes_here(),
         )
-        is_memory = isinstance(self.source, ArraySource)
+        is_memory = isinstance(self.source, PixelSource)
         reader = Reader(self.cache, cache_side, max_pixels, is_memory, max_decode_bytes)
         self._order: IndexedOrder | StreamOrder
         if isinstance(self.source, StreamSource):

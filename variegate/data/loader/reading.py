@@ -16,8 +16,7 @@ from variegate.backends.inputs import check_image
 from variegate.data.decode import is_jpeg
 from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
-from variegate.data.sources.arrays import ArraySource
-from variegate.data.sources.base import Item, SampleName, Source, StreamItem
+from variegate.data.sources.base import Item, PixelSource, SampleName, Source, StreamItem
 from variegate.errors import DecodeError
 
 # Samples that a thread reads at a time from a local disk.
@@ -141,7 +140,7 @@ def start_reading(
     """Begin to read the samples ``indices``, by all threads of the pool, until ``is_stopped``."""
     ids, numbers = source.ids(indices), indices.tolist()
     rows = partial(Rows, ids, padding, done, lambda row: source.name(numbers[row]), copies=copies)
-    if reader.may_gather and isinstance(source, ArraySource) and source.is_stacked:
+    if reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
         return lambda: rows(source.pixels(indices), source.labels(indices))
     chunk = 1 if source.is_remote else _CHUNK
     keys = ids.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from variegate.errors import DecodeError
 from variegate.outside.addresses import without_secrets
+from variegate.outside.location import Location
 from variegate.outside.printable import printable
 
 
@@ -52,7 +53,7 @@ class StoredFile(NamedTuple):
     """A file of a source that keeps many samples in one, and how many. ``version``: what changes when it is replaced;
     of a file of this machine, its time in ns."""
 
-    path: str
+    location: Location
     samples: int
     size: int
     version: str
@@ -79,7 +80,7 @@ class Source(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Reading waits for a network."""
+        """Samples come from an address, through fsspec: reading is taken to wait for a network."""
         ...
 
     def __len__(self) -> int: ...
@@ -100,6 +101,34 @@ class Source(Protocol):
     def notes(self) -> list[str]:
         """What a user may want to know about what was left out, a line each."""
         ...
+
+
+@runtime_checkable
+class FileSource(Protocol):
+    """A Source of which every sample is a file of its own in, or somewhere below, one folder."""
+
+    @property
+    def folder(self) -> Location: ...
+
+    def relative_path(self, index: int) -> str:
+        """Of a sample's file below the folder, with forward slashes, the same on every machine."""
+        ...
+
+
+@runtime_checkable
+class PixelSource(Protocol):
+    """A Source whose samples lie decoded in memory, or in a file that is mapped to it."""
+
+    @property
+    def is_stacked(self) -> bool:
+        """All images are one array, so that ``pixels`` gives many at once."""
+        ...
+
+    def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
+        ...
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]: ...
 
 
 class StreamItem(NamedTuple):
@@ -156,3 +185,14 @@ def check_index(index: int, length: int) -> None:
     if not 0 <= index < length:
         accepted = f"0 to {length - 1:,}" if length else "none: there are no samples"
         raise IndexError(f"index: got {index}; accepted: {accepted}")
+
+
+def check_on_error(on_error: str) -> None:
+    """Raises SourceError for other words than the two that say what becomes of damaged shards."""
+    if on_error not in ("raise", "skip"):
+        raise SourceError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'")
+
+
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """``a, b and 3 more``, for messages."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Source, SourceError, StoredFile
-from variegate.data.sources.folder import FolderSource, Listing
-from variegate.data.sources.paths import is_url, plain, relative_names, shown
-from variegate.data.sources.remote import filesystem, reason_for
-from variegate.data.sources.remote_folder import RemoteFolderSource
+from variegate.data.sources.base import FileSource, Source, StoredFile
+from variegate.data.sources.remote import filesystem, find_below
+from variegate.outside.location import Location, relative_names
 
 UNKNOWN = -1
 _SECOND = 1_000_000_000
@@ -102,17 +100,9 @@ def stamps_of(source: Source) -> Stamps | None:
 
     Raises SourceError where a remote folder cannot be listed.
     """
-    if isinstance(source, FolderSource):
-        folder, samples = source, source.samples
-        sizes, times = _stat_all([os.path.join(source.root, sample.path) for sample in samples])
-        return _of_listing(source, sizes, times, (), lambda file: folder.name(file).file)
-    if isinstance(source, RemoteFolderSource):
-        remote = source
-        found = _find(source.url)
-        stamps = [found.get(sample.path, Stamp(UNKNOWN)) for sample in source.samples]
-        sizes = np.array([stamp.size for stamp in stamps], np.int64)
-        marks = [stamp.mark for stamp in stamps]
-        return _of_listing(source, sizes, np.full(len(sizes), UNKNOWN), marks, lambda file: remote.name(file).file)
+    if isinstance(source, FileSource):
+        paths = [source.relative_path(index) for index in range(len(source))]
+        return _of_folder(source, source.folder, paths)
     # Not in the protocol: sources of users need not have it.
     stored: Callable[[], list[StoredFile]] | None = getattr(source, "stored_files", None)
     return None if stored is None else _of_files(stored())
@@ -173,23 +163,27 @@ def _date(time: int) -> str:
         return f"{time // _SECOND} s after 1970"
 
 
-def _of_listing(
-    listing: Listing,
-    sizes: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
-    marks: Sequence[str],
-    places: Callable[[int], str],
-) -> Stamps:
-    names = [printable(sample.path) for sample in listing.samples]
-    return Stamps(names, sizes, times, marks, np.arange(len(names)), places)
+def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
+    marks: Sequence[str] = ()
+    if folder.is_url:
+        filesystem(folder)[0].invalidate_cache()
+        # A listing, not a request for each.
+        found = {path: _of_info(info) for path, info in find_below(folder).items()}
+        stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
+        sizes, marks = np.array([stamp.size for stamp in stamps], np.int64), [stamp.mark for stamp in stamps]
+        times = np.full(len(paths), UNKNOWN)
+    else:
+        sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
+    names = [printable(path) for path in paths]
+    return Stamps(names, sizes, times, marks, np.arange(len(names)), lambda file: source.name(file).file)
 
 
 def _of_files(files: list[StoredFile]) -> Stamps:
-    paths = [file.path for file in files]
-    names = [printable(name) for name in relative_names(paths)]
-    is_local = [not is_url(plain(path)) and file.version.isdigit() for path, file in zip(paths, files, strict=True)]
-    times = [int(file.version) if local else UNKNOWN for file, local in zip(files, is_local, strict=True)]
-    marks = ["" if local else file.version for file, local in zip(files, is_local, strict=True)]
+    locations = [Location.parse(file.location) for file in files]
+    names = [printable(name) for name in relative_names(locations)]
+    has_time = [not place.is_url and file.version.isdigit() for place, file in zip(locations, files, strict=True)]
+    times = [int(file.version) if timed else UNKNOWN for file, timed in zip(files, has_time, strict=True)]
+    marks = ["" if timed else file.version for file, timed in zip(files, has_time, strict=True)]
     starts = np.cumsum([0, *(file.samples for file in files[:-1])])
     return Stamps(
         names,
@@ -197,7 +191,7 @@ def _of_files(files: list[StoredFile]) -> Stamps:
         np.array(times, np.int64),
         marks if any(marks) else (),
         starts.astype(np.int64),
-        lambda file: shown(paths[file]),
+        lambda file: str(locations[file]),
     )
 
 
@@ -217,18 +211,6 @@ def _chunks(paths: Sequence[str]) -> Iterator[list[str]]:
     rest = iter(paths)
     while some := list(islice(rest, _STATS_A_TASK)):
         yield some
-
-
-def _find(url: str) -> dict[str, Stamp]:
-    """What is at an address, by its path below it: a listing, not a request for each."""
-    fs, inner = filesystem(url)
-    try:
-        fs.invalidate_cache()
-        found: dict[str, dict[str, Any]] = fs.find(inner, detail=True)
-    except Exception as error:
-        raise SourceError(f"{shown(url)}: {reason_for(error, url)}") from None
-    begin = len(inner.rstrip("/")) + 1 if inner.strip("/") else len(inner)
-    return {path[begin:].strip("/"): _of_info(info) for path, info in found.items()}
 
 
 def _of_info(info: dict[str, Any]) -> Stamp:

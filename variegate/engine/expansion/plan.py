@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from variegate.augmenter import Augmenter
-from variegate.data.sources.base import Source, SourceError
-from variegate.data.sources.folder import FLAT_CLASS, Listing
-from variegate.data.sources.paths import shown
+from variegate.data.sources.base import FileSource, Source, SourceError
+from variegate.data.sources.folder.listing import FLAT_CLASS
+from variegate.outside.addresses import shown
 from variegate.sinks.encode import check_format
 from variegate.sinks.naming import OutputNames, names_for
 from variegate.threads import computed_once
@@ -114,7 +114,7 @@ class Plan:
     def sample_name(self, index: int) -> str:
         """For people, and the manifest: of a listed folder the path within it."""
         source = self.source
-        return source.samples[index].path if isinstance(source, Listing) else str(source.name(index))
+        return source.relative_path(index) if isinstance(source, FileSource) else str(source.name(index))
 
     def class_of(self, label: Any) -> str | None:
         """The name of a class; None where there is none."""

@@ -8,10 +8,10 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.paths import shown
 from variegate.engine.expansion.job import ExpansionJob
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.recipe import open_by_index
+from variegate.outside.addresses import shown
 from variegate.sinks.manifest import Manifest, read_manifest
 from variegate.transforms.base import from_dict
 

@@ -12,11 +12,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from variegate.data.sources.base import SourceError
-from variegate.data.sources.class_names import CLASS_NAMES
-from variegate.data.sources.folder import FolderSource
-from variegate.data.sources.paths import is_url, plain, protocols, shown
+from variegate.data.sources.base import FileSource, SourceError
 from variegate.data.sources.stamps import stamps_of
+from variegate.data.sources.tar.class_names import CLASS_NAMES
 from variegate.engine.drive import Bad
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.commit import Commit, FileCommit, ShardCommit, labels_of
@@ -26,6 +24,8 @@ from variegate.engine.expansion.report import Report
 from variegate.engine.expansion.same_source import CHANGED, compare, refuse_other_files
 from variegate.engine.snapshot import Snapshot
 from variegate.errors import DecodeError
+from variegate.outside.addresses import is_url, protocols, shown
+from variegate.outside.location import plain
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
@@ -86,8 +86,8 @@ class Expansion:
         EngineError where no device is left or outputs cannot be written.
         """
         plan, report = self.plan, self.report
-        if isinstance(plan.source, FolderSource):
-            check_apart(plan.source.root, self.destination)
+        if isinstance(plan.source, FileSource):
+            check_apart(plan.source.folder.address(), self.destination)
         _check_shared(self.destination, self.engine.workers, plan.layout)
         labels = labels_of(plan)
         settings = plan.settings(self.engine.executor)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Source, SourceError
-from variegate.data.sources.folder import Listing
+from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.engine.expansion.plan import Plan
 from variegate.errors import DecodeError
@@ -99,7 +98,7 @@ def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> No
     was = stamps.at(stamps.file_of(index))
     if was.size < 0:
         return
-    is_file = isinstance(source, Listing)
+    is_file = isinstance(source, FileSource)
     now = Stamp(num_bytes, was.time) if is_file else was
     if not source.is_remote:
         on_disk = stamp_now(source.name(index).file)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import SourceError
-from variegate.data.sources.paths import is_url
-from variegate.data.sources.remote import Stamp, open_stream, reason_for
-from variegate.data.sources.tar_feed import FileFeed, StreamFeed
-from variegate.data.sources.tar_labels import NO_LABEL, Kind, Label
-from variegate.data.sources.tar_samples import Loss, Seen, TarSamples
+from variegate.data.sources.reading import FileVersion, open_stream
+from variegate.data.sources.remote import named_errors
+from variegate.data.sources.tar.labels import NO_LABEL, Label, LabelKind
+from variegate.data.sources.tar.readers import FileReader, StreamReader
+from variegate.data.sources.tar.samples import Loss, Seen, TarSamples
 from variegate.outside.files import open_regular
+from variegate.outside.location import Location
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class ShardIndex:
     is NAME or BAD, the place in ``texts``, which holds (text, extension of the label's member) once each.
     """
 
-    stamp: Stamp
+    version: FileVersion
     offsets: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
     kinds: npt.NDArray[np.uint8]
@@ -38,10 +38,10 @@ class ShardIndex:
         return len(self.offsets)
 
     def label(self, position: int) -> Label:
-        kind, value = Kind(self.kinds[position]), int(self.values[position])
-        if kind == Kind.NONE:
+        kind, value = LabelKind(self.kinds[position]), int(self.values[position])
+        if kind == LabelKind.NONE:
             return NO_LABEL
-        if kind == Kind.NUMBER:
+        if kind == LabelKind.NUMBER:
             return Label(kind, value)
         text, extension = self.texts[value]
         return Label(kind, text=text, extension=extension)
@@ -56,40 +56,37 @@ def name_at(names: bytes, ends: npt.NDArray[np.int64], position: int) -> str:
     return names[begin : int(ends[position])].decode("utf-8", "surrogateescape")
 
 
-def empty_index(stamp: Stamp, loss: Loss) -> ShardIndex:
+def empty_index(version: FileVersion, loss: Loss) -> ShardIndex:
     """Of a shard that cannot be read at all."""
     none = np.zeros(0, np.int64)
-    return ShardIndex(stamp, none, none, none.astype(np.uint8), none, [], b"", Seen(), loss)
+    return ShardIndex(version, none, none, none.astype(np.uint8), none, [], b"", Seen(), loss)
 
 
-def index_shard(path: str, stamp: Stamp) -> ShardIndex:
+def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
     """Walk over a shard: locally its headers and labels are read, of a remote one everything, once, as a stream.
 
     Raises SourceError where nothing of it can be read.
     """
-    if is_url(path):
-        with open_stream(path) as stream:
-            return _collect(TarSamples(StreamFeed(stream), with_data=False), stamp)
-    try:
-        with open_regular(path) as file:
-            return _collect(TarSamples(FileFeed(file, stamp.size, path), with_data=False), stamp)
-    except OSError as error:
-        raise SourceError(f"{path}: {reason_for(error, path)}") from error
+    if shard.is_url:
+        with open_stream(shard) as stream:
+            return _collect(TarSamples(StreamReader(stream), with_data=False), version)
+    with named_errors(shard), open_regular(shard.address()) as file:
+        return _collect(TarSamples(FileReader(file, version.size, str(shard)), with_data=False), version)
 
 
-def _collect(walk: TarSamples, stamp: Stamp) -> ShardIndex:
+def _collect(walk: TarSamples, version: FileVersion) -> ShardIndex:
     places: list[tuple[int, int, int, int]] = []
     names: list[bytes] = []
     texts: dict[tuple[str, str], int] = {}
     for image, _, label in walk:
         value = label.number
-        if label.kind in (Kind.NAME, Kind.BAD):
+        if label.kind in (LabelKind.NAME, LabelKind.BAD):
             value = texts.setdefault((label.text, label.extension), len(texts))
         places.append((image.offset, image.size, label.kind, value))
         names.append(image.name.encode("utf-8", "surrogateescape"))
     columns = np.array(places, np.int64).reshape(-1, 4).T
     return ShardIndex(
-        stamp=stamp,
+        version=version,
         offsets=columns[0].copy(),
         sizes=columns[1].copy(),
         kinds=columns[2].astype(np.uint8),

@@ -14,7 +14,7 @@ _MOST_LETTERS = 4096
 _INT64 = 1 << 63
 
 
-class Kind(IntEnum):
+class LabelKind(IntEnum):
     """What was found; the numbers stand in index files."""
 
     NONE = 0
@@ -27,23 +27,23 @@ class Label(NamedTuple):
     """As found, before class names are looked up: ``text`` is the name of a class, or what is wrong; ``extension`` is
     that of the member it stood in."""
 
-    kind: Kind
+    kind: LabelKind
     number: int = -1
     text: str = ""
     extension: str = ""
 
 
-NO_LABEL = Label(Kind.NONE)
+NO_LABEL = Label(LabelKind.NONE)
 
 
 def parse_cls(content: bytes, extension: str) -> Label:
     text = content[:_MOST_LETTERS].decode("utf-8", "replace").strip()
     if not text:
-        return Label(Kind.BAD, text=f"empty; {ACCEPTED}", extension=extension)
+        return Label(LabelKind.BAD, text=f"empty; {ACCEPTED}", extension=extension)
     try:
         return _number(int(text), extension, ACCEPTED)
     except ValueError:
-        return Label(Kind.NAME, text=text, extension=extension)
+        return Label(LabelKind.NAME, text=text, extension=extension)
 
 
 def parse_json(content: bytes, extension: str) -> Label:
@@ -52,7 +52,7 @@ def parse_json(content: bytes, extension: str) -> Label:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        return Label(Kind.BAD, text=f"not JSON ({reason}); {_ACCEPTED_JSON}", extension=extension)
+        return Label(LabelKind.BAD, text=f"not JSON ({reason}); {_ACCEPTED_JSON}", extension=extension)
     key = next((key for key in JSON_KEYS if key in value), None) if isinstance(value, dict) else None
     if key is None:
         return NO_LABEL
@@ -60,8 +60,8 @@ def parse_json(content: bytes, extension: str) -> Label:
     if isinstance(found, int) and not isinstance(found, bool):
         return _number(found, extension, _ACCEPTED_JSON)
     if isinstance(found, str) and found:
-        return Label(Kind.NAME, text=found, extension=extension)
-    return Label(Kind.BAD, text=f"{key} is {_short(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
+        return Label(LabelKind.NAME, text=found, extension=extension)
+    return Label(LabelKind.BAD, text=f"{key} is {_short(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
 
 
 class Labelling:
@@ -73,19 +73,19 @@ class Labelling:
 
     def resolve(self, label: Label, key: str) -> tuple[int, str]:
         """The class and "", or -1 and what is wrong with the label of the sample ``key``."""
-        if label.kind == Kind.NUMBER:
+        if label.kind == LabelKind.NUMBER:
             if not self._numbers or -1 <= label.number < len(self._numbers):
                 return label.number, ""
             count = len(self._numbers)
             return -1, f"label {label.number}; accepted: 0 to {count - 1} for the {count} classes given, or -1 for none"
         problem = label.text
-        if label.kind == Kind.NAME:
+        if label.kind == LabelKind.NAME:
             number = self._numbers.get(label.text)
             if number is not None:
                 return number, ""
             known = f"none of the classes ({', '.join(list(self._numbers)[:5])}, ...)" if self._numbers else "no number"
             problem = f"{_short(repr(label.text))} is {known}; {ACCEPTED}"
-        elif label.kind == Kind.NONE:
+        elif label.kind == LabelKind.NONE:
             wanted = "no label: the first sample has one, so each needs a .cls member, or a .json one with a label"
             return -1, wanted if self._is_labelled else ""
         return -1, f"label in {key}.{label.extension}: {problem}"
@@ -93,8 +93,8 @@ class Labelling:
 
 def _number(number: int, extension: str, accepted: str) -> Label:
     if not -_INT64 <= number < _INT64:
-        return Label(Kind.BAD, text=f"{_short(str(number))} is too large; {accepted}", extension=extension)
-    return Label(Kind.NUMBER, number, extension=extension)
+        return Label(LabelKind.BAD, text=f"{_short(str(number))} is too large; {accepted}", extension=extension)
+    return Label(LabelKind.NUMBER, number, extension=extension)
 
 
 def _short(text: str, length: int = 60) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import Item, SampleName, check_index, describe
 from variegate.data.sources.labels import LABEL_NAMES, hash_labels
-from variegate.data.sources.sample import check_rest, image_of, label_of, split_sample
+from variegate.data.sources.objects.sample import check_rest, image_of, label_of, split_sample
 from variegate.errors import DecodeError
 from variegate.threads import at_fork, computed_once
 

@@ -6,14 +6,14 @@ import zlib
 from io import FileIO
 from typing import Protocol
 
-from variegate.data.sources.remote import ByteStream
+from variegate.data.sources.reading import ByteStream
 from variegate.errors import DecodeError
 
 _CHUNK = 256 << 10
 _GZIP = b"\x1f\x8b"
 
 
-class Feed(Protocol):
+class ForwardReader(Protocol):
     """``at`` is how many bytes were passed. What goes wrong underneath is a DecodeError."""
 
     at: int
@@ -31,7 +31,7 @@ class Readable(Protocol):
     def read(self, size: int) -> bytes: ...
 
 
-class FileFeed:
+class FileReader:
     """A local file. Skipping reads nothing, and small reads share a block: a header, a label and the next header."""
 
     _AHEAD = 2048
@@ -60,7 +60,7 @@ class FileFeed:
         return passed
 
 
-class StreamFeed:
+class StreamReader:
     """Anything read from its beginning to its end, in chunks, with the memory of a chunk and of what is asked for."""
 
     def __init__(self, stream: Readable) -> None:
@@ -94,14 +94,14 @@ class StreamFeed:
         return passed
 
 
-def unpacked(stream: ByteStream) -> Readable:
+def gunzipped(stream: ByteStream) -> Readable:
     """The stream itself, or what it holds where it is gzip'ed, whatever its name says."""
     head = stream.read(len(_GZIP))
-    rest = _Rest(head, stream)
+    rest = _Rewound(head, stream)
     return _Gunzip(rest, stream.name) if head == _GZIP else rest
 
 
-class _Rest:
+class _Rewound:
     def __init__(self, head: bytes, stream: ByteStream) -> None:
         self._head, self._stream = head, stream
 
@@ -113,7 +113,7 @@ class _Rest:
 class _Gunzip:
     """Not gzip.GzipFile, which at a cut throws away what it has decompressed already."""
 
-    def __init__(self, stream: _Rest, name: str) -> None:
+    def __init__(self, stream: _Rewound, name: str) -> None:
         self._stream, self._name = stream, name
         self._gzip, self._packed = zlib.decompressobj(31), b""
 

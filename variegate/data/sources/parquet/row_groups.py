@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from variegate.data.sources.group_cache import Held
-from variegate.data.sources.parquet_file import ParquetFile
-from variegate.data.sources.unpacked import Row, UnpackedRows, open_rows, write_rows
+from variegate.data.sources.parquet.file import ParquetFile
+from variegate.data.sources.parquet.group_cache import SizedValue
+from variegate.data.sources.parquet.unpacked import Row, UnpackedRows, open_rows, write_rows
 
 # A row group is decoded piece by piece, so that unpacking one needs less memory than all of it, and so that Arrow's
 # limit of 2 GiB in one column of bytes is a limit of pieces.
@@ -67,7 +67,7 @@ class GroupReader:
         # What the encoded pages hold before compression: the images' bytes, less what a dictionary saves.
         self.expected = [sum(group.column(i).total_uncompressed_size for i in where) for group in groups]
 
-    def load(self, group: int) -> Held[Rows]:
+    def load(self, group: int) -> SizedValue[Rows]:
         """Raises whatever reading the file raises; a disk that cannot be written to only costs memory."""
         if self.folder is not None and self.failure is None:
             path = self.folder / f"group-{group:06}"
@@ -75,13 +75,13 @@ class GroupReader:
             if rows is None:
                 rows = self._unpack(group, path)
             if rows is not None:
-                return Held(rows, rows.nbytes)
+                return SizedValue(rows, rows.nbytes)
         pieces = list(self._pieces(group))
         starts = [0]
         for data, _ in pieces[:-1]:
             starts.append(starts[-1] + len(data))
         resident = ResidentRows(pieces, starts)
-        return Held(resident, resident.nbytes)
+        return SizedValue(resident, resident.nbytes)
 
     def missing_bytes(self) -> int:
         """About how much unpacking would still add to the disk."""
@@ -139,9 +139,10 @@ def _row(data: Any, path: Any, index: int) -> Row:
     return (stored, "") if stored is not None else (None, (path[index].as_py() or "") if path is not None else "")
 
 
-def unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
+def _unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
     """Where a file's row groups go: a folder for the file, and in it one for each state that the file was in."""
-    place = os.path.abspath(file.local) if file.local is not None else file.address
+    address = file.location.address()
+    place = address if file.location.is_url else os.path.abspath(address)
     which = hashlib.sha256(f"{place}\0{column}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
     shown = re.sub(r"[^\w.-]", "_", file.name)[:64]
     return cache / f"{shown}-{which}" / f"{file.size}-{file.stamp}"
@@ -152,3 +153,31 @@ def _remove_others_than(folder: Path) -> None:
     for other in folder.parent.glob("*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
+
+
+def choose_unpacking(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:
+    """Where the row groups do not fit in memory, give each file its folder in the cache; the notes that say so."""
+    total = sum(sum(reader.expected) for reader in readers)
+    if total <= memory:
+        return []
+    for reader in readers:
+        reader.folder = _unpacked_folder(cache, reader.file, reader.column)
+    missing = sum(reader.missing_bytes() for reader in readers)
+    free = shutil.disk_usage(next(place for place in (cache, *cache.absolute().parents) if place.exists())).free
+    size = f"{_size(total)} of images do not fit in memory={_size(memory)}"
+    if missing > free:
+        for reader in readers:
+            reader.folder = None
+        return [
+            f"{size}, and unpacking them needs {_size(missing)} in {cache}, where {_size(free)} are free: reading in "
+            "random order will be slow"
+        ]
+    return [f"{size}: unpacked into {cache}, each row group when first read"]
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"

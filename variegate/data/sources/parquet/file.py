@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,20 +14,18 @@ import pyarrow.parquet as pq
 
 from variegate.data.sources import remote
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.paths import plain
-from variegate.outside.addresses import is_url, shown, without_secrets
+from variegate.outside.addresses import without_secrets
 from variegate.outside.files import NotRegularError, open_regular
+from variegate.outside.location import Location, LocationLike
 
 _ACCEPTED = "a Parquet file with a column of images"
 
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """``address`` as the user gave it, which may hold a password, and ``path`` for messages; ``local`` where it is on
-    this machine; ``stamp`` changes when it is replaced."""
+    """``stamp`` changes when the file is replaced."""
 
-    address: str = field(repr=False)
-    local: str | None
+    location: Location
     size: int
     stamp: str
     schema: pa.Schema
@@ -35,13 +33,9 @@ class ParquetFile:
 
     @property
     def name(self) -> str:
-        """The last part of the path, without what an address has behind it (tokens that expire, for one)."""
-        path = self.address if self.local is not None else self.path
-        return path.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
-
-    @property
-    def path(self) -> str:
-        return shown(self.address)
+        """The last part of the path, without what an address has behind it (tokens that expire, for one); of a chained
+        address, that of the file which holds this one."""
+        return str(self.location).rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
 
     @contextmanager
     def opened(self, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
@@ -49,68 +43,60 @@ class ParquetFile:
 
         ``is_checked``: reading compares the checksums of pages, where the file has any.
         """
-        with _handle(self.address, self.local) as (handle, size, stamp):
+        with _handle(self.location) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
             # Over a network, the columns' parts are fetched together and ahead. From a disk they are read bit by bit,
             # which halves the memory that decoding takes and is no slower.
-            options = {"pre_buffer": True} if self.local is None else {"buffer_size": 1 << 20}
+            options = {"pre_buffer": True} if self.location.is_url else {"buffer_size": 1 << 20}
             options |= {"page_checksum_verification": True} if is_checked else {}
             yield pq.ParquetFile(handle, metadata=self.metadata, **options)
 
 
-def open_file(path: str | os.PathLike[str], accepted: str = _ACCEPTED) -> ParquetFile:
+def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
     """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
-    path = os.fspath(path)
-    place = shown(path)
+    location = Location.parse(path)
     try:
-        local = _local_path(path)
-        with _handle(path, local) as (handle, size, stamp):
+        with _handle(location) as (handle, size, stamp):
             if size == 0:
-                raise SourceError(f"{place}: zero bytes: the file is empty; accepted: {accepted}")
+                raise SourceError(f"{location}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
             schema, metadata = opened.schema_arrow, opened.metadata
     except SourceError:
         raise
     except NotRegularError as error:
-        raise SourceError(f"{place}: {error.strerror}") from None
+        raise SourceError(f"{location}: {error.strerror}") from None
     except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads this address with
-        raise SourceError(f"{place}: {reason_for(error, path)}; accepted: {accepted}") from None
-    return ParquetFile(path, local, size, stamp, schema, metadata)
+        raise SourceError(f"{location}: {reason_for(error, location)}; accepted: {accepted}") from None
+    return ParquetFile(location, size, stamp, schema, metadata)
 
 
-def reason_for(error: Exception, path: str = "") -> str:
-    """What went wrong, in words for the file's owner where Arrow's are for its author; without the secrets of ``path``,
-    the address that was read."""
+def reason_for(error: Exception, location: Location | None = None) -> str:
+    """What went wrong, in words for the file's owner where Arrow's are for its author; without the secrets of the
+    address that was read."""
     is_systems = isinstance(error, OSError) and error.errno is not None
-    if not isinstance(error, pa.ArrowException) and (is_url(path) or is_systems):
-        return remote.reason_for(error, path)
+    location = location or Location.of("")
+    if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):
+        return remote.reason_for(error, location)
     text = " ".join(without_secrets(str(error)).split()).rstrip(".") or type(error).__name__
     if isinstance(error, pa.ArrowInvalid) and ("magic bytes" in text or "too small" in text or "file size" in text):
         return "not a Parquet file, or cut short: it does not end as one does"
-    if isinstance(error, (pa.ArrowInvalid, pa.ArrowException)):
-        return f"damaged: {text}"
-    return text
-
-
-def _local_path(path: str) -> str | None:
-    place = plain(path)
-    return None if is_url(place) else place
+    return f"damaged: {text}" if isinstance(error, pa.ArrowException) else text
 
 
 @contextmanager
-def _handle(path: str, local: str | None) -> Iterator[tuple[Any, int, str]]:
+def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
     """The open file, its size and a stamp."""
-    if local is not None:
-        with open_regular(local) as handle:
+    if not location.is_url:
+        with open_regular(location.address()) as handle:
             status = os.fstat(handle.fileno())
             # Arrow's own file: it reads without holding Python's lock. By the descriptor where the system has names for
             # those, because by its own name it may be another file by now.
             same = f"/dev/fd/{handle.fileno()}"
-            with pa.OSFile(same if os.path.exists(same) else local) as file:
+            with pa.OSFile(same if os.path.exists(same) else location.address()) as file:
                 yield file, status.st_size, str(status.st_mtime_ns)
         return
-    system, inner = remote.filesystem(path)
+    system, inner = remote.filesystem(location)
     # Whatever the storage tells of a file: its checksum, version or time, where it has them.
     stamp = hashlib.sha256(repr(sorted(system.info(inner).items(), key=str)).encode()).hexdigest()[:16]
     with system.open(inner, "rb") as handle:

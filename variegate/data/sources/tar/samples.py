@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from variegate.data.sources.folder import EXTENSIONS
-from variegate.data.sources.tar_feed import Feed
-from variegate.data.sources.tar_labels import NO_LABEL, Kind, Label, parse_cls, parse_json
-from variegate.data.sources.tar_members import Member, TarDamage, TarWalk
+from variegate.data.sources.base import first_names
+from variegate.data.sources.file_kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.data.sources.tar.labels import NO_LABEL, Label, LabelKind, parse_cls, parse_json
+from variegate.data.sources.tar.members import Member, TarDamage, TarWalk
+from variegate.data.sources.tar.readers import ForwardReader
 from variegate.errors import DecodeError
 from variegate.outside.files import MOST_BYTES, in_words
 
@@ -61,6 +62,38 @@ class Seen:
     size: int = 0
 
 
+class ShardNotes:
+    """Shards may be added in any order, and again; the lines are in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self._shards: dict[int, tuple[str, Seen, str]] = {}
+
+    def add(self, number: int, shard: str, seen: Seen, loss: str = "") -> None:
+        self._shards[number] = (shard, seen, loss)
+
+    def lines(self) -> list[str]:
+        shards = [self._shards[number] for number in sorted(self._shards)]
+        lines = [
+            f"{shard}: {loss}; {seen.samples:,} whole samples before it are used"
+            for shard, seen, loss in shards
+            if loss
+        ]
+        if unmarked := [shard for shard, seen, loss in shards if not (seen.has_end_mark or loss)]:
+            lines.append(f"no mark of the end, perhaps cut off between two members: {first_names(unmarked)}")
+        if count := sum(seen.many_images for _, seen, _ in shards):
+            first = next(f"{shard}: {seen.first_many_images}" for shard, seen, _ in shards if seen.many_images)
+            lines.append(
+                f"{count:,} samples have several images, of which one is taken (the first such: {first}); members "
+                "whose names are the same up to the first dot are one sample"
+            )
+        if count := sum(seen.without_image for _, seen, _ in shards):
+            first = next(f"{shard}: {seen.first_without_image}" for shard, seen, _ in shards if seen.without_image)
+            lines.append(f"{count:,} keys without an image are left out (the first: {first})")
+        if count := sum(seen.links for _, seen, _ in shards):
+            lines.append(f"{count:,} links in archives are not followed")
+        return lines
+
+
 def split_name(name: str) -> tuple[str, str] | None:
     """Key and extension: up to, and after, the first dot of the base name. None for names without either."""
     folder, slash, base = name.rpartition("/")
@@ -90,13 +123,13 @@ class _Group:
 class TarSamples:
     """Iterate once. ``loss`` is set afterwards where the archive broke off, and ``seen`` tells the rest."""
 
-    def __init__(self, feed: Feed, with_data: bool) -> None:
+    def __init__(self, reader: ForwardReader, with_data: bool) -> None:
         self.seen = Seen()
         self.loss: Loss | None = None
-        self._feed, self._with_data = feed, with_data
+        self._reader, self._with_data = reader, with_data
 
     def __iter__(self) -> Iterator[TarSample]:
-        walk = TarWalk(self._feed)
+        walk = TarWalk(self._reader)
         group: _Group | None = None
         try:
             while (member := walk.next()) is not None:
@@ -108,7 +141,7 @@ class TarSamples:
                     walk.pass_over()
                     continue
                 group = group or _Group(parts[0])
-                self._take(walk, group, member, parts[1])
+                self._read_member(walk, group, member, parts[1])
         except (TarDamage, DecodeError) as error:
             lost = error.member if isinstance(error, TarDamage) else None
             if group is not None and self._is_hit(group, error, lost):
@@ -120,7 +153,7 @@ class TarSamples:
             if group is not None:
                 yield from self._finish(group)
         self.seen.members, self.seen.links = walk.members, walk.links
-        self.seen.has_end_mark, self.seen.size = walk.has_end_mark, self._feed.at
+        self.seen.has_end_mark, self.seen.size = walk.has_end_mark, self._reader.at
         if self.loss is None and self.seen.samples == 0:
             self.loss = Loss(None, _nothing_found(self.seen))
 
@@ -132,10 +165,10 @@ class TarSamples:
         parts = split_name(lost) if lost else None
         return group.label == NO_LABEL if lost is None else parts is not None and parts[0] == group.key
 
-    def _take(self, walk: TarWalk, group: _Group, member: Member, extension: str) -> None:
+    def _read_member(self, walk: TarWalk, group: _Group, member: Member, extension: str) -> None:
         """Read of a member what may be needed. Raises TarDamage, with the group as it was before."""
         kind = extension.lower()
-        if f".{kind}".endswith(EXTENSIONS):
+        if is_image_name(f".{kind}"):
             # 7.jpg is the image of sample 7 even after 7.depth.png; of several such, the first is.
             is_plain = "." not in extension
             group.images += 1
@@ -149,7 +182,7 @@ class TarSamples:
             if member.size <= _MOST_LABEL:
                 group.cls = parse_cls(walk.content(), extension)
                 return
-            group.cls = Label(Kind.BAD, text=f"of {member.size:,} bytes is too large", extension=extension)
+            group.cls = Label(LabelKind.BAD, text=f"of {member.size:,} bytes is too large", extension=extension)
         elif kind == "json" and group.cls is None and group.json is None and member.size <= _MOST_LABEL:
             group.json = (walk.content(), extension)
             return
@@ -174,4 +207,4 @@ def _nothing_found(seen: Seen) -> str:
         return "zero bytes: the file is empty"
     if seen.members == 0:
         return "no images: the archive has no members"
-    return f"no images among its {seen.members:,} members; accepted extensions: {' '.join(EXTENSIONS)}"
+    return f"no images among its {seen.members:,} members; accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"

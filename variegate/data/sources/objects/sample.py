@@ -13,7 +13,7 @@ from PIL import Image
 from variegate.data.decode import check_side, pixels_of_pil, read_bytes
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
-from variegate.data.sources.targets import check_beside, check_entries, check_is_image
+from variegate.data.sources.objects.targets import check_beside, check_entries, check_is_image
 from variegate.errors import DecodeError
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'

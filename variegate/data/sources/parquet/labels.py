@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.labels import MOST_LABEL, NO_LABEL, WHOLE_LABELS, Labels, check_int64, first_outside
-from variegate.data.sources.parquet_columns import ACCEPTED_LABELS, label_kind
-from variegate.data.sources.parquet_file import ParquetFile, reason_for
+from variegate.data.sources.parquet.columns import ACCEPTED_LABELS, label_kind
+from variegate.data.sources.parquet.file import ParquetFile, reason_for
 
 
 def read_labels(
@@ -43,7 +43,7 @@ def read_labels(
         for file, width in widths:
             if width != widths[0][1]:
                 raise SourceError(
-                    f"{file.path}: labels of {width} numbers, but {widths[0][1]} in {widths[0][0].path}; "
+                    f"{file.location}: labels of {width} numbers, but {widths[0][1]} in {widths[0][0].location}; "
                     "accepted: lists of one length"
                 )
         parts = [part for part in parts if len(part)] or parts[:1]
@@ -51,7 +51,7 @@ def read_labels(
         row = first_outside(part, classes)
         if row is not None:
             raise SourceError(
-                f"{file.path}: row {row}: label {part[row]}; accepted: 0 to {len(classes) - 1} for {len(classes)} "
+                f"{file.location}: row {row}: label {part[row]}; accepted: 0 to {len(classes) - 1} for {len(classes)} "
                 "classes, or -1 for none"
             )
     return np.concatenate(parts), classes, [note.format("NaN" if kind == "float" else NO_LABEL) for note in notes]
@@ -62,7 +62,9 @@ def _read(file: ParquetFile, column: str) -> pa.ChunkedArray:
         with file.opened() as opened:
             return opened.read(columns=[column]).column(column)
     except Exception as error:
-        raise SourceError(f"{file.path}: column {column!r} cannot be read: {reason_for(error, file.address)}") from None
+        raise SourceError(
+            f"{file.location}: column {column!r} cannot be read: {reason_for(error, file.location)}"
+        ) from None
 
 
 def _whole_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:
@@ -70,9 +72,8 @@ def _whole_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> L
         beyond = pc.greater(values.cast(pa.uint64()), pa.scalar(MOST_LABEL, pa.uint64()))
         if pc.any(beyond).as_py():
             row = pc.index(beyond, True).as_py()
-            raise SourceError(
-                f"{file.path}: row {row}: label {values[row].as_py()} in column {column!r}; accepted: {WHOLE_LABELS}"
-            )
+            label = f"row {row}: label {values[row].as_py()} in column {column!r}"
+            raise SourceError(f"{file.location}: {label}; accepted: {WHOLE_LABELS}")
     return np.asarray(values.cast(pa.int64()).fill_null(NO_LABEL).to_numpy())
 
 
@@ -81,7 +82,7 @@ def _class_of(file: ParquetFile, values: pa.ChunkedArray, classes: tuple[str, ..
     unknown = pc.and_(pc.is_null(found), pc.is_valid(values))
     if pc.any(unknown).as_py():
         row = pc.index(unknown, True).as_py()
-        raise SourceError(f"{file.path}: row {row}: label {values[row].as_py()!r}; accepted: {', '.join(classes)}")
+        raise SourceError(f"{file.location}: row {row}: label {values[row].as_py()!r}; accepted: {', '.join(classes)}")
     return np.asarray(found.fill_null(NO_LABEL).to_numpy()).astype(np.int64)
 
 
@@ -93,7 +94,8 @@ def _rows_of_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) ->
             rows = np.array(listed, object)
     except ValueError:  # NumPy's word for rows of several lengths
         rows = np.empty(0, object)
-    check_int64(f"{file.path}: column {column!r}", rows)
+    where = f"{file.location}: column {column!r}"
+    check_int64(where, rows)
     if len(values) and (rows.ndim != 2 or rows.dtype.kind not in "biuf"):
-        raise SourceError(f"{file.path}: column {column!r} has rows of several lengths; accepted: {ACCEPTED_LABELS}")
+        raise SourceError(f"{where} has rows of several lengths; accepted: {ACCEPTED_LABELS}")
     return rows.reshape(len(values), -1) if len(values) else np.empty((0, 0))

@@ -11,14 +11,15 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, StoredFile, check_index, describe
-from variegate.data.sources.paths import is_url, relative_names, shown
-from variegate.data.sources.remote import read_range
-from variegate.data.sources.tar_index import name_at
-from variegate.data.sources.tar_listing import ListedShard, list_shards
-from variegate.data.sources.tar_remarks import some
-from variegate.data.sources.tar_samples import too_large
+from variegate.data.sources.base import Item, SampleName, StoredFile, check_index, describe, first_names
+from variegate.data.sources.reading import read_range
+from variegate.data.sources.tar.class_names import class_names_beside
+from variegate.data.sources.tar.index import name_at
+from variegate.data.sources.tar.listing import ListedShard, list_shards
+from variegate.data.sources.tar.samples import too_large
+from variegate.data.sources.tar.stream import TarStream
 from variegate.errors import DecodeError
+from variegate.outside.location import Location, LocationLike, relative_names
 from variegate.threads import computed_once
 
 
@@ -29,10 +30,10 @@ class WebDatasetSource:
         self.classes = classes
         self._shards, self._notes = shards, notes
         self._starts = [0, *accumulate(len(shard.labels) for shard in shards)]
-        self.is_remote = any(is_url(shard.path) for shard in shards)
+        self.is_remote = any(shard.location.is_url for shard in shards)
 
     def __repr__(self) -> str:
-        return describe(self, some([shown(shard.path) for shard in self._shards], 1))
+        return describe(self, first_names([str(shard.location) for shard in self._shards], 1))
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -40,7 +41,7 @@ class WebDatasetSource:
     @computed_once
     def fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
-        for name, shard in zip(relative_names([shard.path for shard in self._shards]), self._shards, strict=True):
+        for name, shard in zip(relative_names([shard.location for shard in self._shards]), self._shards, strict=True):
             digest.update(f"\0{name}\0{len(shard.labels)}\0".encode("utf-8", "surrogateescape"))
             for part in (shard.index.names, shard.index.sizes.tobytes(), shard.labels.tobytes()):
                 digest.update(part)
@@ -54,14 +55,14 @@ class WebDatasetSource:
         offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
         if problem := too_large(size):
             raise DecodeError(str(self.name(index)), problem)
-        data = read_range(shard.path, offset, size, shard.index.stamp.size, str(self.name(index)))
+        data = read_range(shard.location, offset, size, shard.index.version.size, str(self.name(index)))
         return Item(data, int(shard.labels[position]))
 
     def name(self, index: int) -> SampleName:
         shard, position = self._find(index)
         if position < len(shard.index):
-            return SampleName(shown(shard.path), name_at(shard.index.names, shard.name_ends, position))
-        return SampleName(shown(shard.path), shard.index.loss.member if shard.index.loss else None)
+            return SampleName(str(shard.location), name_at(shard.index.names, shard.name_ends, position))
+        return SampleName(str(shard.location), shard.index.loss.member if shard.index.loss else None)
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""
@@ -72,7 +73,7 @@ class WebDatasetSource:
 
     def stored_files(self) -> list[StoredFile]:
         """The shards, as they were when they were listed."""
-        return [StoredFile(shard.path, len(shard.labels), *shard.index.stamp) for shard in self._shards]
+        return [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in self._shards]
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         every = [shard.labels for shard in self._shards]
@@ -87,8 +88,24 @@ class WebDatasetSource:
         return self._shards[shard], int(index) - self._starts[shard]
 
 
+def open_tar(
+    files: Sequence[Location],
+    *,
+    stream: bool | None = None,
+    on_error: str = "raise",
+    classes: Sequence[str] | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> WebDatasetSource | TarStream:
+    """Shards by index, or as a stream (None: where they are remote), with the names of classes that lie beside them."""
+    is_remote = any(file.is_url for file in files)
+    names = class_names_beside(files) if classes is None else classes
+    if is_remote if stream is None else stream:
+        return TarStream(files, names)
+    return open_webdataset(files, classes=names, on_error=on_error, cache_dir=cache_dir)
+
+
 def open_webdataset(
-    shards: Sequence[str],
+    shards: Sequence[LocationLike],
     *,
     classes: Sequence[str] | None = None,
     on_error: str = "raise",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from variegate.data.sources.base import Item, SampleName, SourceError, StreamItem, describe
-from variegate.data.sources.paths import relative_names, shown
-from variegate.data.sources.remote import open_stream
-from variegate.data.sources.tar_feed import StreamFeed, unpacked
-from variegate.data.sources.tar_labels import NO_LABEL, Labelling
-from variegate.data.sources.tar_listing import sorted_shards
-from variegate.data.sources.tar_remarks import Remarks, some
-from variegate.data.sources.tar_samples import Loss, Seen, TarSamples, split_name, too_large
+from variegate.data.sources.base import Item, SampleName, SourceError, StreamItem, describe, first_names
+from variegate.data.sources.reading import open_stream
+from variegate.data.sources.tar.labels import NO_LABEL, Labelling
+from variegate.data.sources.tar.listing import sorted_shards
+from variegate.data.sources.tar.readers import StreamReader, gunzipped
+from variegate.data.sources.tar.samples import Loss, Seen, ShardNotes, TarSamples, split_name, too_large
 from variegate.errors import DecodeError
+from variegate.outside.location import LocationLike, relative_names
 
 
 class TarStream:
@@ -23,15 +22,15 @@ class TarStream:
     that is not there, ends that shard with a StreamItem that holds the DecodeError.
     """
 
-    def __init__(self, shards: Sequence[str], classes: Sequence[str] | None = None) -> None:
+    def __init__(self, shards: Sequence[LocationLike], classes: Sequence[str] | None = None) -> None:
         self.classes = tuple(classes or ())
         self._shards = sorted_shards(shards)
         self._is_labelled: bool | None = None
-        self._remarks = Remarks()
+        self._notes = ShardNotes()
 
     def __repr__(self) -> str:
         shards = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
-        return describe(self, some([shown(path) for path in self._shards], 1), f"a stream of {shards}")
+        return describe(self, first_names(list(map(str, self._shards)), 1), f"a stream of {shards}")
 
     @property
     def fingerprint(self) -> str:
@@ -50,14 +49,14 @@ class TarStream:
 
     def notes(self) -> list[str]:
         """About the shards that have been read to their ends so far."""
-        return self._remarks.lines()
+        return self._notes.lines()
 
     def _read(self, shard: int) -> Iterator[StreamItem]:
-        file = shown(self._shards[shard])
+        file = str(self._shards[shard])
         position, seen = 0, Seen()
         try:
             with open_stream(self._shards[shard]) as stream:
-                walk = TarSamples(StreamFeed(unpacked(stream)), with_data=True)
+                walk = TarSamples(StreamReader(gunzipped(stream)), with_data=True)
                 for image, data, label in walk:
                     if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
                         self._is_labelled = label != NO_LABEL
@@ -74,7 +73,7 @@ class TarStream:
             loss = Loss(None, error.reason(file))
         except DecodeError as error:  # the first bytes could not be read
             loss = Loss(None, error.reason)
-        self._remarks.add(shard, file, seen, loss.reason if loss else "")
+        self._notes.add(shard, file, seen, loss.reason if loss else "")
         if loss:
             name = SampleName(file, loss.member)
             yield StreamItem(shard << 32 | position, name, DecodeError(str(name), loss.sentence), is_end=True)
@@ -82,10 +81,10 @@ class TarStream:
     def _first_is_labelled(self) -> bool | None:
         """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
         if self._is_labelled is None:
-            for path in self._shards:
+            for location in self._shards:
                 try:
-                    with open_stream(path) as stream:
-                        first = next(iter(TarSamples(StreamFeed(unpacked(stream)), with_data=False)), None)
+                    with open_stream(location) as stream:
+                        first = next(iter(TarSamples(StreamReader(gunzipped(stream)), with_data=False)), None)
                 except (SourceError, DecodeError):
                     continue
                 if first is not None:

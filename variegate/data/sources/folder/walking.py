@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from variegate.data.sources.remote import find_below
+from variegate.outside.location import Location
+
 
 @dataclass
-class Walked:
+class WalkedFolder:
     """Paths are relative to the root, with forward slashes; that of the root itself is "".
 
     ``files``: the names in each folder. ``irregular``: FIFOs, sockets, devices, and links to them. ``unread``: folders
@@ -19,9 +22,9 @@ class Walked:
     unread: list[str] = field(default_factory=list)
 
 
-def walk(root: str | os.PathLike[str]) -> Walked:
+def walk(root: str | os.PathLike[str]) -> WalkedFolder:
     """Names that begin with a dot are passed over. Links are followed, but not to a folder around them."""
-    found = Walked()
+    found = WalkedFolder()
     waiting: list[tuple[str, str, tuple[str, ...]]] = [(os.fspath(root), "", ())]
     while waiting:
         place, relative, above = waiting.pop()
@@ -47,6 +50,23 @@ def walk(root: str | os.PathLike[str]) -> Walked:
     found.irregular.sort()
     found.unread.sort()
     return found
+
+
+def walk_remote(location: Location) -> WalkedFolder:
+    """``walk`` for an address. Raises SourceError where it cannot be listed."""
+    walked = WalkedFolder({"": []})
+    for relative, info in find_below(location, withdirs=True).items():
+        *above, name = relative.split("/")
+        if not relative or any(part.startswith(".") for part in above):
+            continue
+        if info["type"] == "directory":
+            if not name.startswith("."):
+                walked.files.setdefault(relative, [])
+        elif info["type"] == "other":  # what file servers say of pipes and devices
+            walked.irregular.append(relative)
+        else:
+            walked.files.setdefault("/".join(above), []).append(name)
+    return walked
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.decode import read_bytes
-from variegate.data.sources.base import Item, SampleName, SourceError, StoredFile, check_index, describe
-from variegate.data.sources.cache_folder import cache_folder
-from variegate.data.sources.group_cache import GroupCache, Held
+from variegate.data.sources.base import Item, SampleName, SourceError, StoredFile, check_index, describe, first_names
 from variegate.data.sources.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
-from variegate.data.sources.parquet_columns import check_alike, find_columns
-from variegate.data.sources.parquet_file import open_file, reason_for
-from variegate.data.sources.parquet_labels import read_labels
-from variegate.data.sources.paths import is_url, plain, shown
-from variegate.data.sources.row_groups import GroupReader, Rows, unpacked_folder
-from variegate.data.sources.tar_remarks import some
+from variegate.data.sources.parquet.columns import check_alike, find_columns
+from variegate.data.sources.parquet.file import open_file, reason_for
+from variegate.data.sources.parquet.group_cache import GroupCache, SizedValue
+from variegate.data.sources.parquet.labels import read_labels
+from variegate.data.sources.parquet.named_files import check_root, read_named_file
+from variegate.data.sources.parquet.row_groups import GroupReader, Rows, choose_unpacking
 from variegate.errors import DecodeError
+from variegate.outside.location import LocationLike, cache_folder
 
 MEMORY = 512 << 20
-_LONGEST_NAME = 200
 
 
 class ParquetSource:
@@ -56,7 +51,7 @@ class ParquetSource:
         self._image_root = image_root
         self._readers, self._labels, self.classes = list(readers), labels, classes
         self._notes, self._memory = list(notes), memory
-        self.is_remote = any(reader.file.local is None for reader in readers)
+        self.is_remote = any(reader.file.location.is_url for reader in readers)
         groups = [(file, group) for file, reader in enumerate(readers) for group in range(len(reader.rows))]
         ends = list(accumulate((readers[file].rows[group] for file, group in groups), initial=0))
         self._groups, self._starts, self._length = groups, ends[:-1], ends[-1]
@@ -66,7 +61,7 @@ class ParquetSource:
         self._cache = self._new_cache()
 
     def __repr__(self) -> str:
-        return describe(self, some([reader.file.path for reader in self._readers], 1))
+        return describe(self, first_names([str(reader.file.location) for reader in self._readers], 1))
 
     def __len__(self) -> int:
         return self._length
@@ -94,27 +89,25 @@ class ParquetSource:
             file, group = self._groups[at]
             raise DecodeError(
                 str(self.name(index)),
-                f"its row group {group} cannot be read: {reason_for(error, self._readers[file].file.address)}",
+                f"its row group {group} cannot be read: {reason_for(error, self._readers[file].file.location)}",
             ) from None
         if data is None:
-            data = self._read_elsewhere(index, path)
+            location = self._readers[self._groups[at][0]].file.location
+            data = read_named_file(path, location, self._image_root, str(self.name(index)))
         return Item(data, label_at(self._labels, index))
 
     def name(self, index: int) -> SampleName:
         check_index(index, self._length)
         file = bisect_right(self._file_starts, index) - 1
-        return SampleName(self._readers[file].file.path, f"row {index - self._file_starts[file]}")
+        return SampleName(str(self._readers[file].file.location), f"row {index - self._file_starts[file]}")
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return indices.astype(np.uint64)
 
     def stored_files(self) -> list[StoredFile]:
         """The Parquet files, as they were when they were opened; not what rows name."""
-        files = [reader.file for reader in self._readers]
-        return [
-            StoredFile(file.address, sum(reader.rows), file.size, file.stamp)
-            for file, reader in zip(files, self._readers, strict=True)
-        ]
+        files = [(reader.file, sum(reader.rows)) for reader in self._readers]
+        return [StoredFile(file.location, rows, file.size, file.stamp) for file, rows in files]
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return np.full(len(indices), NO_LABEL) if self._labels is None else self._labels[indices]
@@ -123,34 +116,6 @@ class ParquetSource:
         failures = [reader.failure for reader in self._readers if reader.failure is not None]
         lines = [f"rows cannot be unpacked, and reading in random order will be slow: {text}" for text in failures[:1]]
         return [*self._notes, *lines]
-
-    def _read_elsewhere(self, index: int, path: str) -> bytes:
-        """A row without bytes may name a file: one below the Parquet file's folder, or the one that the user says."""
-        name = str(self.name(index))
-        local = self._readers[bisect_right(self._file_starts, index) - 1].file.local
-        named = repr(path if len(path) <= _LONGEST_NAME else path[: _LONGEST_NAME - 3] + "...")
-        root = self._image_root
-        if root is None and local is not None:
-            root = os.path.dirname(local) or "."
-        if not path or root is None:
-            what = f", and {named} is on another machine; accepted: image_root=, a folder of this one" if path else ""
-            raise DecodeError(name, f"no image: its bytes are null{what}")
-        try:
-            # What links and ".." come to, so that neither leads out.
-            place, top = os.path.realpath(os.path.join(root, path)), os.path.realpath(root)
-            is_inside = os.path.splitdrive(place)[0] == os.path.splitdrive(top)[0]
-            is_inside = is_inside and os.path.commonpath([place, top]) == top
-        except (OSError, ValueError):  # NUL in it
-            raise DecodeError(name, f"no image: its bytes are null, and {named} is no name of a file") from None
-        if not is_inside:
-            raise DecodeError(
-                name,
-                f"no image: its bytes are null, and it names {named}, which is outside of {root}; accepted: files "
-                "below it, or below image_root= of open_source",
-            )
-        if not os.path.lexists(place):
-            raise DecodeError(name, f"no image: its bytes are null, and there is no file {named} in {root}")
-        return read_bytes(place, f"{name}: {path}")
 
     def _fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
@@ -161,7 +126,7 @@ class ParquetSource:
         return digest.hexdigest()[:16]
 
     def _new_cache(self) -> GroupCache[int, Rows]:
-        def load(at: int) -> Held[Rows]:
+        def load(at: int) -> SizedValue[Rows]:
             file, group = self._groups[at]
             return self._readers[file].load(group)
 
@@ -180,7 +145,7 @@ class ParquetSource:
 
 
 def open_parquet(
-    paths: Sequence[str],
+    paths: Sequence[LocationLike],
     classes: Sequence[str] | None = None,
     image_column: str | None = None,
     label_column: str | None = None,
@@ -213,11 +178,11 @@ def open_parquet(
     given = check_classes(classes)
     with ThreadPoolExecutor(min(16, len(paths))) as pool:
         files = list(pool.map(open_file, paths))
-    columns = find_columns(files[0].path, files[0].schema, image_column, label_column)
+    columns = find_columns(str(files[0].location), files[0].schema, image_column, label_column)
     for file in files[1:]:
-        check_alike(files[0].path, files[0].schema, columns, file.path, file.schema)
+        check_alike(str(files[0].location), files[0].schema, columns, str(file.location), file.schema)
     if sum(file.metadata.num_rows for file in files) == 0:
-        raise SourceError(f"{files[0].path}: no rows{' in any of the files' if len(files) > 1 else ''}")
+        raise SourceError(f"{files[0].location}: no rows{' in any of the files' if len(files) > 1 else ''}")
     labels, names, notes = None, given or columns.class_names, list(columns.notes)
     if columns.label is None:
         notes.append(f"no column of labels in {files[0].name}: every label is -1")
@@ -226,41 +191,6 @@ def open_parquet(
         notes += more
     readers = [GroupReader(file, columns.image) for file in files]
     if unpack:
-        notes += _place(readers, memory, cache_folder(cache_dir))
-    root = None if image_root is None else _check_root(plain(image_root))
+        notes += choose_unpacking(readers, memory, cache_folder(cache_dir))
+    root = None if image_root is None else check_root(image_root)
     return ParquetSource(readers, labels, names, notes, memory, root)
-
-
-def _check_root(folder: str) -> str:
-    if is_url(folder) or not os.path.isdir(folder):
-        what = "an address" if is_url(folder) else "no such folder"
-        raise SourceError(f"image_root: got {shown(folder)!r}, {what}; accepted: a folder of this machine")
-    return os.path.abspath(folder)
-
-
-def _place(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:
-    """Where the row groups do not fit in memory, give each file its folder in the cache; the notes that say so."""
-    total = sum(sum(reader.expected) for reader in readers)
-    if total <= memory:
-        return []
-    for reader in readers:
-        reader.folder = unpacked_folder(cache, reader.file, reader.column)
-    missing = sum(reader.missing_bytes() for reader in readers)
-    free = shutil.disk_usage(next(place for place in (cache, *cache.absolute().parents) if place.exists())).free
-    size = f"{_size(total)} of images do not fit in memory={_size(memory)}"
-    if missing > free:
-        for reader in readers:
-            reader.folder = None
-        return [
-            f"{size}, and unpacking them needs {_size(missing)} in {cache}, where {_size(free)} are free: reading in "
-            "random order will be slow"
-        ]
-    return [f"{size}: unpacked into {cache}, each row group when first read"]
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:,.1f} GiB"

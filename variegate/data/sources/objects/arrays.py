@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
-from variegate.data.sources.targets import check_beside
+from variegate.data.sources.objects.targets import check_beside
 from variegate.program.program import MAX_SIDE
 from variegate.threads import computed_once
 

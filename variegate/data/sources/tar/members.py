@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from variegate.data.sources.tar_feed import Feed
+from variegate.data.sources.tar.readers import ForwardReader
 
 BLOCK = 512
 _REGULAR = (b"0", b"\0", b"7")
@@ -44,8 +44,8 @@ class TarDamage(Exception):
 class TarWalk:
     """Call ``next``, then ``content`` or ``pass_over`` before the next ``next``."""
 
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
+    def __init__(self, reader: ForwardReader) -> None:
+        self._reader = reader
         self.members = 0
         self.links = 0
         self.has_end_mark = False
@@ -58,8 +58,8 @@ class TarWalk:
         long_size: int | None = None
         is_extended = False
         while True:
-            at = self._feed.at
-            block = self._feed.read(BLOCK)
+            at = self._reader.at
+            block = self._reader.read(BLOCK)
             if not block and not is_extended:
                 return None
             if len(block) < BLOCK:
@@ -92,7 +92,7 @@ class TarWalk:
             if kind in _WITHOUT_CONTENT or (kind == b"\0" and name.endswith("/")):
                 self.links += kind in _LINKS
                 continue
-            self._current = Member(name, self._feed.at, size)
+            self._current = Member(name, self._reader.at, size)
             if kind in _REGULAR:
                 return self._current
             self.pass_over()  # kinds of single vendors, such as volume labels
@@ -100,13 +100,13 @@ class TarWalk:
     def content(self) -> bytes:
         """The bytes of the member that ``next`` gave."""
         member = self._opened()
-        data = self._feed.read(member.size)
+        data = self._reader.read(member.size)
         self._close(member, len(data))
         return data
 
     def pass_over(self) -> None:
         member = self._opened()
-        self._close(member, self._feed.skip(member.size))
+        self._close(member, self._reader.skip(member.size))
 
     def _opened(self) -> Member:
         if self._current is None:
@@ -120,7 +120,7 @@ class TarWalk:
                 f"cut off in the middle of member {member.name} (byte {had:,} of {member.size:,})", member.name
             )
         # Where only the filling of the last block is missing, nothing is lost.
-        self._feed.skip(-member.size % BLOCK)
+        self._reader.skip(-member.size % BLOCK)
 
     def _parse(self, block: bytes, at: int) -> tuple[str, int, bytes]:
         """Name, size and kind. The checksum counts its own field as spaces; some old tars summed signed bytes."""
@@ -142,8 +142,8 @@ class TarWalk:
     def _extended(self, size: int, at: int) -> bytes:
         if size > _MOST_EXTENDED:
             raise TarDamage(f"damaged at byte {at:,}: an extended header of {size:,} bytes")
-        content = self._feed.read(size)
-        if len(content) < size or self._feed.skip(-size % BLOCK) < -size % BLOCK:
+        content = self._reader.read(size)
+        if len(content) < size or self._reader.skip(-size % BLOCK) < -size % BLOCK:
             raise self._cut_in_header(b"", at, None)
         return content
 

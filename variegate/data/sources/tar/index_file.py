@@ -19,13 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from variegate.data.sources.cache_folder import cache_folder
-from variegate.data.sources.paths import base_name, is_url, shown
-from variegate.data.sources.remote import Stamp
-from variegate.data.sources.tar_index import ShardIndex
-from variegate.data.sources.tar_labels import Kind
-from variegate.data.sources.tar_samples import Loss, Seen
+from variegate.data.sources.reading import FileVersion
+from variegate.data.sources.tar.index import ShardIndex
+from variegate.data.sources.tar.labels import LabelKind
+from variegate.data.sources.tar.samples import Loss, Seen
 from variegate.outside.files import read_regular
+from variegate.outside.location import Location, cache_folder
 
 SUFFIX = ".vgindex"
 # A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
@@ -34,37 +33,37 @@ _MOST_REST = 64 << 20
 _COLUMNS = (("offsets", np.int64), ("sizes", np.int64), ("kinds", np.uint8), ("values", np.int64))
 
 
-def load_index(shard: str, stamp: Stamp, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
+def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
     """The kept index of a shard; None where there is none that fits."""
     for place in _places(shard, cache_dir):
         try:
-            index = _parse(read_regular(place), stamp)
+            index = _parse(read_regular(place), version)
         # Whatever is wrong with it, it can be made again.
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             continue
-        if index.stamp == stamp:
+        if index.version == version:
             return index
     return None
 
 
-def save_index(shard: str, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
+def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
     """Keep an index -> False where no place for it can be written to."""
     return any(_write(place, _pack(index)) for place in _places(shard, cache_dir))
 
 
-def _places(shard: str, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
+def _places(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
     """Where an index may be, the best first. A cache folder that was asked for is the only one."""
     # The address without its query, which changes with every signature; the index says whether it is the same file.
-    whole_name = shown(shard) if is_url(shard) else os.path.abspath(shard)
+    whole_name = str(shard) if shard.is_url else os.path.abspath(shard.address())
     key = hashlib.sha256(whole_name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    cached = cache_folder(cache_dir) / "tar-indexes" / f"{key}-{base_name(shard)}{SUFFIX}"
-    return [cached] if cache_dir is not None or is_url(shard) else [Path(shard + SUFFIX), cached]
+    cached = cache_folder(cache_dir) / "tar-indexes" / f"{key}-{shard.name}{SUFFIX}"
+    return [cached] if cache_dir is not None or shard.is_url else [Path(shard.address() + SUFFIX), cached]
 
 
 def _pack(index: ShardIndex) -> bytes:
     head = json.dumps(
         {
-            "stamp": index.stamp,
+            "stamp": index.version,
             "count": len(index),
             "texts": index.texts,
             "names": len(index.names),
@@ -79,7 +78,7 @@ def _pack(index: ShardIndex) -> bytes:
     return _FIRST_LINE + zlib.compress(body, 1)
 
 
-def _parse(data: bytes, shard: Stamp) -> ShardIndex:
+def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
     """Raises ValueError, KeyError, TypeError or zlib.error for anything but a whole index of this version, of a shard
     that may be that one."""
     if not data.startswith(_FIRST_LINE):
@@ -102,11 +101,11 @@ def _parse(data: bytes, shard: Stamp) -> ShardIndex:
     begins, sizes = columns["offsets"], columns["sizes"]
     if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
         raise ValueError("a member that is not in the shard")
-    places = columns["values"][columns["kinds"] >= Kind.NAME]
-    if np.any(columns["kinds"] > max(Kind)) or np.any(places < 0) or np.any(places >= len(head["texts"])):
+    places = columns["values"][columns["kinds"] >= LabelKind.NAME]
+    if np.any(columns["kinds"] > max(LabelKind)) or np.any(places < 0) or np.any(places >= len(head["texts"])):
         raise ValueError("a label that is not in its texts")
     return ShardIndex(
-        stamp=Stamp(*head["stamp"]),
+        version=FileVersion(*head["stamp"]),
         **columns,
         texts=[(text, extension) for text, extension in head["texts"]],
         names=names,

@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class Held(Generic[V]):
+class SizedValue(Generic[V]):
     """A value and the bytes that it takes."""
 
     value: V
@@ -31,10 +31,10 @@ class GroupCache(Generic[K, V]):
     them. One value larger than the budget is let in alone: refused, it would be made again for each of its rows.
     """
 
-    def __init__(self, load: Callable[[K], Held[V]], expect: Callable[[K], int], budget: int) -> None:
+    def __init__(self, load: Callable[[K], SizedValue[V]], expect: Callable[[K], int], budget: int) -> None:
         self._load, self._expect, self._budget = load, expect, budget
         self._changed = threading.Condition(threading.Lock())
-        self._held: OrderedDict[K, Held[V]] = OrderedDict()
+        self._held: OrderedDict[K, SizedValue[V]] = OrderedDict()
         self._loading: dict[K, Future[V]] = {}
         self._held_bytes = self._reserved = 0
         at_fork(self)

@@ -1,0 +1,4 @@
+"""WebDataset shards: by index (``source`` <- ``listing`` <- ``index``), or one sample after another (``stream``).
+
+Both get samples (``samples``, ``labels``) of the archive's members (``members``), whose bytes come from ``readers``.
+"""
