@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.outside.printable import printable
+from variegate.outside.addresses import printable
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.live import ExpansionView
+from variegate.data.sources.file_kinds import IMAGES_HELP
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion, Report
@@ -76,12 +77,7 @@ JSON_HELP = "Print a line of JSON for every event, for other programs to read."
 
 
 def augment(
-    src: Annotated[
-        str,
-        typer.Argument(
-            metavar="SRC", help="The images: a folder, with classes or without, .tar shards, .parquet files, or a URL."
-        ),
-    ],
+    src: Annotated[str, typer.Argument(metavar="SRC", help=IMAGES_HELP)],
     dst: Annotated[
         str,
         typer.Argument(metavar="DST", help="The folder to write to, or a URL. It is made if missing; not inside SRC."),

@@ -10,16 +10,12 @@ from rich.table import Table
 from variegate.cli.augment import JSON_HELP, POLICY_HELP, SIZE_HELP
 from variegate.cli.console import say, stderr, stdout, warnings_as_notes
 from variegate.cli.progress import StageProgress
+from variegate.data.sources.file_kinds import IMAGES_HELP
 
 if TYPE_CHECKING:
     from variegate.diagnose import Measurements
 
-Src = Annotated[
-    str,
-    typer.Argument(
-        metavar="SRC", help="The images: a folder, with classes or without, .tar shards, a pattern, or a URL."
-    ),
-]
+Src = Annotated[str, typer.Argument(metavar="SRC", help=IMAGES_HELP)]
 Policy = Annotated[str, typer.Option(metavar="POLICY", help=POLICY_HELP)]
 Size = Annotated[
     str,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from variegate.cli.console import say, stderr
+from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
 
 if TYPE_CHECKING:
     from variegate.training.images import LabelledImages
@@ -14,12 +15,7 @@ if TYPE_CHECKING:
 # The groups of options in --help.
 IMAGES, TRAINING, AROUND, MACHINE, OUTPUT = "Images", "Training", "Around the policy", "Machine", "Output"
 
-Src = Annotated[
-    str,
-    typer.Argument(
-        metavar="SRC", help="Images with classes: class folders, .tar shards or .parquet files with labels; URLs too."
-    ),
-]
+Src = Annotated[str, typer.Argument(metavar="SRC", help=LABELLED_IMAGES_HELP)]
 Size = Annotated[
     str,
     typer.Option(

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
-from variegate.outside.addresses import is_url, shown
-from variegate.outside.location import plain
+from variegate.outside.location import Location
 from variegate.policies import PBA, load_policy
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
@@ -60,5 +59,5 @@ def open_by_index(place: Any, on_error: str = "raise") -> Source:
 def absolute_place(spec: str) -> str:
     """A source as it was given, so that it means the same from any folder; without passwords and signatures, which are
     not for the files that it is written to, and may be others when a run goes on."""
-    path = plain(spec)
-    return shown(path) if is_url(path) else os.path.abspath(path)
+    location = Location.parse(spec)
+    return str(location) if location.is_url else os.path.abspath(location.address())

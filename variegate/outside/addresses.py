@@ -1,7 +1,8 @@
-"""Addresses (URLs) as they may be shown: scheme, host and path; no user, password, query, fragment or parameters.
+"""Text as it may be shown: no secrets of addresses, and nothing that a terminal would act upon.
 
-Addresses are taken as they are given, not as they should be: passwords may hold @ : / ? and # where they ought to be
-percent-encoded. Where an address can be read in two ways, what is a secret in either is left out.
+Of an address (URL) scheme, host and path are shown; no user, password, query, fragment or parameters. Addresses are
+taken as they are given, not as they should be: passwords may hold @ : / ? and # where they ought to be percent-encoded.
+Where an address can be read in two ways, what is a secret in either is left out.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import os
 import re
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
-
-from variegate.outside.printable import printable
 
 # Two letters at least, so that a drive (C:\\) is no protocol.
 _NAME = r"[A-Za-z][A-Za-z0-9+.-]+"
@@ -34,6 +33,12 @@ _WHOLE_PATH = re.compile(rf"[^/?#;@]+/[^?#;@]*{_EXTENSION}[?#;]", re.IGNORECASE)
 _WEB = ("http", "https")
 _LIKE_AN_ADDRESS = re.compile(rf"{_NAME}:/")
 _CLOSING = ")]}>,.;:'\"`"
+# Controls (C0, DEL, C1), what turns or hides text (marks of direction, invisible letters, tags), separators of lines,
+# and halves of UTF-16 pairs, by which Python stands in for bytes that are no text. Joiners are letters to many scripts.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
+)
 _HIDDEN = "\N{HORIZONTAL ELLIPSIS}"
 # Shorter ones are parts of ordinary words, too.
 _LEAST_SECRET = 3
@@ -77,6 +82,11 @@ def without_secrets(text: str, *known: str) -> str:
         pieces += [text[at:begin], "::".join(kept for kept, _ in _split(address)), tail]
         at = end
     return "".join(pieces) + text[at:]
+
+
+def printable(text: str) -> str:
+    """One line without anything that a terminal would act upon: ``\\x1b`` for an escape, ``\\u202e``, ``\\udcff``."""
+    return _UNPRINTABLE.sub(_escaped, text)
 
 
 def speakable(text: str) -> str:
@@ -176,3 +186,10 @@ def check_is_local(argument: str, path: str | os.PathLike[str]) -> None:
     """ValueError for an address where only a file of this machine can be written; ``Path`` makes one slash of two."""
     if _LIKE_AN_ADDRESS.match(os.fspath(path)):
         raise ValueError(f"{argument}: got an address; accepted: a file or folder of this machine")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

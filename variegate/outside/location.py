@@ -32,7 +32,13 @@ class Location:
     @classmethod
     def parse(cls, spec: str | os.PathLike[str] | Location) -> Location:
         """``file://`` addresses and ``~`` become ordinary local paths."""
-        return spec if isinstance(spec, Location) else cls.of(plain(spec))
+        if isinstance(spec, Location):
+            return spec
+        text = os.fspath(spec)
+        if text.startswith(("file://", "local://")) and "::" not in text:
+            text = url2pathname(urlsplit(text).path)
+            return cls(text, text)
+        return cls.of(text if is_url(text) else os.path.expanduser(text))
 
     @classmethod
     def of(cls, address: str) -> Location:
@@ -84,14 +90,6 @@ def inside(folder: str, name: str) -> str:
     """The path or address of ``name`` in a folder; of a chained address, in the outermost."""
     outer, chain, rest = folder.partition("::")
     return f"{outer.rstrip('/')}/{name}{chain}{rest}"
-
-
-def plain(path: str | os.PathLike[str]) -> str:
-    """A path as text; ``file://`` addresses and ``~`` become ordinary local paths."""
-    text = os.fspath(path)
-    if text.startswith(("file://", "local://")) and "::" not in text:
-        return url2pathname(urlsplit(text).path)
-    return text if is_url(text) else os.path.expanduser(text)
 
 
 def relative_names(locations: Sequence[Location]) -> list[str]:

@@ -13,8 +13,7 @@ from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder.source import FolderSource, open_folder
 from variegate.errors import DecodeError
-from variegate.outside.addresses import is_url, shown
-from variegate.outside.location import plain
+from variegate.outside.location import Location
 from variegate.preview.captions import captions
 from variegate.preview.sheet import Cell
 from variegate.program.describe import operations_of
@@ -38,10 +37,10 @@ def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[De
     A file that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is
     nothing to show.
     """
-    if is_url(plain(source)):
-        place = shown(plain(source))
-        raise SourceError(f"{place}: is an address; accepted: a folder of images, or an image, of this machine")
-    source = Path(plain(source))
+    location = Location.parse(source)
+    if location.is_url:
+        raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
+    source = Path(location.address())
     if source.is_file():
         return [Chosen(source.name, 0, read_image(source))], []
     folder = open_folder(source)

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.data.sources.base import SourceError, check_index
 from variegate.data.sources.labels import NO_LABEL
-from variegate.outside.addresses import is_url, shown
-from variegate.outside.location import plain
+from variegate.outside.location import Location
 from variegate.sinks.storage import Storage
 
 if TYPE_CHECKING:
@@ -181,19 +180,19 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """
     from variegate.data.sources.parquet.file import open_file
 
-    place = plain(path)
-    if os.path.isdir(place) or (is_url(place) and not place.lower().endswith(".parquet")):
-        place = f"{place.rstrip('/')}/{MANIFEST_NAME}"
+    place = Location.parse(path)
+    if os.path.isdir(place.address()) or (place.is_url and not place.address().lower().endswith(".parquet")):
+        place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
     if b"variegate.settings" not in metadata or file.schema.names not in (list(_TYPES), _FIRST_FORMAT):
-        raise SourceError(f"{shown(place)}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
+        raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
     try:
         settings = json.loads(metadata[b"variegate.settings"])
     except ValueError:
         settings = None
     if not isinstance(settings, dict):
-        raise SourceError(f"{shown(place)}: damaged: the settings in it are not JSON; accepted: {_ACCEPTED}")
+        raise SourceError(f"{place}: damaged: the settings in it are not JSON; accepted: {_ACCEPTED}")
     return Manifest(file, settings)
 
 

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.remote import filesystem, reason_for
-from variegate.outside.addresses import protocols, shown
 from variegate.outside.location import Location
 from variegate.sinks.local_storage import LocalStorage
 from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, WriteError, check_relative, write_error
@@ -23,16 +22,16 @@ _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oc
 _BUFFER_BYTES = 1 << 20
 
 
-def open_remote(url: str) -> Storage:
+def open_remote(location: Location) -> Storage:
     """Raises SourceError where nothing can be written."""
-    first = protocols(url)[0]
-    if "::" in url or first in ("http", "https"):
-        what = "an address within another" if "::" in url else "http servers take no files"
-        raise SourceError(f"{shown(url)}: {what}; accepted: a folder, or an address of one such as s3://bucket/folder")
-    fs, inner = filesystem(Location.parse(url))
+    is_chain = len(location.protocols) > 1
+    if is_chain or location.is_web:
+        what = "an address within another" if is_chain else "http servers take no files"
+        raise SourceError(f"{location}: {what}; accepted: a folder, or an address of one such as s3://bucket/folder")
+    fs, inner = filesystem(location)
     if "file" in (fs.protocol if isinstance(fs.protocol, (tuple, list)) else (fs.protocol,)):
         return LocalStorage(inner)
-    return RemoteStorage(url)
+    return RemoteStorage(location)
 
 
 class RemoteStorage(Storage):
@@ -44,10 +43,10 @@ class RemoteStorage(Storage):
 
     is_remote = True
 
-    def __init__(self, url: str) -> None:
-        self.root, self.shown = url.rstrip("/"), shown(url.rstrip("/"))
-        self._location = Location.parse(self.root)
-        self._is_object_store = protocols(url)[0] in _OBJECT_STORES
+    def __init__(self, location: Location) -> None:
+        self._location = Location.of(location.address().rstrip("/"))
+        self.root, self.shown = self._location.address(), str(self._location)
+        self._is_object_store = location.protocols[0] in _OBJECT_STORES
 
     def prepare(self) -> None:
         if not self._is_object_store:

@@ -179,10 +179,9 @@ def open_storage(spec: str | os.PathLike[str]) -> Storage:
 
     Raises SourceError for addresses that cannot be written to.
     """
-    from variegate.outside.addresses import is_url
-    from variegate.outside.location import plain
+    from variegate.outside.location import Location
     from variegate.sinks.local_storage import LocalStorage
     from variegate.sinks.remote_storage import open_remote
 
-    path = plain(spec)
-    return open_remote(path) if is_url(path) else LocalStorage(path)
+    location = Location.parse(spec)
+    return open_remote(location) if location.is_url else LocalStorage(location.address())

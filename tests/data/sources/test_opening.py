@@ -15,6 +15,7 @@ import torch
 
 import variegate as vg
 from tests.data.sources.tars import encoded, labelled, tar_bytes, write_shards, write_tar
+from variegate.data.sources import file_kinds, opening
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder.source import FolderSource, RemoteFolderSource
 from variegate.data.sources.tar.source import WebDatasetSource
@@ -204,3 +205,31 @@ def test_local_files_need_no_fsspec_and_no_pyarrow(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", probe, str(tmp_path)], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_a_new_kind_of_file_is_one_entry_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = types.ModuleType("toy")
+    toy.open_toy = lambda files, classes: (list(map(str, files)), classes)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "variegate.data.sources.toy", toy)
+    kind = file_kinds.FileKind((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
+    kinds = (*file_kinds.FILE_KINDS, kind)
+    for module in (file_kinds, opening):
+        monkeypatch.setattr(module, "FILE_KINDS", kinds)
+    files = [str(tmp_path / name) for name in ("a.toy", "b.TOY.gz")]
+    for file in files:
+        Path(file).touch()
+    for spec in (tmp_path, files[::-1], f"{tmp_path}/*"):
+        assert vg.open_source(spec, classes=["x"]) == (files, ["x"])
+    assert vg.open_source("https://me:pw@host/c.toy?sig=1") == (["https://host/c.toy"], None)
+    with pytest.raises(SourceError, match=r"a\.toy, a \.toy file: stream=True is for \.tar shards; leave it out$"):
+        vg.open_source(files, stream=True)
+    (tmp_path / "c.tar").touch()
+    with pytest.raises(SourceError, match=r"holds \.tar and \.toy files; say which: "):
+        vg.open_source(tmp_path)
+
+
+def test_every_kind_of_file_is_told_of() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "loader.md").read_text(encoding="utf-8")
+    for kind in file_kinds.FILE_KINDS:
+        assert f"``{kind.suffix}``" in str(vg.open_source.__doc__)
+        assert f"{kind.suffix}" in page.partition("## Sources")[2].partition("\n## ")[0]

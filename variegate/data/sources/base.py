@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.outside.addresses import without_secrets
+from variegate.outside.addresses import printable, without_secrets
 from variegate.outside.location import Location
-from variegate.outside.printable import printable
 
 
 class SourceError(ValueError):

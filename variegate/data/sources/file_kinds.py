@@ -62,8 +62,9 @@ FILE_KINDS = (
     ),
 )
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)
-# For the help of commands and for messages: ".tar shards, .parquet files".
-LISTED_KINDS = ", ".join(KIND_NAMES)
+# For the help of commands.
+IMAGES_HELP = f"The images: a folder, with classes or without, {', '.join(KIND_NAMES)}, a pattern of such, or a URL."
+LABELLED_IMAGES_HELP = f"Images with classes: class folders, {' or '.join(KIND_NAMES)} with labels; URLs too."
 ACCEPTED = (
     "a folder of images or of class folders, "
     + ", ".join(kind.plural + f" ({kind.layout})" * bool(kind.layout) for kind in FILE_KINDS)

@@ -55,7 +55,7 @@ def open_source(
         "cache_dir": cache_dir,
         "image_root": image_root,
     }
-    if isinstance(spec, (str, os.PathLike)):
+    if isinstance(spec, (str, os.PathLike, Location)):
         location = Location.parse(spec)
         if not location.address():
             raise SourceError(f"an empty path; accepted: {ACCEPTED}")

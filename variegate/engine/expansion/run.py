@@ -24,8 +24,7 @@ from variegate.engine.expansion.report import Report
 from variegate.engine.expansion.same_source import CHANGED, compare, refuse_other_files
 from variegate.engine.snapshot import Snapshot
 from variegate.errors import DecodeError
-from variegate.outside.addresses import is_url, protocols, shown
-from variegate.outside.location import plain
+from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
@@ -87,7 +86,7 @@ class Expansion:
         """
         plan, report = self.plan, self.report
         if isinstance(plan.source, FileSource):
-            check_apart(plan.source.folder.address(), self.destination)
+            check_apart(plan.source.folder, self.destination)
         _check_shared(self.destination, self.engine.workers, plan.layout)
         labels = labels_of(plan)
         settings = plan.settings(self.engine.executor)
@@ -230,19 +229,20 @@ class Expansion:
 
 def _check_shared(destination: str | PathLike[str], workers: str, layout: str) -> None:
     """Raise SourceError where workers would write files to a memory that is theirs alone, and ends with them."""
-    place = plain(destination)
-    if is_url(place) and protocols(place)[0] == "memory" and workers != "thread" and layout == "folder":
+    location = Location.parse(destination)
+    if location.protocols[:1] == ("memory",) and workers != "thread" and layout == "folder":
         raise SourceError(
-            f"{shown(place)}: is in the memory of a single process, and workers={workers!r} have their own; accepted "
+            f"{location}: is in the memory of a single process, and workers={workers!r} have their own; accepted "
             "with it: workers='thread'"
         )
 
 
-def check_apart(source: str | PathLike[str], destination: str | PathLike[str]) -> None:
+def check_apart(source: LocationLike, destination: str | PathLike[str]) -> None:
     """Raise SourceError where the destination is the source, lies in it, or is a file."""
-    if is_url(plain(destination)) or is_url(plain(source)):
+    inner, outer = Location.parse(destination), Location.parse(source)
+    if inner.is_url or outer.is_url:
         return
-    below, above = Path(plain(destination)).resolve(), Path(plain(source)).resolve()
+    below, above = Path(inner.address()).resolve(), Path(outer.address()).resolve()
     if below == above or above in below.parents:
         where = "is the source itself" if below == above else f"lies inside the source {above}"
         raise SourceError(f"{below}: {where}; choose a folder outside of it")
