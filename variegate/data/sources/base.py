@@ -102,6 +102,18 @@ class Source(Protocol):
         ...
 
 
+class IndexedSource:
+    """What most sources answer alike: files or memory of this machine, samples known by their index, nothing to say."""
+
+    is_remote: bool = False
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return indices.astype(np.uint64)
+
+    def notes(self) -> list[str]:
+        return []
+
+
 @runtime_checkable
 class FileSource(Protocol):
     """A Source of which every sample is a file of its own in, or somewhere below, one folder."""

@@ -7,11 +7,10 @@ moved, or copied with its times, is the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,19 +197,13 @@ def _of_files(files: list[StoredFile]) -> Stamps:
 def _stat_all(paths: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Sizes and times. Threads, since a network disk takes its time for each; on a local one they cost nothing."""
 
-    def stat_some(some: list[str]) -> npt.NDArray[np.int64]:
+    def stat_some(some: Sequence[str]) -> npt.NDArray[np.int64]:
         return np.array([stamp_now(path)[:2] for path in some], np.int64).reshape(-1, 2)
 
     with ThreadPoolExecutor(_STATS_AT_ONCE, "variegate-stat") as pool:
-        found = [np.zeros((0, 2), np.int64), *pool.map(stat_some, _chunks(paths))]
-    both = np.concatenate(found)
+        chunks = [paths[first : first + _STATS_A_TASK] for first in range(0, len(paths), _STATS_A_TASK)]
+        both = np.concatenate([np.zeros((0, 2), np.int64), *pool.map(stat_some, chunks)])
     return both[:, 0].copy(), both[:, 1].copy()
-
-
-def _chunks(paths: Sequence[str]) -> Iterator[list[str]]:
-    rest = iter(paths)
-    while some := list(islice(rest, _STATS_A_TASK)):
-        yield some
 
 
 def _of_info(info: dict[str, Any]) -> Stamp:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import SampleName, SourceError, describe, first_names
+from variegate.data.sources.base import IndexedSource, SampleName, SourceError, describe, first_names
 from variegate.data.sources.file_kinds import IMAGE_EXTENSIONS, is_image_name
 from variegate.data.sources.folder.walking import WalkedFolder
 from variegate.outside.location import Location, inside
@@ -29,7 +29,7 @@ class ImageFile:
 
 
 @dataclass(frozen=True, repr=False)
-class FolderListing:
+class FolderListing(IndexedSource):
     """What is in a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder
     does."""
 
@@ -86,9 +86,6 @@ class FolderListing:
 
     def relative_path(self, index: int) -> str:
         return self.samples[index].path
-
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return indices.astype(np.uint64)
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.array([self.samples[index].label for index in indices.tolist()], np.int64)

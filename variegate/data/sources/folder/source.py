@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from variegate.data.decode import read_bytes
 from variegate.data.sources.base import Item, SampleName, SourceError, check_index
@@ -18,8 +17,6 @@ from variegate.outside.location import Location
 @dataclass(frozen=True, repr=False)
 class FolderSource(FolderListing):
     """A folder on a disk of this machine, or mounted as one."""
-
-    is_remote: ClassVar[bool] = False
 
     @property
     def root(self) -> Path:
@@ -45,7 +42,7 @@ class FolderSource(FolderListing):
 class RemoteFolderSource(FolderListing):
     """A folder at an address; each image is read by a request of its own."""
 
-    is_remote: ClassVar[bool] = True
+    is_remote = True
 
     def read(self, index: int) -> Item:
         check_index(index, len(self))

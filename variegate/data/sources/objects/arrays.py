@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, SourceError, check_index, describe
+from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, check_index, describe
 from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
 from variegate.data.sources.objects.targets import check_beside
 from variegate.program.program import MAX_SIDE
@@ -23,7 +23,7 @@ _ACCEPTED = "uint8 [N, H, W, C] or [N, H, W] with C = 1 or 3, or a list of image
 _IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
 
 
-class ArraySource:
+class ArraySource(IndexedSource):
     """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 or 3), or a list of [H, W, C] and [H, W] images.
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
@@ -35,8 +35,6 @@ class ArraySource:
 
     Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
     """
-
-    is_remote: ClassVar[bool] = False
 
     def __init__(self, images: Any, labels: Any = None, classes: Sequence[str] = ()) -> None:
         self._images = _check_images(images)
@@ -94,12 +92,6 @@ class ArraySource:
         check_index(index, len(self))
         return SampleName("images", f"item {index}")
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return indices.astype(np.uint64)
-
-    def notes(self) -> list[str]:
-        return []
-
     def __getstate__(self) -> dict[str, Any]:
         mapped = _as_mapping(self._images)
         return self.__dict__ if mapped is None else {**self.__dict__, "_images": mapped}
@@ -124,14 +116,7 @@ def _as_mapping(images: Any) -> dict[str, Any] | None:
 def _check_images(images: Any) -> Image | list[Image]:
     whole = images if isinstance(images, np.ndarray) else _tensor_as_array("images", images)
     if whole is not None and whole.dtype != object:
-        _check_dtype("images", whole)
-        if whole.ndim not in (3, 4) or (whole.ndim == 4 and whole.shape[3] not in (1, 3)) or 0 in whole.shape:
-            hint = ""
-            if whole.ndim == 4 and whole.shape[1] in (1, 3):
-                hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor"
-            raise SourceError(f"images: got shape {whole.shape}; accepted: {_ACCEPTED}, not empty{hint}")
-        _check_sides("images", whole.shape, whole.shape[1:3])
-        return whole
+        return _check_pixels("images", whole, whole.shape[1:], f"{_ACCEPTED}, not empty")
     if not isinstance(images, (list, tuple, np.ndarray)):
         raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
     if len(images) == 0:
@@ -144,22 +129,21 @@ def _check_image(where: str, image: Any) -> Image:
     accepted = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
     if array is None:
         raise TypeError(f"{where}: got {type(image).__name__}; accepted: {accepted}, as array or CPU tensor")
-    _check_dtype(where, array)
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)) or 0 in array.shape:
-        raise SourceError(f"{where}: got shape {array.shape}; accepted: {accepted}, no side empty")
-    _check_sides(where, array.shape, array.shape[:2])
-    return array
+    return _check_pixels(where, array, array.shape, f"{accepted}, no side empty")
 
 
-def _check_sides(where: str, shape: tuple[int, ...], sides: tuple[int, ...]) -> None:
-    # Here, where the image is called by its own number, and not by its place in some batch.
-    if max(sides) > MAX_SIDE:
-        raise SourceError(f"{where}: got shape {shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
-
-
-def _check_dtype(where: str, array: npt.NDArray[Any]) -> None:
+def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, ...], accepted: str) -> Image:
+    """``image_shape``: that of the one image, or of each of those in the array."""
     if array.dtype != np.uint8:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+    if image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2 or 0 in array.shape:
+        is_channels_first = array.ndim == 4 and array.shape[1] in (1, 3)
+        hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor" if is_channels_first else ""
+        raise SourceError(f"{where}: got shape {array.shape}; accepted: {accepted}{hint}")
+    # Here, where the image is called by its own number, and not by its place in some batch.
+    if max(image_shape[:2]) > MAX_SIDE:
+        raise SourceError(f"{where}: got shape {array.shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
+    return array
 
 
 def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:

@@ -7,12 +7,12 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, check_index, describe
+from variegate.data.sources.base import IndexedSource, Item, SampleName, check_index, describe
 from variegate.data.sources.labels import LABEL_NAMES, hash_labels
 from variegate.data.sources.objects.sample import check_rest, image_of, label_of, split_sample
 from variegate.errors import DecodeError
@@ -21,7 +21,7 @@ from variegate.threads import at_fork, computed_once
 _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
 
 
-class DatasetSource:
+class DatasetSource(IndexedSource):
     """A data set whose samples are (image, label, ...), {"image": ..., "label": ...}, or an image alone.
 
     ``sample.image_of`` says what an image may be: PIL, uint8 array or tensor, or the bytes of a file. The data set's
@@ -40,8 +40,6 @@ class DatasetSource:
     a kind that is not accepted, and for masks, boxes, key points and further images anywhere in a sample, which would
     no longer fit the augmented image; DecodeError where the data set raises or a single image is damaged.
     """
-
-    is_remote: ClassVar[bool] = False
 
     def __init__(self, dataset: Any, lock: bool | None = None) -> None:
         self._length = _check_dataset(dataset)
@@ -66,11 +64,7 @@ class DatasetSource:
         (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
         fingerprint (Hugging Face's)."""
         digest = hashlib.sha256(f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}".encode())
-        inner, chosen = self._dataset, None
-        while _is_subset(inner):
-            indices = np.asarray(inner.indices, np.int64)
-            chosen = indices if chosen is None else indices[chosen]
-            inner = inner.dataset
+        inner, chosen = _innermost(self._dataset)
         if chosen is not None:
             digest.update(chosen.tobytes())
         root = getattr(inner, "root", None)
@@ -111,14 +105,9 @@ class DatasetSource:
             return SampleName(os.fspath(files[index][0]))
         return SampleName(type(inner).__name__, f"item {index}")
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return indices.astype(np.uint64)
-
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
         """As far as the data set tells them without reading an image; else None."""
-        inner, chosen = self._dataset, indices
-        while _is_subset(inner):
-            chosen, inner = np.asarray(inner.indices, np.int64)[chosen], inner.dataset
+        inner, chosen = _innermost(self._dataset, indices)
         if getattr(inner, "target_transform", None) is not None:
             return None  # what it lists are not the labels that it yields
         files = _files(inner)
@@ -134,9 +123,6 @@ class DatasetSource:
         if not set(array.tolist()) <= set(self.classes):
             return None
         return np.array([self.classes.index(name) for name in array[chosen].tolist()], np.int64)
-
-    def notes(self) -> list[str]:
-        return []
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_turn"}
@@ -173,11 +159,20 @@ def _is_subset(dataset: Any) -> bool:
     return len(indices) == len(dataset)
 
 
+def _innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
+    """The data set that Subsets of Subsets are of, and where the samples ``chosen`` of the outermost (None: all) are in
+    it; None where it is that one itself."""
+    while _is_subset(dataset):
+        indices = np.asarray(dataset.indices, np.int64)
+        chosen = indices if chosen is None else indices[chosen]
+        dataset = dataset.dataset
+    return dataset, chosen
+
+
 def _is_independent(dataset: Any) -> bool:
     from torch.utils.data import TensorDataset
 
-    while _is_subset(dataset):
-        dataset = dataset.dataset
+    dataset, _ = _innermost(dataset)
     return isinstance(dataset, (list, tuple, TensorDataset)) or _files(dataset) is not None
 
 
@@ -194,8 +189,7 @@ def _files(dataset: Any) -> Sequence[Any] | None:
 
 
 def _classes(dataset: Any) -> tuple[str, ...]:
-    while _is_subset(dataset):
-        dataset = dataset.dataset
+    dataset, _ = _innermost(dataset)
     names = getattr(dataset, "classes", None)
     features = getattr(dataset, "features", None)
     if names is None and isinstance(features, Mapping):  # Hugging Face's

@@ -13,37 +13,17 @@ Size = tuple[int, int]
 
 # Words of a key which say that its value lies in the image's own coordinates ...
 _PLACES = frozenset(
-    [
-        "mask",
-        "segmentation",
-        "segm",
-        "box",
-        "bbox",
-        "boundingbox",
-        "polygon",
-        "contour",
-        "keypoint",
-        "landmark",
-        "heatmap",
-        "trimap",
-    ]
+    (
+        *("mask", "segmentation", "segm", "box", "bbox", "boundingbox"),
+        *("polygon", "contour", "keypoint", "landmark", "heatmap", "trimap"),
+    )
 )
 # ... and those that say so only where they are the whole key: "flow_rate" and "instance_id" are harmless.
 _ALONE = frozenset(
-    [
-        "seg",
-        "semantic",
-        "panoptic",
-        "instance",
-        "depth",
-        "disparity",
-        "flow",
-        "normal",
-        "point",
-        "joint",
-        "matte",
-        "saliency",
-    ]
+    (
+        *("seg", "semantic", "panoptic", "instance", "depth", "disparity"),
+        *("flow", "normal", "point", "joint", "matte", "saliency"),
+    )
 )
 _ACCEPTED = (
     "labels, ids, names and numbers beside an image; masks, boxes, key points and further images would not be "

@@ -93,7 +93,7 @@ class GroupReader:
     def _unpack(self, group: int, path: Path) -> UnpackedRows | None:
         if not path.parent.exists():
             _remove_others_than(path.parent)
-        rows = _Rows(self._pieces(group))
+        rows = _RowIterator(self._pieces(group))
         try:
             write_rows(path, rows)
         except OSError as error:
@@ -115,7 +115,7 @@ class GroupReader:
                 yield parts["bytes"], parts.get("path")
 
 
-class _Rows:
+class _RowIterator:
     """Rows of pieces, which remembers whether it was the reading that failed."""
 
     def __init__(self, pieces: Iterator[tuple[Any, Any]]) -> None:

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, SourceError, StoredFile, check_index, describe, first_names
+from variegate.data.sources.base import (
+    IndexedSource,
+    Item,
+    SampleName,
+    SourceError,
+    StoredFile,
+    check_index,
+    describe,
+    first_names,
+)
 from variegate.data.sources.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
 from variegate.data.sources.parquet.columns import check_alike, find_columns
 from variegate.data.sources.parquet.file import open_file, reason_for
@@ -27,7 +36,7 @@ from variegate.outside.location import LocationLike, cache_folder
 MEMORY = 512 << 20
 
 
-class ParquetSource:
+class ParquetSource(IndexedSource):
     """The rows of Parquet files, file after file. Made by ``open_parquet``, which says what is accepted.
 
     A row can only be had by decoding the row group (some hundred or thousand rows) around it. Row groups are decoded
@@ -100,9 +109,6 @@ class ParquetSource:
         check_index(index, self._length)
         file = bisect_right(self._file_starts, index) - 1
         return SampleName(str(self._readers[file].file.location), f"row {index - self._file_starts[file]}")
-
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return indices.astype(np.uint64)
 
     def stored_files(self) -> list[StoredFile]:
         """The Parquet files, as they were when they were opened; not what rows name."""

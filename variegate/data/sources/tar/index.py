@@ -11,7 +11,7 @@ from variegate.data.sources.reading import FileVersion, open_stream
 from variegate.data.sources.remote import named_errors
 from variegate.data.sources.tar.labels import NO_LABEL, Label, LabelKind
 from variegate.data.sources.tar.readers import FileReader, StreamReader
-from variegate.data.sources.tar.samples import Loss, Seen, TarSamples
+from variegate.data.sources.tar.samples import ShardCounts, ShardFailure, TarSamples
 from variegate.outside.files import open_regular
 from variegate.outside.location import Location
 
@@ -31,8 +31,8 @@ class ShardIndex:
     values: npt.NDArray[np.int64]
     texts: list[tuple[str, str]]
     names: bytes
-    seen: Seen
-    loss: Loss | None = None
+    counts: ShardCounts
+    failure: ShardFailure | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -56,10 +56,10 @@ def name_at(names: bytes, ends: npt.NDArray[np.int64], position: int) -> str:
     return names[begin : int(ends[position])].decode("utf-8", "surrogateescape")
 
 
-def empty_index(version: FileVersion, loss: Loss) -> ShardIndex:
+def empty_index(version: FileVersion, failure: ShardFailure) -> ShardIndex:
     """Of a shard that cannot be read at all."""
     none = np.zeros(0, np.int64)
-    return ShardIndex(version, none, none, none.astype(np.uint8), none, [], b"", Seen(), loss)
+    return ShardIndex(version, none, none, none.astype(np.uint8), none, [], b"", ShardCounts(), failure)
 
 
 def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
@@ -93,6 +93,6 @@ def _collect(walk: TarSamples, version: FileVersion) -> ShardIndex:
         values=columns[3].copy(),
         texts=list(texts),
         names=b"".join(name + b"\0" for name in names),
-        seen=walk.seen,
-        loss=walk.loss,
+        counts=walk.counts,
+        failure=walk.failure,
     )

@@ -22,7 +22,7 @@ import numpy as np
 from variegate.data.sources.reading import FileVersion
 from variegate.data.sources.tar.index import ShardIndex
 from variegate.data.sources.tar.labels import LabelKind
-from variegate.data.sources.tar.samples import Loss, Seen
+from variegate.data.sources.tar.samples import ShardCounts, ShardFailure
 from variegate.outside.files import read_regular
 from variegate.outside.location import Location, cache_folder
 
@@ -67,8 +67,8 @@ def _pack(index: ShardIndex) -> bytes:
             "count": len(index),
             "texts": index.texts,
             "names": len(index.names),
-            "seen": asdict(index.seen),
-            "loss": index.loss,
+            "seen": asdict(index.counts),
+            "loss": index.failure,
         }
     ).encode()
     arrays = b"".join(
@@ -109,8 +109,8 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
         **columns,
         texts=[(text, extension) for text, extension in head["texts"]],
         names=names,
-        seen=Seen(**head["seen"]),
-        loss=Loss(*head["loss"]) if head["loss"] else None,
+        counts=ShardCounts(**head["seen"]),
+        failure=ShardFailure(*head["loss"]) if head["loss"] else None,
     )
 
 

@@ -64,7 +64,7 @@ def parse_json(content: bytes, extension: str) -> Label:
     return Label(LabelKind.BAD, text=f"{key} is {_short(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
 
 
-class Labelling:
+class LabelResolver:
     """From labels as found to classes: what a data set's classes and its first sample say about all of them."""
 
     def __init__(self, classes: tuple[str, ...], is_labelled: bool) -> None:

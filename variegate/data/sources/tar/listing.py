@@ -16,8 +16,8 @@ from variegate.data.sources.base import SourceError, check_on_error, first_names
 from variegate.data.sources.reading import FileVersion, version_of
 from variegate.data.sources.tar.index import ShardIndex, empty_index, index_shard, name_at
 from variegate.data.sources.tar.index_file import load_index, save_index
-from variegate.data.sources.tar.labels import LabelKind, Labelling
-from variegate.data.sources.tar.samples import Loss, ShardNotes, split_name
+from variegate.data.sources.tar.labels import LabelKind, LabelResolver
+from variegate.data.sources.tar.samples import ShardFailure, ShardNotes, split_name
 from variegate.outside.location import Location, LocationLike
 
 _INDEXING_THREADS = 16
@@ -25,13 +25,13 @@ _INDEXING_THREADS = 16
 
 @dataclass(frozen=True, eq=False)
 class ListedShard:
-    """``labels`` has an entry for each sample of the index, and one more where the shard ends in a loss."""
+    """``labels`` has an entry for each sample of the index, and one more where the shard ends in a failure."""
 
     location: Location
     index: ShardIndex
     name_ends: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64]
-    broken: dict[int, str]  # what is wrong, for samples whose label is, and for the loss
+    broken: dict[int, str]  # what is wrong, for samples whose label is, and for the failure
 
 
 def sorted_shards(shards: Sequence[LocationLike]) -> list[Location]:
@@ -64,12 +64,12 @@ def list_shards(
     indexes = [index for index, _ in found]
     if not any(len(index) for index in indexes):
         reasons = [
-            f"{shard}: {index.loss.reason}" for shard, index in zip(locations, indexes, strict=True) if index.loss
+            f"{shard}: {index.failure.reason}" for shard, index in zip(locations, indexes, strict=True) if index.failure
         ]
         raise SourceError(f"not one whole sample in {len(locations):,} shards: {first_names(reasons, 3)}")
     first = next(index for index in indexes if len(index))
-    labelling = Labelling(classes, is_labelled=first.kinds[0] != LabelKind.NONE)
-    listed = [_resolve(*one, labelling, bool(classes)) for one in zip(locations, indexes, strict=True)]
+    resolver = LabelResolver(classes, is_labelled=first.kinds[0] != LabelKind.NONE)
+    listed = [_resolve(*one, resolver, bool(classes)) for one in zip(locations, indexes, strict=True)]
     return listed, _notes(
         listed, [str(shard) for shard, (_, is_kept) in zip(locations, found, strict=True) if not is_kept]
     )
@@ -84,29 +84,29 @@ def _index(shard: Location, *, may_skip: bool, cache_dir: str | os.PathLike[str]
         if index is None:
             index = index_shard(shard, version)
             # A walk that the network broke off says nothing of the shard.
-            is_kept = not (index.loss and index.loss.is_transient) and save_index(shard, index, cache_dir)
+            is_kept = not (index.failure and index.failure.is_transient) and save_index(shard, index, cache_dir)
     except SourceError as error:
         if not may_skip:
             raise
         reason = error.reason(str(shard))
-        return empty_index(FileVersion(0, ""), Loss(None, reason, is_transient=True)), True
-    if index.loss and not may_skip:
-        raise SourceError(f"{shard}: {index.loss.reason}{_remedy(index)}")
+        return empty_index(FileVersion(0, ""), ShardFailure(None, reason, is_transient=True)), True
+    if index.failure and not may_skip:
+        raise SourceError(f"{shard}: {index.failure.reason}{_remedy(index)}")
     return index, is_kept
 
 
 def _remedy(index: ShardIndex) -> str:
-    if not index.seen.members:
+    if not index.counts.members:
         return ""
     if not len(index):
-        return "; no whole sample comes before it" if index.loss and index.loss.member else ""
+        return "; no whole sample comes before it" if index.failure and index.failure.member else ""
     return (
         f"; {len(index):,} whole samples come before it: "
         'on_error="skip" uses them, and counts the one that is lost as an error'
     )
 
 
-def _resolve(location: Location, index: ShardIndex, labelling: Labelling, has_classes: bool) -> ListedShard:
+def _resolve(location: Location, index: ShardIndex, resolver: LabelResolver, has_classes: bool) -> ListedShard:
     ends = index.name_ends()
     labels = np.where(index.kinds == LabelKind.NUMBER, index.values, -1)
     broken: dict[int, str] = {}
@@ -114,20 +114,20 @@ def _resolve(location: Location, index: ShardIndex, labelling: Labelling, has_cl
     doubtful = np.arange(len(index)) if has_classes else np.flatnonzero(index.kinds != LabelKind.NUMBER)
     for position in doubtful.tolist():
         parts = split_name(name_at(index.names, ends, position))
-        labels[position], problem = labelling.resolve(index.label(position), parts[0] if parts else "")
+        labels[position], problem = resolver.resolve(index.label(position), parts[0] if parts else "")
         if problem:
             broken[position] = problem
-    if index.loss:
+    if index.failure:
         labels = np.append(labels, -1)
-        broken[len(index)] = index.loss.sentence
+        broken[len(index)] = index.failure.sentence
     return ListedShard(location, index, ends, labels, broken)
 
 
 def _notes(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
     shard_notes = ShardNotes()
     for number, shard in enumerate(shards):
-        loss = shard.index.loss
-        shard_notes.add(number, str(shard.location), shard.index.seen, loss.reason if loss else "")
+        failure = shard.index.failure
+        shard_notes.add(number, str(shard.location), shard.index.counts, failure.reason if failure else "")
     lines = shard_notes.lines()
     samples = sum(len(shard.index) for shard in shards)
     unlabelled = sum(int(np.sum(shard.index.kinds == LabelKind.NONE)) for shard in shards)
@@ -135,8 +135,8 @@ def _notes(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
         lines.append("no labels: no sample has a .cls or .json member with one; all labels are -1")
     elif unlabelled:
         lines.append(f"{unlabelled:,} of {samples:,} samples have no label")
-    if wrong := sum(len(shard.broken) - bool(shard.index.loss) for shard in shards):
-        shard = next(shard for shard in shards if len(shard.broken) > bool(shard.index.loss))
+    if wrong := sum(len(shard.broken) - bool(shard.index.failure) for shard in shards):
+        shard = next(shard for shard in shards if len(shard.broken) > bool(shard.index.failure))
         position = min(shard.broken)
         name = name_at(shard.index.names, shard.name_ends, position)
         lines.append(

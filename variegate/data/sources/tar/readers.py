@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import zlib
-from io import FileIO
+from io import BufferedReader, FileIO
 from typing import Protocol
 
 from variegate.data.sources.reading import ByteStream
@@ -34,28 +35,21 @@ class Readable(Protocol):
 class FileReader:
     """A local file. Skipping reads nothing, and small reads share a block: a header, a label and the next header."""
 
-    _AHEAD = 2048
-
     def __init__(self, file: FileIO, size: int, name: str) -> None:
-        self.at, self._size = 0, size
-        self._file, self._name = file, name
-        self._block, self._block_at = b"", 0
+        self.at, self._size, self._name = 0, size, name
+        self._file = BufferedReader(file, 2048)
 
     def read(self, size: int) -> bytes:
-        begin = self.at - self._block_at
-        if begin < 0 or begin + size > len(self._block):
-            wanted = min(max(size, self._AHEAD), self._size - self.at)
-            try:
-                self._file.seek(self.at)
-                self._block, self._block_at, begin = self._file.read(wanted), self.at, 0
-            except OSError as error:
-                raise DecodeError(self._name, f"cannot be read ({error.strerror or error})") from error
-        data = self._block[begin : begin + size]
+        try:
+            data = self._file.read(min(size, self._size - self.at))
+        except OSError as error:
+            raise DecodeError(self._name, f"cannot be read ({error.strerror or error})") from error
         self.at += len(data)
         return data
 
     def skip(self, size: int) -> int:
         passed = min(size, self._size - self.at)
+        self._file.seek(passed, os.SEEK_CUR)
         self.at += passed
         return passed
 

@@ -34,7 +34,7 @@ def too_large(size: int) -> str:
     return f"{size:,} bytes; at most {in_words(MOST_BYTES)} are read" if size > MOST_BYTES else ""
 
 
-class Loss(NamedTuple):
+class ShardFailure(NamedTuple):
     """What ends a shard too early: the sample that it broke off in (``member``, None where it is not known), after
     which nothing was read; or that there is none at all."""
 
@@ -48,7 +48,7 @@ class Loss(NamedTuple):
 
 
 @dataclass
-class Seen:
+class ShardCounts:
     """What a walk came across; complete once it has ended."""
 
     samples: int = 0
@@ -66,19 +66,19 @@ class ShardNotes:
     """Shards may be added in any order, and again; the lines are in the order of their numbers."""
 
     def __init__(self) -> None:
-        self._shards: dict[int, tuple[str, Seen, str]] = {}
+        self._shards: dict[int, tuple[str, ShardCounts, str]] = {}
 
-    def add(self, number: int, shard: str, seen: Seen, loss: str = "") -> None:
-        self._shards[number] = (shard, seen, loss)
+    def add(self, number: int, shard: str, counts: ShardCounts, failure: str = "") -> None:
+        self._shards[number] = (shard, counts, failure)
 
     def lines(self) -> list[str]:
         shards = [self._shards[number] for number in sorted(self._shards)]
         lines = [
-            f"{shard}: {loss}; {seen.samples:,} whole samples before it are used"
-            for shard, seen, loss in shards
-            if loss
+            f"{shard}: {failure}; {seen.samples:,} whole samples before it are used"
+            for shard, seen, failure in shards
+            if failure
         ]
-        if unmarked := [shard for shard, seen, loss in shards if not (seen.has_end_mark or loss)]:
+        if unmarked := [shard for shard, seen, failure in shards if not (seen.has_end_mark or failure)]:
             lines.append(f"no mark of the end, perhaps cut off between two members: {first_names(unmarked)}")
         if count := sum(seen.many_images for _, seen, _ in shards):
             first = next(f"{shard}: {seen.first_many_images}" for shard, seen, _ in shards if seen.many_images)
@@ -121,11 +121,11 @@ class _Group:
 
 
 class TarSamples:
-    """Iterate once. ``loss`` is set afterwards where the archive broke off, and ``seen`` tells the rest."""
+    """Iterate once. ``failure`` is set afterwards where the archive broke off, and ``counts`` tells the rest."""
 
     def __init__(self, reader: ForwardReader, with_data: bool) -> None:
-        self.seen = Seen()
-        self.loss: Loss | None = None
+        self.counts = ShardCounts()
+        self.failure: ShardFailure | None = None
         self._reader, self._with_data = reader, with_data
 
     def __iter__(self) -> Iterator[TarSample]:
@@ -148,14 +148,14 @@ class TarSamples:
                 lost = group.image.name if group.image else lost
             elif group is not None:
                 yield from self._finish(group)
-            self.loss = Loss(lost, error.reason, isinstance(error, DecodeError))
+            self.failure = ShardFailure(lost, error.reason, isinstance(error, DecodeError))
         else:
             if group is not None:
                 yield from self._finish(group)
-        self.seen.members, self.seen.links = walk.members, walk.links
-        self.seen.has_end_mark, self.seen.size = walk.has_end_mark, self._reader.at
-        if self.loss is None and self.seen.samples == 0:
-            self.loss = Loss(None, _nothing_found(self.seen))
+        self.counts.members, self.counts.links = walk.members, walk.links
+        self.counts.has_end_mark, self.counts.size = walk.has_end_mark, self._reader.at
+        if self.failure is None and self.counts.samples == 0:
+            self.failure = ShardFailure(None, _nothing_found(self.counts))
 
     @staticmethod
     def _is_hit(group: _Group, error: TarDamage | DecodeError, lost: str | None) -> bool:
@@ -189,22 +189,22 @@ class TarSamples:
         walk.pass_over()
 
     def _finish(self, group: _Group) -> Iterator[TarSample]:
-        seen = self.seen
+        counts = self.counts
         if group.image is None:
-            seen.first_without_image = seen.first_without_image or group.key
-            seen.without_image += 1
+            counts.first_without_image = counts.first_without_image or group.key
+            counts.without_image += 1
             return
         if group.images > 1:
-            seen.first_many_images = seen.first_many_images or group.key
-            seen.many_images += 1
-        seen.samples += 1
+            counts.first_many_images = counts.first_many_images or group.key
+            counts.many_images += 1
+        counts.samples += 1
         yield TarSample(group.image, group.data, group.label)
 
 
-def _nothing_found(seen: Seen) -> str:
+def _nothing_found(counts: ShardCounts) -> str:
     """Why a shard without a single sample has none."""
-    if seen.size == 0:
+    if counts.size == 0:
         return "zero bytes: the file is empty"
-    if seen.members == 0:
+    if counts.members == 0:
         return "no images: the archive has no members"
-    return f"no images among its {seen.members:,} members; accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"
+    return f"no images among its {counts.members:,} members; accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"

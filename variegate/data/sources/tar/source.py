@@ -11,7 +11,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import Item, SampleName, StoredFile, check_index, describe, first_names
+from variegate.data.sources.base import IndexedSource, Item, SampleName, StoredFile, check_index, describe, first_names
 from variegate.data.sources.reading import read_range
 from variegate.data.sources.tar.class_names import class_names_beside
 from variegate.data.sources.tar.index import name_at
@@ -23,7 +23,7 @@ from variegate.outside.location import Location, LocationLike, relative_names
 from variegate.threads import computed_once
 
 
-class WebDatasetSource:
+class WebDatasetSource(IndexedSource):
     """The samples of shards, in the shards' order and that within each. A sample's id is made of both numbers."""
 
     def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
@@ -62,7 +62,7 @@ class WebDatasetSource:
         shard, position = self._find(index)
         if position < len(shard.index):
             return SampleName(str(shard.location), name_at(shard.index.names, shard.name_ends, position))
-        return SampleName(str(shard.location), shard.index.loss.member if shard.index.loss else None)
+        return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""

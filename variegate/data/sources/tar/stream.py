@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from variegate.data.sources.base import Item, SampleName, SourceError, StreamItem, describe, first_names
 from variegate.data.sources.reading import open_stream
-from variegate.data.sources.tar.labels import NO_LABEL, Labelling
+from variegate.data.sources.tar.labels import NO_LABEL, LabelResolver
 from variegate.data.sources.tar.listing import sorted_shards
 from variegate.data.sources.tar.readers import StreamReader, gunzipped
-from variegate.data.sources.tar.samples import Loss, Seen, ShardNotes, TarSamples, split_name, too_large
+from variegate.data.sources.tar.samples import ShardCounts, ShardFailure, ShardNotes, TarSamples, split_name, too_large
 from variegate.errors import DecodeError
 from variegate.outside.location import LocationLike, relative_names
 
@@ -53,30 +53,30 @@ class TarStream:
 
     def _read(self, shard: int) -> Iterator[StreamItem]:
         file = str(self._shards[shard])
-        position, seen = 0, Seen()
+        position, counts = 0, ShardCounts()
         try:
             with open_stream(self._shards[shard]) as stream:
                 walk = TarSamples(StreamReader(gunzipped(stream)), with_data=True)
                 for image, data, label in walk:
                     if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
                         self._is_labelled = label != NO_LABEL
-                    labelling = Labelling(self.classes, bool(self._is_labelled))
+                    resolver = LabelResolver(self.classes, bool(self._is_labelled))
                     parts = split_name(image.name)
-                    number, problem = labelling.resolve(label, parts[0] if parts else "")
+                    number, problem = resolver.resolve(label, parts[0] if parts else "")
                     problem = problem or too_large(image.size)
                     name = SampleName(file, image.name)
                     item = DecodeError(str(name), problem) if problem else Item(data or b"", number)
                     yield StreamItem(shard << 32 | position, name, item)
                     position += 1
-                seen, loss = walk.seen, walk.loss
+                counts, failure = walk.counts, walk.failure
         except SourceError as error:
-            loss = Loss(None, error.reason(file))
+            failure = ShardFailure(None, error.reason(file))
         except DecodeError as error:  # the first bytes could not be read
-            loss = Loss(None, error.reason)
-        self._notes.add(shard, file, seen, loss.reason if loss else "")
-        if loss:
-            name = SampleName(file, loss.member)
-            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), loss.sentence), is_end=True)
+            failure = ShardFailure(None, error.reason)
+        self._notes.add(shard, file, counts, failure.reason if failure else "")
+        if failure:
+            name = SampleName(file, failure.member)
+            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), failure.sentence), is_end=True)
 
     def _first_is_labelled(self) -> bool | None:
         """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
