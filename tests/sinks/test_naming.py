@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.folder import arrange, open_folder
 from variegate.sinks.naming import class_folders, names_for, output_path, output_stems, safe_name
-from variegate.sinks.storage import check_relative, open_storage
+from variegate.sinks.storage import open_storage
+from variegate.sinks.storage.base import check_relative
 
 
 def test_plain_names_lose_their_extension() -> None:

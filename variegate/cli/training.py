@@ -127,7 +127,7 @@ def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledIm
     """
     from variegate.data.sources.base import SourceError
     from variegate.data.sources.paths import shown
-    from variegate.engine.recipe import absolute_place, open_by_index, parse_size
+    from variegate.engine.arguments import absolute_place, open_by_index, parse_size
     from variegate.training.images import fitting_size, load_images
 
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
