@@ -13,10 +13,9 @@ import time
 from collections import deque
 
 from benchmarks import machine
-from variegate.engine.allocation import ALLOCATIONS
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.messages import Instruction, Release, Send, StartWorker, TaskDone, WorkerReady
-from variegate.engine.rules import Rules
+from variegate.engine.options import ALLOCATIONS, Allocation, Rules
 
 TARGET = 20.0  # microseconds per task
 ITEMS = 16  # of a task
@@ -46,7 +45,7 @@ class Players:
                 self.starting.append(instruction)
 
 
-def play(devices: int, allocation: str, steal: bool, tasks: int) -> float:
+def play(devices: int, allocation: Allocation, steal: bool, tasks: int) -> float:
     """Submit and work off ``tasks`` tasks, with as many waiting as the dispatcher takes -> microseconds for each.
 
     Of the processor, so that what else runs on a machine counts for less. Raises WrongError.
@@ -61,7 +60,7 @@ def play(devices: int, allocation: str, steal: bool, tasks: int) -> float:
         players.obey(dispatcher.handle(WorkerReady(start.device, start.worker), now))
     while not dispatcher.is_finished:
         now += 0.001
-        while submitted < tasks and dispatcher.room > 0:
+        while submitted < tasks and dispatcher.capacity > 0:
             players.obey(dispatcher.submit(submitted * ITEMS, (submitted + 1) * ITEMS, now))
             submitted += 1
         if submitted == tasks:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from variegate.data.samples import sample_images
     from variegate.data.sources.opening import open_source
     from variegate.engine.engine import Engine
-    from variegate.engine.work import EngineError
+    from variegate.engine.jobs import EngineError
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.policies import load_policy
@@ -54,7 +54,7 @@ _HOMES = {
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
     "Engine": "variegate.engine.engine",
-    "EngineError": "variegate.engine.work",
+    "EngineError": "variegate.engine.jobs",
     "Loader": "variegate.data.loader",
     "RaggedBatch": "variegate.backends.ragged_batch",
     "TooManyErrors": "variegate.data.loader",

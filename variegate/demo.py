@@ -15,11 +15,11 @@ from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.samples import sample_photo
 from variegate.data.sources.folder.source import FolderSource, open_folder
+from variegate.engine.arguments import build_transform, parse_size
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report
-from variegate.engine.recipe import build_transform, parse_size
+from variegate.outside.durable import write_atomically
 from variegate.preview import policy_sheet
-from variegate.sinks.atomic import write_atomically
 from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
 from variegate.transforms.base import Transform

@@ -13,7 +13,7 @@ from rich.console import Console
 from variegate.cli import live
 from variegate.cli.live import ExpansionView
 from variegate.engine.expansion import Report
-from variegate.engine.snapshot import DeviceSnapshot, Snapshot
+from variegate.engine.messages import DeviceSnapshot, Snapshot
 
 
 def view_of(report: Report, as_json: bool = False) -> tuple[ExpansionView, io.StringIO]:

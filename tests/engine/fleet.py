@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from variegate.engine.dispatcher import Dispatcher
+from variegate.engine.jobs import EngineError
 from variegate.engine.messages import (
     Beat,
     Event,
@@ -29,8 +30,7 @@ from variegate.engine.messages import (
     WorkerLost,
     WorkerReady,
 )
-from variegate.engine.rules import Rules
-from variegate.engine.work import EngineError
+from variegate.engine.options import Rules
 
 
 @dataclass
@@ -79,12 +79,12 @@ class Fleet:
 
     def close(self) -> None:
         self.dispatcher.close()
-        assert self.dispatcher.room <= 0
+        assert self.dispatcher.capacity <= 0
 
     def drain(self) -> None:
         self.is_draining = True
         self.dispatcher.drain()
-        assert self.dispatcher.room <= 0
+        assert self.dispatcher.capacity <= 0
 
     def ready(self, number: int) -> None:
         worker = self.workers[number]
@@ -269,7 +269,7 @@ class Fleet:
         assert self.dispatcher.is_idle == (not any(worker.tasks for worker in self.workers.values()))
         waiting = sum(device.queued for device in snapshot.devices)
         if self.rules.queue_limit is not None and waiting >= self.rules.queue_limit * len(self.live):
-            assert self.dispatcher.room <= 0
+            assert self.dispatcher.capacity <= 0
         self._check_counts(waiting)
         if not self.is_draining:
             assert not any(self._is_hopeless(device) for device in self.live)

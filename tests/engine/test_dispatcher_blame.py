@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.engine.fleet import Fleet
 from variegate.engine.messages import Forget, Quarantine, Release, TaskDone
-from variegate.engine.rules import Rules
+from variegate.engine.options import Rules
 
 
 def tasks(fleet: Fleet) -> list[tuple[int, int]]:

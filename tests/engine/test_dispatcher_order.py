@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.fleet import Fleet
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.rules import Rules
+from variegate.engine.options import Rules
 
 
 def fleet_of(devices: int, **rules: object) -> Fleet:
@@ -59,32 +59,32 @@ def test_items_between_submission_and_release_are_bounded() -> None:
     fleet = fleet_of(2, in_flight=1, max_items=10, queue_limit=None)
     fleet.submit(4)
     fleet.submit(4)
-    assert fleet.dispatcher.room == 2
+    assert fleet.dispatcher.capacity == 2
     fleet.done(fleet.worker(1))  # made, but it cannot come out yet
-    assert fleet.dispatcher.room == 2
+    assert fleet.dispatcher.capacity == 2
     fleet.submit(4)  # a task is not cut for that
-    assert fleet.dispatcher.room <= 0
+    assert fleet.dispatcher.capacity <= 0
     fleet.done(fleet.worker(0))
-    assert fleet.dispatcher.room == 6
+    assert fleet.dispatcher.capacity == 6
 
 
 def test_tasks_that_wait_are_bounded_per_device() -> None:
     fleet = fleet_of(2, in_flight=1, queue_limit=2)
     for _ in range(6):
-        assert fleet.dispatcher.room > 0
+        assert fleet.dispatcher.capacity > 0
         fleet.submit(1)
-    assert fleet.dispatcher.room <= 0
+    assert fleet.dispatcher.capacity <= 0
     fleet.done(fleet.worker(0))
-    assert fleet.dispatcher.room > 0
+    assert fleet.dispatcher.capacity > 0
 
 
 def test_tasks_that_have_to_run_alone_take_room_as_well() -> None:
     fleet = fleet_of(1, in_flight=2, queue_limit=1)
     fleet.submit(1)
     fleet.submit(1)
-    assert fleet.dispatcher.room > 0
+    assert fleet.dispatcher.capacity > 0
     fleet.lose(fleet.worker(0))
-    assert fleet.dispatcher.room <= 0
+    assert fleet.dispatcher.capacity <= 0
 
 
 def test_it_is_finished_when_closed_and_all_is_out() -> None:

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.engine.fleet import Fleet, Worker
-from variegate.engine.allocation import ALLOCATIONS
-from variegate.engine.rules import Rules
+from variegate.engine.options import ALLOCATIONS, Rules
 
 NUMBER_OF_ITEMS = 60
 # More than any run below can have: a device stays, whatever happens to it.
@@ -63,7 +62,7 @@ class AnyOrder(RuleBasedStateMachine):
         return self.fleet.submitted[-1] + 1 if self.fleet.submitted else 0
 
     def takes_items(self) -> bool:
-        return self.fleet.error is None and self.fleet.dispatcher.room > 0 and self.next_item < NUMBER_OF_ITEMS
+        return self.fleet.error is None and self.fleet.dispatcher.capacity > 0 and self.next_item < NUMBER_OF_ITEMS
 
     def is_half_way(self) -> bool:
         return self.fleet.error is None and self.next_item > NUMBER_OF_ITEMS // 2
@@ -73,7 +72,7 @@ class AnyOrder(RuleBasedStateMachine):
     def submit(self, size: int, gap: int, is_kept_within_room: bool) -> None:
         size = min(size, NUMBER_OF_ITEMS - self.next_item)
         if is_kept_within_room:
-            size = min(size, self.fleet.dispatcher.room)
+            size = min(size, self.fleet.dispatcher.capacity)
         self.fleet.submit(size, gap)
         assert self.fleet.dispatcher.snapshot().outstanding < self.fleet.rules.max_items + size
 
@@ -180,7 +179,7 @@ class AnyOrder(RuleBasedStateMachine):
         for _ in range(40 * NUMBER_OF_ITEMS):
             if fleet.error is not None or fleet.dispatcher.is_finished:
                 return
-            if fleet.dispatcher.room > 0 and self.next_item < NUMBER_OF_ITEMS:
+            if fleet.dispatcher.capacity > 0 and self.next_item < NUMBER_OF_ITEMS:
                 fleet.submit(1)
             elif not self.is_closed:
                 self.close()

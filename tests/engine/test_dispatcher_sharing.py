@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.fleet import Fleet
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.rules import Rules
+from variegate.engine.options import Rules
 
 
 def fleet_of(devices: int, **rules: object) -> Fleet:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.engine.fleet import Fleet
 from variegate.engine.dispatcher import Dispatcher
+from variegate.engine.jobs import EngineError
 from variegate.engine.messages import Retire, StartWorker, StopWorker, TaskFailed, WorkerLost, WorkerReady
-from variegate.engine.rules import Rules
-from variegate.engine.work import EngineError
+from variegate.engine.options import Rules
 
 
 def fleet_of(devices: int, **rules: object) -> Fleet:

@@ -12,11 +12,9 @@ import pytest
 
 from tests.engine.workers.contract import NAMES, Run, made_of, tasks
 from tests.engine.workers.toys import Give, Toy
-from variegate.engine.drive import Bad, Done
-from variegate.engine.messages import Task, TaskDone, WorkerReady
-from variegate.engine.snapshot import Snapshot
-from variegate.engine.work import EngineError
-from variegate.engine.workers.base import Report
+from variegate.engine.drive import FailedItem, FinishedItems
+from variegate.engine.jobs import EngineError
+from variegate.engine.messages import Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
 from variegate.engine.workers.thread import ThreadWorkers
 
 
@@ -57,7 +55,7 @@ def test_the_feed_is_asked_no_further_than_allowed() -> None:
 
     iterator = run_of(Toy(), max_items=20)(feed())
     for done in iterator:
-        assert isinstance(done, Done)
+        assert isinstance(done, FinishedItems)
         # Some were out with the one before; the last task may reach over the limit.
         assert asked - out <= 20 + 3
         out = done.stop
@@ -77,7 +75,7 @@ def test_without_room_elsewhere_the_feed_is_asked_for_one_task_at_a_time() -> No
             yield task
 
     for done in run_of(Toy())(feed(), has_room=lambda: False):
-        assert isinstance(done, Done)
+        assert isinstance(done, FinishedItems)
         out = done.stop
     assert out == 40
 
@@ -100,7 +98,7 @@ def test_once_stopped_nothing_is_sent_and_what_is_in_flight_comes_out() -> None:
     items: list[int] = []
     sent = 0
     for done in run(tasks(10**9), stop=stop):
-        assert isinstance(done, Done)
+        assert isinstance(done, FinishedItems)
         items += range(done.start, done.stop)
         if not stop.is_set():
             sent = sum(device.done + 4 * device.in_flight for device in run.dispatcher.snapshot().devices)
@@ -122,7 +120,7 @@ def test_results_belong_to_the_consumer_alone() -> None:
 
     handed_out: list[weakref.ref[Thing]] = []
     for done in run_of(Give())((item, item + 2, [Thing(), Thing()]) for item in range(0, 60, 2)):
-        assert isinstance(done, Done)
+        assert isinstance(done, FinishedItems)
         assert [thing() for thing in handed_out] == [None] * len(handed_out)
         handed_out += [weakref.ref(thing) for thing in done.outputs]
         del done
@@ -133,13 +131,13 @@ class SilentWorkers:
 
     def __init__(self) -> None:
         self.time = 0.0
-        self.said: deque[Report] = deque()
+        self.said: deque[WorkerEvent] = deque()
         self.tasks: list[tuple[int, Task]] = []
         self.stopped: list[int] = []
         self.was_forced: bool | None = None
 
     def start(self, device: int, worker: int) -> None:
-        self.said.append(Report(WorkerReady(device, worker)))
+        self.said.append(WorkerReady(device, worker))
 
     def send(self, worker: int, task: Task, payload: Any) -> None:
         self.tasks.append((worker, task))
@@ -147,7 +145,7 @@ class SilentWorkers:
     def stop(self, worker: int) -> None:
         self.stopped.append(worker)
 
-    def wait(self, timeout: float) -> list[Report]:
+    def wait(self, timeout: float) -> list[WorkerEvent]:
         if not self.said:
             self.time += timeout
         said = list(self.said)
@@ -160,7 +158,7 @@ class SilentWorkers:
     def finish(self) -> None:
         """The task that was sent first is done."""
         worker, task = self.tasks.pop(0)
-        self.said.append(Report(TaskDone(0, worker, task.number), [None] * task.size))
+        self.said.append(TaskDone(0, worker, task.number, outputs=[None] * task.size))
 
 
 def test_workers_are_not_to_blame_for_a_slow_consumer() -> None:
@@ -169,7 +167,7 @@ def test_workers_are_not_to_blame_for_a_slow_consumer() -> None:
     waits = iter([workers.finish, *[lambda: None] * 50, workers.finish])
     plain_wait = workers.wait
 
-    def wait(timeout: float) -> list[Report]:
+    def wait(timeout: float) -> list[WorkerEvent]:
         if workers.tasks:
             next(waits)()
         return plain_wait(timeout)
@@ -179,7 +177,7 @@ def test_workers_are_not_to_blame_for_a_slow_consumer() -> None:
     for done in run([(0, 1, None), (1, 2, None)], clock=lambda: workers.time):
         results.append(done)
         workers.time += 3600
-    assert [done.start for done in results if isinstance(done, Done)] == [0, 1]
+    assert [done.start for done in results if isinstance(done, FinishedItems)] == [0, 1]
     assert workers.stopped == []
 
 
@@ -187,7 +185,7 @@ def test_a_worker_that_stays_silent_while_it_is_listened_to_is_stopped() -> None
     workers = SilentWorkers()
     run = Run(workers, NAMES[:1], max_failures=2)
     (bad,) = run([(0, 1, None)], clock=lambda: workers.time)
-    assert bad == Bad(0, "gave no sign of life for 120 s")
+    assert bad == FailedItem(0, "gave no sign of life for 120 s")
     assert workers.stopped == [0, 1]
     assert workers.time == pytest.approx(240, abs=10)
     assert workers.was_forced is False

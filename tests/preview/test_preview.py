@@ -12,9 +12,9 @@ from variegate.data.decode import read_image
 from variegate.data.samples import NAMES, sample_photo
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder.source import open_folder
+from variegate.engine.arguments import build_transform
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
-from variegate.engine.recipe import build_transform
 from variegate.errors import DecodeError
 from variegate.preview import check_out, policy_sheet, sweep_sheet, sweepable
 from variegate.preview.captions import captions

@@ -12,13 +12,13 @@ import numpy as np
 
 from variegate.data.sources.stamps import Stamps
 from variegate.sinks.destination import Destination
-from variegate.sinks.lost import Lost, Row, Spans, take_back_lost
+from variegate.sinks.lost import ItemRanges, Lost, Row, take_back_lost
 from variegate.sinks.source_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}
 ITEMS = 4
 COPIES = 2
-SPANS = Spans(lambda row: (row["index"], row["index"] + 1), is_sharded=False)
+SPANS = ItemRanges(lambda row: (row["index"], row["index"] + 1), is_sharded=False)
 
 
 def output(item: int, copy: int, size: int = 100, is_changed: bool = False) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from variegate.sinks.atomic import write_atomically
+from variegate.outside.durable import write_atomically
 from variegate.sinks.encode import FORMATS, encode_image
 from variegate.sinks.storage import DiskFullError
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.sinks.tiny_disk import tiny_disk
 from variegate.data.sources.base import SourceError
-from variegate.sinks.atomic import write_atomically
-from variegate.sinks.local_storage import LocalStorage
+from variegate.outside.durable import write_atomically
 from variegate.sinks.storage import TEMPORARY, DiskFullError, WriteError, open_storage
+from variegate.sinks.storage.local import LocalStorage
 
 
 @pytest.fixture

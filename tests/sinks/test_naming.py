@@ -18,7 +18,8 @@ from variegate.data.sources.folder.walking import WalkedFolder
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.outside.location import Location
 from variegate.sinks.naming import class_folders, names_for, output_path, output_stems, safe_name
-from variegate.sinks.storage import check_relative, open_storage
+from variegate.sinks.storage import open_storage
+from variegate.sinks.storage.base import check_relative
 
 
 def test_plain_names_lose_their_extension() -> None:

@@ -13,9 +13,9 @@ from tests.sinks.contract import CLASSES, records, shards
 from tests.sinks.runs import SETTINGS, file_of, output, run, tree
 from variegate.data.sources.base import SourceError
 from variegate.sinks.destination import Destination
-from variegate.sinks.local_storage import LocalStorage
 from variegate.sinks.manifest import read_manifest, write_manifest
 from variegate.sinks.storage import Storage, WriteError, open_storage
+from variegate.sinks.storage.local import LocalStorage
 from variegate.sinks.verify import delete_damaged, verify
 
 CHECKSUM = "its checksum is not that of the manifest"

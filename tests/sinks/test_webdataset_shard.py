@@ -14,8 +14,8 @@ from tests.sinks.contract import CLASSES, records
 from variegate.data.sources.opening import open_source
 from variegate.sinks.labels import Labels
 from variegate.sinks.shards import Record, open_shard
+from variegate.sinks.shards.webdataset import tar_header
 from variegate.sinks.storage import Storage, open_storage
-from variegate.sinks.webdataset_shard import tar_header
 
 
 def write(storage: Storage, made: list[Record], classes: tuple[str, ...] = CLASSES) -> None:

@@ -152,9 +152,9 @@ def augment(
     within files.
     """
     with one_line_errors(as_json):
+        from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
         from variegate.engine.engine import Engine
         from variegate.engine.expansion import Expansion, Plan, check_apart
-        from variegate.engine.recipe import absolute_place, build_transform, idle_note, open_by_index, parse_size
         from variegate.outside.addresses import shown
 
         transform = build_transform(policy, parse_size(size))
@@ -204,7 +204,7 @@ def augment(
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:
     """Run with progress and print the summary; ends the command with exit code 1 or 130 where it did not finish."""
-    from variegate.engine.work import EngineError
+    from variegate.engine.jobs import EngineError
     from variegate.errors import DecodeError
 
     report = expansion.report

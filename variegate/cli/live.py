@@ -14,7 +14,7 @@ from variegate.cli.console import emit_json, say
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion, Report
-    from variegate.engine.snapshot import DeviceSnapshot
+    from variegate.engine.messages import DeviceSnapshot
 
 _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16

@@ -53,7 +53,7 @@ def preview(
     epoch writes them. With --sweep, one operation is shown from one end of its range to the other.
     """
     with one_line_errors(as_json), warnings_as_notes(stderr()):
-        from variegate.engine.recipe import idle_note
+        from variegate.engine.arguments import idle_note
         from variegate.preview import check_out, policy_sheet, sweep_sheet
 
         check_out(out)

@@ -32,7 +32,7 @@ def replay(
     """
     with one_line_errors(as_json):
         from variegate.engine.expansion.replay import replay as make_again
-        from variegate.sinks.atomic import write_atomically
+        from variegate.outside.durable import write_atomically
         from variegate.sinks.naming import safe_name
 
         made = make_again(manifest, row, source)

@@ -66,9 +66,9 @@ def simulate(
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     with one_line_errors(as_json):
-        from variegate.engine.simulation import Chance, ideal_seconds, parse_strategies
+        from variegate.engine.jobs import EngineError
+        from variegate.engine.simulation import RandomInputs, ideal_seconds, parse_strategies
         from variegate.engine.simulation import simulate as play
-        from variegate.engine.work import EngineError
         from variegate.plotting import check_path
 
         check_path(out)
@@ -87,7 +87,7 @@ def simulate(
             in_flight=in_flight,
             seed=seed,
         )
-        chance = Chance(scenario)
+        chance = RandomInputs(scenario)
         ideal = ideal_seconds(scenario, chance)
         outcomes = []
         with StageProgress(as_json, stderr(), event="simulating") as progress:
@@ -105,7 +105,7 @@ def _report(
     scenario: Scenario, speeds: list[float], ideal: float, outcomes: list[Outcome], out: Path, as_json: bool
 ) -> None:
     from variegate.engine.simulation.plot import draw_plot
-    from variegate.engine.simulation.words import describe
+    from variegate.engine.simulation.scenario import describe
 
     lines = describe(scenario, speeds, ideal)
     if not as_json:
@@ -120,7 +120,7 @@ def _report(
 
 
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
-    from variegate.engine.simulation.words import seconds
+    from variegate.engine.simulation.scenario import seconds
 
     table = Table(box=None, pad_edge=False, collapse_padding=True)
     for heading in ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain"):

@@ -122,8 +122,8 @@ def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledIm
     ``size``: as typed, or the sides of other images that these belong to.
     """
     from variegate.data.sources.base import SourceError
-    from variegate.engine.recipe import absolute_place, open_by_index, parse_size
     from variegate.outside.addresses import shown
+    from variegate.engine.arguments import absolute_place, open_by_index, parse_size
     from variegate.training.images import fitting_size, load_images
 
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size

@@ -1,15 +1,18 @@
-"""What the dispatcher knows of its devices: queues, loads, speeds."""
+"""What the dispatcher knows of its devices (queues, loads, speeds), and which of them a task waits for."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
+from random import Random
 
 import numpy as np
 
 from variegate.engine.messages import Task
+from variegate.engine.options import Allocation
 
 # The share of older tasks in a device's measured speed, a task later.
 _MEMORY = 0.8
@@ -123,3 +126,39 @@ class Loads:
             seconds[passed_over] = 0
         device = int(seconds.argmax())
         return (device, float(seconds[device])) if seconds[device] > 0 else (-1, 0.0)
+
+
+# (items of the task, devices to try last) -> device. One device at least is live.
+Allocate = Callable[[int, frozenset[int]], int]
+
+
+def allocator(name: Allocation, loads: Loads, seed: int) -> Allocate:
+    """``least_loaded``: where it would be done first, by the measured speeds; ``random``: by ``seed``."""
+    if name == "least_loaded":
+        return loads.least
+    return _RoundRobin(loads) if name == "round_robin" else _Random(loads, seed)
+
+
+class _RoundRobin:
+    def __init__(self, loads: Loads) -> None:
+        self._loads, self._next = loads, 0
+
+    def __call__(self, size: int, avoid: frozenset[int]) -> int:
+        devices = _candidates(self._loads, avoid)
+        device = devices[bisect_left(devices, self._next) % len(devices)]
+        self._next = device + 1
+        return device
+
+
+class _Random:
+    def __init__(self, loads: Loads, seed: int) -> None:
+        self._loads, self._random = loads, Random(seed)
+
+    def __call__(self, size: int, avoid: frozenset[int]) -> int:
+        devices = _candidates(self._loads, avoid)
+        return devices[int(self._random.random() * len(devices))]
+
+
+def _candidates(loads: Loads, avoid: frozenset[int]) -> list[int]:
+    """Live devices, ascending: those not to be avoided, or if there are no others, all."""
+    return [device for device in loads.live if device not in avoid] or loads.live if avoid else loads.live

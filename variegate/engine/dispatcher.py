@@ -14,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from variegate.engine.devices import State
+from variegate.engine.jobs import EngineError
 from variegate.engine.merge import Merge
 from variegate.engine.messages import (
     Beat,
+    DeviceSnapshot,
     Event,
     Forget,
     Instruction,
     Retire,
+    Snapshot,
     StartWorker,
     StopWorker,
     Task,
@@ -30,14 +33,12 @@ from variegate.engine.messages import (
     WorkerLost,
     WorkerReady,
 )
+from variegate.engine.options import Rules
 from variegate.engine.queues import Queues
-from variegate.engine.rules import Rules
-from variegate.engine.snapshot import DeviceSnapshot, Snapshot
-from variegate.engine.work import EngineError
 
 
 class Dispatcher:
-    """See the module. ``devices``: their names, one at least; ValueError for none, and for unknown allocations."""
+    """See the module. ``devices``: their names, one at least; ValueError for none."""
 
     def __init__(self, devices: Sequence[str], rules: Rules) -> None:
         if not devices:
@@ -51,7 +52,7 @@ class Dispatcher:
         self._quarantined = 0
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many items it takes now; not more than 0 where it takes none."""
         rules, queues = self._rules, self._queues
         if self._is_closed or queues.is_draining:
@@ -153,7 +154,7 @@ class Dispatcher:
         self._queues.loads.set_rate(number, device.measure(size, sent, now))
         device.setbacks = 0
         device.done += size - len(failed)
-        out = self._merge.add(task.number, _without(task, failed) if failed else [(task.start, task.stop)])
+        out = self._merge.add(task.number, task.without(failed))
         for item in sorted(failed):
             # A worker that names the item leaves no doubt, so it need not be alone the next time.
             failures = task.failures if size == 1 else 0
@@ -238,15 +239,3 @@ class Dispatcher:
         for task in reversed(orphans):
             self._queues.add_again(task, task.is_suspect)
         return [*stop, Retire(number, f"{what}: {reason}")]
-
-
-def _without(task: Task, failed: Mapping[int, str]) -> list[tuple[int, int]]:
-    """The ranges of a task's items that are left without those that failed."""
-    pieces, start = [], task.start
-    for item in sorted(failed):
-        if item > start:
-            pieces.append((start, item))
-        start = item + 1
-    if start < task.stop:
-        pieces.append((start, task.stop))
-    return pieces

@@ -12,29 +12,31 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from variegate.engine.dispatcher import Dispatcher
+from variegate.engine.jobs import EngineError, FatalError
 from variegate.engine.messages import (
+    Fatal,
     Forget,
     Instruction,
     Quarantine,
     Release,
     Retire,
     Send,
+    Snapshot,
     StartWorker,
     StopWorker,
     Task,
     TaskDone,
     TaskFailed,
     Tick,
+    WorkerEvent,
     WorkerLost,
 )
-from variegate.engine.snapshot import Snapshot
-from variegate.engine.work import EngineError, FatalError
-from variegate.engine.workers.base import Fatal, Report, Workers
+from variegate.engine.workers.base import WorkerPool
 from variegate.outside.addresses import speakable
 
 Payload: TypeAlias = Sequence[Any] | None
 # Items start..stop-1 of a task, with one payload each, or None. Items ascend from task to task; there may be gaps.
-Feed: TypeAlias = Iterable[tuple[int, int, Payload]]
+TaskStream: TypeAlias = Iterable[tuple[int, int, Payload]]
 
 # How long a turn waits for workers at most: so often is the time judged, and ``stop`` looked at.
 _TURN_SECONDS = 0.5
@@ -49,15 +51,15 @@ _SHOW_SECONDS = 0.1
 _log = logging.getLogger("variegate.engine")
 
 
-class Done(NamedTuple):
+class FinishedItems(NamedTuple):
     """Items ``start..stop-1`` are made; ``outputs`` has one for each."""
 
     start: int
     stop: int
-    outputs: list[Any]
+    outputs: Sequence[Any]
 
 
-class Bad(NamedTuple):
+class FailedItem(NamedTuple):
     """An item that cannot be made."""
 
     item: int
@@ -65,15 +67,15 @@ class Bad(NamedTuple):
 
 
 def drive(
-    workers: Workers,
+    workers: WorkerPool,
     dispatcher: Dispatcher,
-    feed: Feed,
+    feed: TaskStream,
     *,
     stop: threading.Event | None = None,
     on_turn: Callable[[Snapshot], None] | None = None,
     has_room: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Generator[Done | Bad, None, None]:
+) -> Generator[FinishedItems | FailedItem, None, None]:
     """Everything that comes of a feed, in the order that the dispatcher says. The workers are closed at the end.
 
     Args:
@@ -84,7 +86,7 @@ def drive(
 
     Raises EngineError where no device is left, FatalError as a job did, and what ``feed`` and ``on_turn`` raise.
     """
-    run = _Run(workers, dispatcher, iter(feed), has_room, clock)
+    run = _DispatchLoop(workers, dispatcher, iter(feed), has_room, clock)
     show_at = clock()
     is_clean = False
     try:
@@ -118,12 +120,12 @@ class _Chunk:
     left: int
 
 
-class _Run:
+class _DispatchLoop:
     """What lies between a dispatcher and its workers: payloads on their way there, results on their way back."""
 
     def __init__(
         self,
-        workers: Workers,
+        workers: WorkerPool,
         dispatcher: Dispatcher,
         feed: Iterator[tuple[int, int, Payload]],
         has_room: Callable[[], bool] | None,
@@ -135,8 +137,8 @@ class _Run:
         self._chunks: dict[int, _Chunk] = {}  # by first item
         self._starts: list[int] = []  # the keys of these, ascending
         self._sent: dict[int, Send] = {}  # by task
-        self._results: dict[int, list[Any]] = {}  # by task
-        self._out: deque[Done | Bad] = deque()
+        self._results: dict[int, Sequence[Any]] = {}  # by task
+        self._out: deque[FinishedItems | FailedItem] = deque()
         self._clock, self._seen, self._time, self._ticked = clock, clock(), 0.0, 0.0
         self._give_up_at: float | None = None
 
@@ -158,7 +160,7 @@ class _Run:
 
     def pull(self) -> bool:
         """Take a task from the feed, if there is room -> whether there may be room for another."""
-        if self._is_fed or self._dispatcher.room <= 0:
+        if self._is_fed or self._dispatcher.capacity <= 0:
             return False
         if self._chunks and self._has_room is not None and not self._has_room():
             return False
@@ -173,11 +175,11 @@ class _Run:
         self.obey(self._dispatcher.submit(start, stop, self.now()))
         return True
 
-    def listen(self, timeout: float) -> deque[Done | Bad]:
+    def listen(self, timeout: float) -> deque[FinishedItems | FailedItem]:
         """Hear the workers -> what is to be handed out. ``failure`` is to be raised after that, if it is set."""
         try:
-            for report in self._workers.wait(timeout):
-                self._hear(report)
+            for event in self._workers.wait(timeout):
+                self._hear(event)
             # Only now, that everything they said has been heard, can it be told who is silent.
             now = self.now()
             if now >= self._ticked + _TICK_SECONDS:
@@ -187,12 +189,11 @@ class _Run:
             self.failure = error
         return self._out
 
-    def _hear(self, report: Report) -> None:
-        event = report.event
+    def _hear(self, event: WorkerEvent) -> None:
         if isinstance(event, Fatal):
             raise FatalError(event.reason)
         if isinstance(event, TaskDone):
-            self._results[event.task] = report.outputs or []
+            self._results[event.task] = event.outputs
         elif isinstance(event, TaskFailed):
             self._sent.pop(event.task, None)
         elif isinstance(event, WorkerLost):
@@ -207,12 +208,12 @@ class _Run:
             elif isinstance(told, Release):
                 first = self._sent[told.task].task.start
                 outputs = self._results[told.task][told.start - first : told.stop - first]
-                self._hand_out(told.start, told.stop, Done(told.start, told.stop, outputs))
+                self._hand_out(told.start, told.stop, FinishedItems(told.start, told.stop, outputs))
             elif isinstance(told, Forget):
                 self._results.pop(told.task, None)
                 self._sent.pop(told.task, None)
             elif isinstance(told, Quarantine):
-                self._hand_out(told.item, told.item + 1, Bad(told.item, told.reason))
+                self._hand_out(told.item, told.item + 1, FailedItem(told.item, told.reason))
             elif isinstance(told, StartWorker):
                 if self._give_up_at is None:
                     self._workers.start(told.device, told.worker)
@@ -239,7 +240,7 @@ class _Run:
             return chunk.payload
         return chunk.payload[task.start - chunk.start : task.stop - chunk.start]
 
-    def _hand_out(self, start: int, stop: int, made: Done | Bad) -> None:
+    def _hand_out(self, start: int, stop: int, made: FinishedItems | FailedItem) -> None:
         self._out.append(made)
         chunk = self._chunk_of(start)
         chunk.left -= stop - start

@@ -10,21 +10,26 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter import Augmenter
 from variegate.engine.choice import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.drive import Bad, Done, Feed, drive
-from variegate.engine.mapping import MapWork, iter_shots, map_shots
-from variegate.engine.rules import Rules
-from variegate.engine.snapshot import Snapshot
-from variegate.engine.work import Work
-from variegate.engine.workers.base import Workers
+from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
+from variegate.engine.jobs import JobSpec
+from variegate.engine.mapping import MapSpec, iter_shots, map_shots
+from variegate.engine.messages import Snapshot
+from variegate.engine.options import (
+    WORKER_KINDS,
+    Allocation,
+    AugmenterOptions,
+    OnError,
+    Rules,
+    WorkerKind,
+    check_on_error,
+)
+from variegate.engine.workers.base import WorkerPool
 from variegate.outside.addresses import shown_host
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
 from variegate.warm import make_ready
-
-WORKERS = ("process", "thread", "ray")
 
 
 class Engine:
@@ -55,8 +60,8 @@ class Engine:
     def __init__(
         self,
         devices: str | Sequence[str] = "auto",
-        workers: str = "process",
-        allocation: str = "least_loaded",
+        workers: WorkerKind = "process",
+        allocation: Allocation = "least_loaded",
         steal: bool = True,
         ordered: bool = True,
         *,
@@ -70,18 +75,19 @@ class Engine:
         heartbeat_timeout: float = 120.0,
         max_failures: int = 3,
     ) -> None:
-        if workers not in WORKERS:
-            raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKERS))}")
+        if workers not in WORKER_KINDS:
+            raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKER_KINDS))}")
         if address is not None and workers != "ray":
             raise ValueError(
                 f"address: got {shown_host(address)!r} with workers={workers!r}; accepted: None, or workers='ray'"
             )
+        self.transform = transform
+        self._options = AugmenterOptions(transform or Identity(), seed, dtype, layout, geometry)
         # Made to be checked: it says best what it does not accept.
-        Augmenter(transform or Identity(), "reference", seed, dtype, layout, num_threads, geometry)
+        self._options.augmenter("reference", num_threads)
         self._rules = Rules(
             allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
         )
-        Dispatcher(["cpu:0"], self._rules)
         ray = None
         if workers == "ray":
             from variegate.engine.workers.ray import connect
@@ -91,7 +97,6 @@ class Engine:
         self.workers = workers
         self.address = address
         self.num_threads = cores_each(len(self.devices), ray) if num_threads is None else num_threads
-        self.transform, self.seed, self.dtype, self.layout, self.geometry = transform, seed, dtype, layout, geometry
         self.quarantined: list[tuple[int, str]] = []
 
     @property
@@ -108,7 +113,7 @@ class Engine:
         transform: Transform | None = None,
         given: Mapping[str, Iterable[Any]] | None = None,
         *,
-        on_error: str = "raise",
+        on_error: OnError = "raise",
     ) -> Iterator[Any]:
         """Augment a stream of images: the pixels of ``Augmenter(transform, seed=seed)(images, ids, epoch, copy)``.
 
@@ -132,27 +137,26 @@ class Engine:
         chosen = self.transform if transform is None else transform
         if chosen is None:
             raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
-        if on_error not in ("raise", "skip"):
-            raise ValueError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'")
-        work = MapWork(chosen, self.seed, self.dtype, self.layout, self.geometry, epoch, copy, tuple(given or ()))
-        work.check()
+        check_on_error(on_error)
+        spec = MapSpec(replace(self._options, transform=chosen), epoch, copy, tuple(given or ()))
+        spec.check()
         shots = iter_shots(images, ids, given or {})
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
-        return map_shots(partial(self.run, work), shots, len(self.devices), self._rules.ordered, quarantined)
+        return map_shots(partial(self.run, spec), shots, len(self.devices), self._rules.ordered, quarantined)
 
     def run(
         self,
-        work: Work,
-        feed: Feed,
+        spec: JobSpec,
+        feed: TaskStream,
         *,
         ordered: bool | None = None,
         max_items: int = 1 << 62,
         has_room: Callable[[], bool] | None = None,
         stop: threading.Event | None = None,
         on_turn: Callable[[Snapshot], None] | None = None,
-    ) -> Generator[Done | Bad, None, None]:
-        """Any other work: what comes of the tasks of ``feed``, which is an iterable of (start, stop, payload).
+    ) -> Generator[FinishedItems | FailedItem, None, None]:
+        """Any other job: what comes of the tasks of ``feed``, which is an iterable of (start, stop, payload).
 
         ``ordered``: None as the engine is; ``max_items``: between those read from the feed and those handed out; the
         rest, and what is raised, as ``drive`` describes them. Workers start when the iteration does, and end when it
@@ -162,18 +166,18 @@ class Engine:
             make_ready()
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
-        yield from drive(self._make_workers(work), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)
+        yield from drive(self._make_workers(spec), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)
 
-    def _make_workers(self, work: Work) -> Workers:
+    def _make_workers(self, spec: JobSpec) -> WorkerPool:
         names = [augmenter_name(name) for name in self.devices]
         if self.workers == "thread":
             from variegate.engine.workers.thread import ThreadWorkers
 
-            return ThreadWorkers(work, names, self.num_threads)
+            return ThreadWorkers(spec, names, self.num_threads)
         if self.workers == "process":
             from variegate.engine.workers.process import ProcessWorkers
 
-            return ProcessWorkers(work, names, self.num_threads)
+            return ProcessWorkers(spec, names, self.num_threads)
         from variegate.engine.workers.ray import RayWorkers
 
-        return RayWorkers(work, names, self.num_threads, self.address)
+        return RayWorkers(spec, names, self.num_threads, self.address)

@@ -12,10 +12,10 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.inputs import check_image
-from variegate.engine.drive import Bad, Done, Payload
-from variegate.engine.work import EngineError, Result, is_devices_fault
+from variegate.engine.drive import FailedItem, FinishedItems, Payload
+from variegate.engine.jobs import EngineError, Result, is_devices_fault
+from variegate.engine.options import AugmenterOptions
 from variegate.engine.workers.base import end_of
-from variegate.transforms.base import Transform
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
 _TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
@@ -32,14 +32,10 @@ class Shot(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MapWork:
+class MapSpec:
     """What an ``Augmenter`` is made of, and called with. ``names``: of the values in ``Shot.given``."""
 
-    transform: Transform
-    seed: int
-    dtype: str | torch.dtype
-    layout: str
-    geometry: str
+    options: AugmenterOptions
     epoch: int
     copy: int
     names: tuple[str, ...]
@@ -47,19 +43,17 @@ class MapWork:
     def check(self) -> None:
         """Raises ValueError or TypeError as the Augmenter does, for all but the images."""
         none = dict.fromkeys(self.names, ())
-        self._augmenter("reference", 1).program([], ids=[], epoch=self.epoch, copy=self.copy, given=none)
+        augmenter = self.options.augmenter("reference", 1)
+        augmenter.program([], ids=[], epoch=self.epoch, copy=self.copy, given=none)
 
     def open(self, device: str, num_threads: int) -> MapJob:
-        return MapJob(self, self._augmenter(device, num_threads))
-
-    def _augmenter(self, device: str, num_threads: int) -> Augmenter:
-        return Augmenter(self.transform, device, self.seed, self.dtype, self.layout, num_threads, self.geometry)
+        return MapJob(self, self.options.augmenter(device, num_threads))
 
 
 class MapJob:
     """On one device."""
 
-    def __init__(self, work: MapWork, augmenter: Augmenter) -> None:
+    def __init__(self, work: MapSpec, augmenter: Augmenter) -> None:
         self._work, self._augmenter = work, augmenter
         self._warm_up()
 
@@ -105,18 +99,18 @@ class MapJob:
 
 
 def map_shots(
-    run: Callable[..., Generator[Done | Bad, None, None]],
+    run: Callable[..., Generator[FinishedItems | FailedItem, None, None]],
     shots: Iterator[Shot],
     num_devices: int,
     ordered: bool,
     quarantined: list[tuple[int, str]] | None,
 ) -> Generator[Any, None, None]:
-    """``run``: an engine's, for a ``MapWork``; ``quarantined``: where bad images are noted; None: they are raised."""
+    """``run``: an engine's, for a ``MapSpec``; ``quarantined``: where bad images are noted; None: they are raised."""
     ahead = _Ahead(num_devices * _AHEAD_BYTES)
     results = run(_tasks(shots, ahead), max_items=num_devices * _AHEAD_IMAGES, has_room=ahead.has_room)
     try:
         for result in results:
-            if isinstance(result, Bad):
+            if isinstance(result, FailedItem):
                 id = ahead.settle(result.item)
                 if quarantined is None:
                     raise EngineError(f"images[{result.item}] (id {id}): {result.reason}")

@@ -1,4 +1,4 @@
-"""What the dispatcher hears (events) and says (instructions).
+"""What the dispatcher hears (events) and says (instructions), and how it stands (snapshots).
 
 Items are numbered 0, 1, 2, ... in the order in which they were submitted; devices 0..k-1. A *worker* is one life of a
 device's process, thread or actor: its number is never used again, so that what a worker says after it was given up is
@@ -7,8 +7,8 @@ known for what it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 _NO_ITEMS: Mapping[int, str] = {}
 
@@ -30,6 +30,15 @@ class Task(NamedTuple):
     def size(self) -> int:
         return self.stop - self.start
 
+    def without(self, failed: Mapping[int, str]) -> list[tuple[int, int]]:
+        """The ranges of its items that are left without those that failed."""
+        pieces, start = [], self.start
+        for item in [*sorted(failed), self.stop]:
+            if item > start:
+                pieces.append((start, item))
+            start = item + 1
+        return pieces
+
 
 # Events.
 
@@ -50,12 +59,14 @@ class WorkerLost(NamedTuple):
 
 
 class TaskDone(NamedTuple):
-    """A task came to its end; ``failed`` names the items of it that could not be made, with reasons."""
+    """A task came to its end; ``failed`` names the items of it that could not be made, with reasons. ``outputs``: one
+    for each item; the dispatcher does not look at them."""
 
     device: int
     worker: int
     task: int
     failed: Mapping[int, str] = _NO_ITEMS
+    outputs: Sequence[Any] = ()
 
 
 class TaskFailed(NamedTuple):
@@ -79,7 +90,16 @@ class Tick(NamedTuple):
     """Nothing happened but time."""
 
 
+class Fatal(NamedTuple):
+    """A job said that trying again, here or elsewhere, is of no use. It ends the run; no dispatcher hears it."""
+
+    device: int
+    worker: int
+    reason: str
+
+
 Event: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | Tick
+WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | Fatal
 
 
 # Instructions.
@@ -137,3 +157,27 @@ class Retire(NamedTuple):
 
 
 Instruction: TypeAlias = StartWorker | StopWorker | Send | Release | Quarantine | Forget | Retire
+
+
+# For those who watch a run.
+
+
+class DeviceSnapshot(NamedTuple):
+    """``rate``: items per second as measured lately; ``queued`` and ``in_flight`` count tasks, ``done`` items."""
+
+    name: str
+    state: str
+    rate: float
+    queued: int
+    in_flight: int
+    done: int
+    steals: int
+    losses: int
+
+
+class Snapshot(NamedTuple):
+    """``outstanding``: items that were submitted and are not out yet; ``quarantined``: those given up."""
+
+    devices: list[DeviceSnapshot]
+    outstanding: int
+    quarantined: int

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from variegate.engine.allocation import allocator
-from variegate.engine.devices import Device, Loads, State
+from variegate.engine.devices import Device, Loads, State, allocator
 from variegate.engine.messages import Instruction, Send, Task
-from variegate.engine.rules import Rules
+from variegate.engine.options import Rules
 
 
 class Queues:

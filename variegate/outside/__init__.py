@@ -1,1 +1,1 @@
-"""What comes from outside, taken with care: files, addresses with secrets, names on their way to a terminal."""
+"""What lies outside of Python, handled with care: files, addresses with secrets, names on their way to a terminal."""

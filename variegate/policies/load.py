@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from variegate.errors import PolicyError, shown
+from variegate.outside.durable import write_atomically
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.files import SUFFIXES, read_policy_file
@@ -86,9 +87,7 @@ def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -
         text = json.dumps(described, indent=2) + "\n"
     else:
         text = yaml.safe_dump(described, sort_keys=False, default_flow_style=None, width=100)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    write_atomically(path, text.encode(), several_writers=True)
 
 
 def _looks_like_file(source: str) -> bool:

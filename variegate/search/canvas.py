@@ -6,9 +6,9 @@ import io
 from pathlib import Path
 from typing import Any
 
+from variegate.outside.durable import write_atomically
 from variegate.plotting import FAINT, INK
 from variegate.plotting import new_figure as white_figure
-from variegate.sinks.atomic import write_atomically
 
 
 def new_figure(width: float, height: float, title: str, remark: str) -> Any:

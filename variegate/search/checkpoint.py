@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
+from variegate.outside.durable import write_atomically
 from variegate.search.history import History, best_score
 from variegate.search.log import LogError, read_log
 from variegate.search.population import Population
 from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
-from variegate.sinks.atomic import write_atomically
 from variegate.training.classifier import Classifier
 
 CHECKPOINT_NAME = CHECKPOINT_NAMES["local"]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from variegate.outside.durable import AppendOnlyFile, sync_folder, write_errors_name
 from variegate.search.history import History, Row
 from variegate.search.settings import Settings
-from variegate.sinks.atomic import sync_folder, write_all
-from variegate.sinks.storage import write_error
 
 FORMAT = "variegate-population-log/1"
 
@@ -54,15 +52,11 @@ class PopulationLog:
             found = 0
         if found < steps:
             raise LogError(f"{self._path}: got {found} steps; accepted: a log of the {steps} steps that are to be kept")
-        with self._named():
-            # Unbuffered: what could not be written is not tried again when the file is closed.
-            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (kept open)
+        self._file = AppendOnlyFile(self._path, str(self._path), end)
         try:
-            with self._named():
-                self._file.truncate(end)
             if end == 0:
-                self._write(header)
-            with self._named():
+                self._file.append(header)
+            with write_errors_name(str(self._path)):
                 sync_folder(self._path.parent)  # the file's name lasts as well
         except BaseException:
             self.close()
@@ -70,7 +64,7 @@ class PopulationLog:
 
     def append(self, rows: Sequence[Row]) -> None:
         """A step, as ``Population.advance`` gives it; it lasts when this returns."""
-        self._write(b"".join(_line(row.to_dict()) for row in rows))
+        self._file.append(b"".join(_line(row.to_dict()) for row in rows))
 
     def close(self) -> None:
         self._file.close()
@@ -82,18 +76,6 @@ class PopulationLog:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _write(self, lines: bytes) -> None:
-        with self._named():
-            write_all(self._file.fileno(), lines)
-            os.fsync(self._file.fileno())
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise write_error(error, str(self._path)) from error
 
 
 def _line(described: dict[str, Any]) -> bytes:

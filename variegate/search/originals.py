@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from variegate.data.sources.base import SourceError
-from variegate.sinks.atomic import write_atomically
+from variegate.outside.durable import write_atomically
 from variegate.training.images import LabelledImages
 
 ORIGINALS_NAME = "images.jsonl"

@@ -12,13 +12,13 @@ from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.outside.addresses import shown
+from variegate.outside.durable import make_folder, write_atomically, write_errors_name
 from variegate.policies.schedule import Schedule
 from variegate.search import originals
 from variegate.search.ancestry import schedule_of
 from variegate.search.history import History
 from variegate.search.settings import Settings
-from variegate.sinks.atomic import make_folder, write_atomically
-from variegate.sinks.lock import held
+from variegate.sinks.lock import locked
 from variegate.threads import computed_once
 from variegate.training.around import Around
 from variegate.training.images import LabelledImages
@@ -93,8 +93,9 @@ class SearchRun:
         Raises what ``claim`` does, and SourceError where another run is writing there now.
         """
         self._is_begun(folder, backend)  # what is refused is left as it is
-        make_folder(folder)
-        with held(folder / LOCK_NAME, str(folder)):
+        with write_errors_name(str(folder)):
+            make_folder(folder)
+        with locked(folder / LOCK_NAME, str(folder)):
             self.claim(folder, backend)
             yield
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import Any
 
 from variegate.data.sources.base import SourceError
@@ -25,19 +24,15 @@ class Journal:
 
     def __init__(self, storage: Storage, plan: str) -> None:
         self._storage, self._shown = storage, storage.shown
-        self._file = open_journal_file(storage, plan)
+        self._file, lines = open_journal_file(storage, plan)
         self._lines: dict[int, Line] = {}  # by the first item
+        self._starts: list[int] = []  # the keys of these, ascending
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
-        self._covered: list[tuple[int, int]] = []
         self.num_rows = self.num_missing = 0
         try:
-            for line in self._file.load():
-                if line.count < 0:
-                    is_sound = self._forget(line.start, line.stop)
-                elif is_sound := self._cover(line.start, line.stop):
-                    self._remember(line)
-                if not is_sound:
+            for line in lines:
+                if not (self._forget(line.start, line.stop) if line.count < 0 else self._remember(line)):
                     what = "twice" if line.count >= 0 else "taken back, and not before that"
                     raise SourceError(
                         f"{self._shown}: the journal has items {line.start} to {line.stop - 1} {what}; choose another "
@@ -50,7 +45,11 @@ class Journal:
     @property
     def covered(self) -> list[tuple[int, int]]:
         """What is recorded, flushed or not: (start, stop), sorted, with neighbours merged."""
-        return list(self._covered)
+        merged: list[tuple[int, int]] = []
+        for line in self._sorted():
+            begin = merged.pop()[0] if merged and merged[-1][1] == line.start else line.start
+            merged.append((begin, line.stop))
+        return merged
 
     @property
     def pending(self) -> int:
@@ -65,18 +64,17 @@ class Journal:
         """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
         json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
         Raises ValueError where the range overlaps one that is recorded."""
-        text = record(start, stop, rows, self._file.durable, missing)
-        if not self._cover(start, stop):
+        text = record(start, stop, rows, self._file.end, missing)
+        offset = self._file.end + self._waiting_bytes
+        if not self._remember(Line(offset, len(text), self._file.end, start, stop, len(rows), missing)):
             raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
-        offset = self._file.durable + self._waiting_bytes
-        self._remember(Line(offset, len(text), self._file.durable, start, stop, len(rows), missing))
         self._wait(text)
 
     def take_back(self, start: int, stop: int) -> None:
         """Items ``start..stop-1`` are to be done again. Raises ValueError unless they are the items of one record."""
         if not self._forget(start, stop):
             raise ValueError(f"items {start} to {stop - 1}: accepted: the items of one record")
-        self._wait(taking_back(start, stop, self._file.durable))
+        self._wait(taking_back(start, stop, self._file.end))
 
     def records(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
         """(start, stop, rows) of every record, in the order of the items. What is appended or taken back meanwhile is
@@ -95,18 +93,14 @@ class Journal:
     def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
         """All rows, in the order of the items, once each. Raises ValueError unless exactly the items 0..num_items-1 are
         recorded, WriteError where flushing fails, and, while iterating, SourceError where the journal has changed."""
-        wanted = [(0, num_items)] if num_items else []
-        if self._covered != wanted:
-            raise ValueError(f"num_items: got {num_items}; recorded are {self._covered[:5]}; accepted: all of them")
+        covered = self.covered
+        if covered != ([(0, num_items)] if num_items else []):
+            raise ValueError(f"num_items: got {num_items}; recorded are {covered[:5]}; accepted: all of them")
         self.flush()
-        return self._rows()
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        for line in self._sorted():
-            yield from self._read(line)
+        return (row for line in self._sorted() for row in self._read(line))
 
     def _sorted(self) -> list[Line]:
-        return sorted(self._lines.values(), key=attrgetter("start"))
+        return [self._lines[start] for start in self._starts]
 
     def _read(self, line: Line) -> list[dict[str, Any]]:
         rows = rows_of(self._file.read(line.offset, line.length))
@@ -127,35 +121,25 @@ class Journal:
         self._waiting.append(text)
         self._waiting_bytes += len(text)
 
-    def _remember(self, line: Line) -> None:
+    def _remember(self, line: Line) -> bool:
+        """False where its range overlaps one that is recorded, or is none."""
+        at = bisect_left(self._starts, line.start)
+        end_before = self._lines[self._starts[at - 1]].stop if at else 0
+        next_start = self._starts[at] if at < len(self._starts) else line.stop
+        if not end_before <= line.start < line.stop <= next_start:
+            return False
+        self._starts.insert(at, line.start)
         self._lines[line.start] = line
         self.num_rows += line.count
         self.num_missing += line.missing
+        return True
 
     def _forget(self, start: int, stop: int) -> bool:
         """False where no record is of just these items."""
         line = self._lines.get(start)
         if line is None or line.stop != stop:
             return False
-        del self._lines[start]
+        del self._lines[start], self._starts[bisect_left(self._starts, start)]
         self.num_rows -= line.count
         self.num_missing -= line.missing
-        at = bisect_right(self._covered, (start, self._covered[-1][1])) - 1
-        before, after = self._covered[at]
-        self._covered[at : at + 1] = [(a, b) for a, b in ((before, start), (stop, after)) if a < b]
-        return True
-
-    def _cover(self, start: int, stop: int) -> bool:
-        """False where the range overlaps what is covered, or is none."""
-        at = bisect_left(self._covered, (start, start))
-        before = self._covered[at - 1] if at else (-1, 0)
-        after = self._covered[at] if at < len(self._covered) else None
-        if not before[1] <= start < stop or (after and after[0] < stop):
-            return False
-        first = at
-        if at and before[1] == start:
-            start, first = before[0], at - 1
-        if after and after[0] == stop:
-            stop, at = after[1], at + 1
-        self._covered[first:at] = [(start, stop)]
         return True

@@ -9,39 +9,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from typing import IO, Protocol
+from typing import IO
 
 from variegate.data.sources.base import SourceError
+from variegate.outside.durable import AppendOnlyFile, write_errors_name
 from variegate.outside.files import open_regular
-from variegate.sinks.atomic import write_all
 from variegate.sinks.journal_lines import Line, Scan, header
-from variegate.sinks.storage import PRIVATE, Storage, write_error
+from variegate.sinks.storage import PRIVATE, Storage
 
 JOURNAL = f"{PRIVATE}/journal"
 _READ_BUFFER = 1 << 20
 _READ_AT_ONCE = 16
-
-
-class JournalFile(Protocol):
-    """``durable``: up to where everything lasts; the next flush begins there."""
-
-    durable: int
-
-    def load(self) -> Iterator[Line]:
-        """The records that are there; to be read to the end before anything else is asked for. Raises SourceError."""
-        ...
-
-    def append(self, lines: bytes) -> None:
-        """Lasts when this returns. Raises WriteError, and may then be called again."""
-        ...
-
-    def read(self, offset: int, length: int) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
-def open_journal_file(storage: Storage, plan: str) -> JournalFile:
-    return _Segments(storage, plan) if storage.is_remote else _File(storage, plan)
 
 
 def remove_journal(storage: Storage) -> None:
@@ -51,62 +29,38 @@ def remove_journal(storage: Storage) -> None:
         storage.remove(name)
 
 
-class _File:
-    def __init__(self, storage: Storage, plan: str) -> None:
-        self._storage, self._plan, self._shown = storage, plan, storage.place_of(JOURNAL)
-        self.durable = 0
-        self._file: IO[bytes] | None = None
-        self._is_torn = False
-
-    def load(self) -> Iterator[Line]:
-        path = os.path.join(self._storage.root, JOURNAL)
-        if os.path.exists(path):
-            with io.BufferedReader(open_regular(path), _READ_BUFFER) as file:
-                scan = Scan(file, self._plan, self._shown)
-                yield from scan
-                self.durable, size = scan.end, os.fstat(file.fileno()).st_size
-        if self.durable == 0:  # no journal, or not even its first line
-            first = header(self._plan)
-            self._storage.write(JOURNAL, first)
-            self._storage.sync()
-            self.durable = size = len(first)
-        self._file = open(path, "r+b", buffering=0)  # noqa: SIM115 (kept open)
-        if size > self.durable:
-            self._is_torn = True
-            self.append(b"")
-
-    def append(self, lines: bytes) -> None:
-        assert self._file is not None
-        descriptor = self._file.fileno()
+def open_journal_file(storage: Storage, plan: str) -> tuple[AppendOnlyFile | JournalObjects, list[Line]]:
+    """With the lines that are there. Raises SourceError, WriteError."""
+    if storage.is_remote:
+        objects = JournalObjects(storage, plan)
         try:
-            if self._is_torn:
-                os.ftruncate(descriptor, self.durable)
-            self._is_torn = True
-            os.lseek(descriptor, self.durable, os.SEEK_SET)
-            write_all(descriptor, lines)
-            os.fsync(descriptor)
-        except OSError as error:
-            raise write_error(error, self._shown) from error
-        self._is_torn = False
-        self.durable += len(lines)
+            return objects, list(objects.load())
+        except BaseException:
+            objects.close()
+            raise
+    path, shown = os.path.join(storage.root, JOURNAL), storage.place_of(JOURNAL)
+    lines: list[Line] = []
+    end = 0
+    if os.path.exists(path):
+        with io.BufferedReader(open_regular(path), _READ_BUFFER) as file:
+            scan = Scan(file, plan, shown)
+            lines += scan
+            end = scan.end
+    if end == 0:  # no journal, or not even its first line
+        first = header(plan)
+        storage.write(JOURNAL, first)
+        storage.sync()
+        end = len(first)
+    return AppendOnlyFile(path, shown, end), lines
 
-    def read(self, offset: int, length: int) -> bytes:
-        assert self._file is not None
-        self._file.seek(offset)
-        return self._file.read(length)
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-class _Segments:
-    """Objects cannot be appended to. A copy of all lines lies in this machine's folder for temporary files, since rows
-    are wanted in another order than they came."""
+class JournalObjects:
+    """What ``AppendOnlyFile`` is, at an address, where objects cannot be appended to. A copy of all lines lies in this
+    machine's folder for temporary files, since rows are wanted in another order than they came."""
 
     def __init__(self, storage: Storage, plan: str) -> None:
         self._storage, self._plan = storage, plan
-        self.durable = 0
+        self.end = 0
         self._next = 0
         self._copy: IO[bytes] = tempfile.TemporaryFile(prefix="variegate-journal-")  # noqa: SIM115 (kept open)
 
@@ -122,26 +76,24 @@ class _Segments:
     def _load(self, name: str, data: bytes) -> Iterator[Line]:
         scan = Scan(io.BytesIO(data), self._plan, self._storage.place_of(name))
         for line in scan:
-            yield replace(line, offset=self.durable + line.offset)
+            yield replace(line, offset=self.end + line.offset)
         if not data or scan.end != len(data):
             raise SourceError(f"{self._storage.place_of(name)}: damaged; choose another folder, or begin anew")
         self._keep(data)
-        self.durable += len(data)
+        self.end += len(data)
 
     def append(self, lines: bytes) -> None:
         # The copy first: should the object not arrive, the next try overwrites what was added here.
         self._keep(lines)
         self._storage.write(f"{JOURNAL}-{self._next:06}", header(self._plan) + lines)
         self._next += 1
-        self.durable += len(lines)
+        self.end += len(lines)
 
     def _keep(self, data: bytes) -> None:
-        try:
-            self._copy.seek(self.durable)
+        with write_errors_name(f"{tempfile.gettempdir()} (a copy of the journal)"):
+            self._copy.seek(self.end)
             self._copy.write(data)
             self._copy.flush()
-        except OSError as error:
-            raise write_error(error, f"{tempfile.gettempdir()} (a copy of the journal)") from error
 
     def read(self, offset: int, length: int) -> bytes:
         self._copy.seek(offset)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from variegate.data.sources.base import SourceError
-from variegate.sinks.storage import write_error
+from variegate.outside.durable import write_error
 
 # What file systems without locks say, some network disks among them.
 _WITHOUT = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
@@ -53,7 +53,7 @@ def acquire(path: str, shown: str) -> int | None:
 
 
 @contextmanager
-def held(path: str | os.PathLike[str], shown: str) -> Iterator[None]:
+def locked(path: str | os.PathLike[str], shown: str) -> Iterator[None]:
     """``acquire`` for as long as the context lasts; then the file is removed. Of a holder that was killed the file
     stays, and is taken over by the next."""
     path = os.fspath(path)

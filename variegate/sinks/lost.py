@@ -25,7 +25,7 @@ _ROWS_A_RECORD = 1024
 _MOST_PENDING = 64 << 20
 
 
-class Listing:
+class FileSizes:
     """Sizes of files by name, a listing for each folder, of which the latest are held."""
 
     def __init__(self, storage: Storage) -> None:
@@ -68,14 +68,14 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Spans:
+class ItemRanges:
     """What is made together: ``of`` gives the range of items of a row's output, or of the shard that it is in."""
 
     of: Callable[[Row], tuple[int, int]]
     is_sharded: bool
 
 
-def take_back_lost(destination: Destination, spans: Spans, is_unwanted: Callable[[Row], bool]) -> Lost:
+def take_back_lost(destination: Destination, spans: ItemRanges, is_unwanted: Callable[[Row], bool]) -> Lost:
     """Look for every output that is recorded as written; the items of those that are missing, or of another size, or
     unwanted, are then no longer done. A complete run of which any is lost has begun again. Files of unwanted outputs
     are removed: should they not be made again, nothing would replace them.
@@ -105,9 +105,9 @@ def take_back_lost(destination: Destination, spans: Spans, is_unwanted: Callable
 class _Search:
     """Looks at rows in their order, and adds up what it finds in ``found``."""
 
-    def __init__(self, storage: Storage, spans: Spans, is_unwanted: Callable[[Row], bool]) -> None:
+    def __init__(self, storage: Storage, spans: ItemRanges, is_unwanted: Callable[[Row], bool]) -> None:
         self._storage, self._spans, self._is_unwanted = storage, spans, is_unwanted
-        self._listing = Listing(storage)
+        self._file_sizes = FileSizes(storage)
         self.found = Lost()
 
     def among(self, rows: Iterable[Row]) -> set[tuple[int, int]]:
@@ -126,7 +126,7 @@ class _Search:
             return "unwanted"
         if row["status"] != "written":
             return ""
-        size = self._listing.size(printable(row["file"]))
+        size = self._file_sizes.size(printable(row["file"]))
         wanted = row.get("shard_bytes" if self._spans.is_sharded else "bytes")
         if size is None:
             return "missing"
@@ -150,7 +150,7 @@ class _Search:
             self.found.kept[span[0]] = frozenset(kept)
 
 
-def _record(journal: Journal, rows: Iterable[Row], spans: Spans, bad: set[tuple[int, int]]) -> None:
+def _record(journal: Journal, rows: Iterable[Row], spans: ItemRanges, bad: set[tuple[int, int]]) -> None:
     """The rows of all other items, in records of items that follow one another."""
     start = stop = missing = 0
     texts: list[str] = []

@@ -9,8 +9,8 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from variegate.data.sources.stamps import printable
-from variegate.sinks.lost import Listing, Row, real_name
-from variegate.sinks.shard_members import ShardContent, read_shard
+from variegate.sinks.lost import FileSizes, Row, real_name
+from variegate.sinks.shards.members import ShardContent, read_shard
 from variegate.sinks.storage import Storage
 
 COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256")
@@ -41,19 +41,19 @@ Task = Callable[[], Checked]
 
 def file_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
     """``rows``: of outputs that were written. Their files are added to ``expected``."""
-    listing = Listing(storage)
+    file_sizes = FileSizes(storage)
     rows = iter(rows)
     while some := list(islice(rows, _FILES_A_TASK)):
         expected.update(row["file"] for row in some)
         # Listed here: tasks run in threads, each folder would be listed by several.
-        yield partial(_check_files, storage, [(row, listing.size(row["file"])) for row in some])
+        yield partial(_check_files, storage, [(row, file_sizes.size(row["file"])) for row in some])
 
 
 def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
-    listing = Listing(storage)
+    file_sizes = FileSizes(storage)
     for file, together in groupby(rows, lambda row: str(row["file"])):
         expected.add(file)
-        yield partial(_check_shard, storage, file, list(together), listing.size(file))
+        yield partial(_check_shard, storage, file, list(together), file_sizes.size(file))
 
 
 def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Checked:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from variegate.data.sources.folder.source import open_folder
+from variegate.engine.arguments import build_transform
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
-from variegate.engine.recipe import build_transform
 
 # A clash of stems; a folder one below, as a user would have it.
 NAMES = ("a/1.jpg", "a/1.png", "a/2.jpg", "b/x.jpg", "b/deep/x.png", "b/y.webp", "b/z.bmp")

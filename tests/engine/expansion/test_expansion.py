@@ -17,12 +17,12 @@ from variegate import open_source
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
+from variegate.engine.arguments import build_transform, parse_size
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report, check_apart, commit
-from variegate.engine.recipe import build_transform, parse_size
-from variegate.engine.work import EngineError
+from variegate.engine.jobs import EngineError
 from variegate.errors import DecodeError, PolicyError
-from variegate.sinks.local_storage import LocalStorage
+from variegate.sinks.storage.local import LocalStorage
 from variegate.transforms.base import from_dict
 from variegate.transforms.color import Invert
 

@@ -17,8 +17,9 @@ from variegate.data.sources.folder.source import open_folder
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.engine.expansion import Plan
 from variegate.engine.expansion import job as job_module
-from variegate.engine.expansion.job import ExpansionJob, ExpansionWork, Made
-from variegate.engine.work import FatalError
+from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
+from variegate.engine.expansion.outputs import ItemOutputs
+from variegate.engine.jobs import FatalError
 from variegate.sinks.encode import encode_image
 from variegate.sinks.storage import open_storage
 from variegate.transforms.base import Transform
@@ -36,7 +37,7 @@ def plan(source: Any = None, transform: Transform | None = None, **settings: Any
     return Plan(source if source is not None else photos(), policy, **options)
 
 
-def run(job: ExpansionJob, start: int, stop: int) -> tuple[list[Made | None], dict[int, str]]:
+def run(job: ExpansionJob, start: int, stop: int) -> tuple[list[ItemOutputs | None], dict[int, str]]:
     beats: list[int] = []
     outputs, failed = job.run(range(start, stop), None, lambda: beats.append(1))
     assert len(beats) >= stop - start
@@ -45,7 +46,7 @@ def run(job: ExpansionJob, start: int, stop: int) -> tuple[list[Made | None], di
 
 def test_outputs_are_the_augmenters() -> None:
     made = plan()
-    outputs, failed = run(ExpansionJob(made, None, "cpu", 1), 0, 7)
+    outputs, failed = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 1), 0, 7)
     assert failed == {}
     augmenter = Augmenter(made.transform, seed=5, layout="NHWC")
     for index, item in enumerate(outputs):
@@ -62,18 +63,18 @@ def test_outputs_are_the_augmenters() -> None:
 
 def test_groups_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = plan(copies=20)  # two items a sample
-    together = run(ExpansionJob(made, None, "cpu", 1), 0, 14)[0]
-    apart = [run(ExpansionJob(made, None, "cpu", 1), item, item + 1)[0][0] for item in range(14)]
-    threads = run(ExpansionJob(made, None, "cpu", 3), 0, 14)[0]
+    together = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 1), 0, 14)[0]
+    apart = [run(ExpansionJob(ExpansionSpec(made, None), "cpu", 1), item, item + 1)[0][0] for item in range(14)]
+    threads = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 3), 0, 14)[0]
     monkeypatch.setattr(job_module, "_GROUP_BYTES", 1)
-    groups = run(ExpansionJob(made, None, "cpu", 2), 0, 14)[0]
+    groups = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 2), 0, 14)[0]
     assert together == apart == threads == groups
 
 
 def test_files_are_written_where_rows_say(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     storage.prepare()
-    job = ExpansionWork(plan(), storage).open("cpu", 2)
+    job = ExpansionSpec(plan(), storage).open("cpu", 2)
     outputs, failed = run(job, 1, 4)
     assert failed == {}
     rows = [json.loads(text) for made in outputs if made is not None for text in made.rows]
@@ -87,14 +88,14 @@ def test_a_sample_that_does_not_decode_is_named(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         Image.fromarray(np.full((9, 9, 3), 100, np.uint8)).save(tmp_path / f"{name}.png")
     (tmp_path / "b.png").write_text("no picture")
-    outputs, failed = run(ExpansionJob(plan(open_folder(tmp_path), copies=18), None, "cpu", 2), 0, 6)
+    outputs, failed = run(ExpansionJob(ExpansionSpec(plan(open_folder(tmp_path), copies=18), None), "cpu", 2), 0, 6)
     assert sorted(failed) == [2, 3]
     assert "not an image" in failed[2]
     assert [made is None for made in outputs] == [False, False, True, True, False, False]
 
 
 def test_a_sample_that_the_transform_does_not_take_is_named() -> None:
-    outputs, failed = run(ExpansionJob(plan(transform=T.RandomCrop(28)), None, "cpu", 1), 0, 7)
+    outputs, failed = run(ExpansionJob(ExpansionSpec(plan(transform=T.RandomCrop(28)), None), "cpu", 1), 0, 7)
     assert set(failed) == {item for item in range(7) if min(20 + 3 * item, 31 - 2 * item) < 28}
     assert all("not taken by the transform" in reason for reason in failed.values())
     assert [item for item, made in enumerate(outputs) if made is None] == sorted(failed)
@@ -109,7 +110,7 @@ def test_a_disk_that_takes_nothing_ends_the_run(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(storage, "write_many", full)
     with pytest.raises(FatalError, match="No space left"):
-        run(ExpansionJob(plan(), storage, "cpu", 1), 0, 2)
+        run(ExpansionJob(ExpansionSpec(plan(), storage), "cpu", 1), 0, 2)
 
 
 def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +126,7 @@ def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, mon
         return encode(*arguments)
 
     monkeypatch.setattr(job_module, "encode_image", fails_once)
-    outputs, failed = run(ExpansionJob(plan(), storage, "cpu", 1), 0, 3)
+    outputs, failed = run(ExpansionJob(ExpansionSpec(plan(), storage), "cpu", 1), 0, 3)
     assert list(failed) == [1]
     assert [made is None for made in outputs] == [False, True, False]
     files = list(tmp_path.rglob("*.png"))
@@ -141,13 +142,13 @@ def test_a_mistake_in_a_transform_costs_the_images_it_shows_for(monkeypatch: pyt
                 raise ZeroDivisionError("26")
             super().sample(sampling, rows, slot)
 
-    outputs, failed = run(ExpansionJob(plan(transform=Odd()), None, "cpu", 1), 0, 7)
+    outputs, failed = run(ExpansionJob(ExpansionSpec(plan(transform=Odd()), None), "cpu", 1), 0, 7)
     assert failed == {2: "not taken by the transform: ZeroDivisionError: 26"}
     assert [made is None for made in outputs] == [item == 2 for item in range(7)]
 
 
 def test_no_room_on_the_device_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = ExpansionJob(plan(), None, "cpu", 1)
+    job = ExpansionJob(ExpansionSpec(plan(), None), "cpu", 1)
 
     def full(*_: object) -> None:
         raise MemoryError("none left")

@@ -14,8 +14,8 @@ from PIL import Image
 from tests.engine.expansion.samples import digest, expansion, lay_photos, rows, threads
 from variegate import open_source
 from variegate.data.sources.base import SourceError
+from variegate.engine.arguments import build_transform
 from variegate.engine.expansion import Expansion, Plan, Report, commit
-from variegate.engine.recipe import build_transform
 from variegate.errors import DecodeError
 
 LAYOUTS = ("folder", "webdataset", "parquet")

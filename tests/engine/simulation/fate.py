@@ -5,11 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from variegate.engine.simulation import Chance, Scenario
-from variegate.engine.simulation.chance import TICKS
+from variegate.engine.simulation import RandomInputs, Scenario
+from variegate.engine.simulation.inputs import TICKS
 
 
-class Fate(Chance):
+class Fate(RandomInputs):
     """``uptimes[device][life]`` in seconds; later workers live forever."""
 
     def __init__(self, scenario: Scenario, uptimes: Sequence[Sequence[float]] = ()) -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from variegate.engine.simulation import STRATEGIES, Chance, Outcome, Scenario, ideal_seconds, simulate
-from variegate.engine.simulation.outcome import BINS, Spans
-from variegate.engine.simulation.words import describe, seconds
+from variegate.engine.simulation import STRATEGIES, Outcome, RandomInputs, Scenario, ideal_seconds, simulate
+from variegate.engine.simulation.run import BINS, BusyTimes
+from variegate.engine.simulation.scenario import describe, seconds
 
 
 def test_who_was_at_work_when() -> None:
-    spans = Spans(2)
+    spans = BusyTimes(2)
     spans.add(0, 0, 60)
     spans.add(0, 60, 120)
     spans.add(1, 180, 240)
@@ -30,10 +30,10 @@ def test_who_was_at_work_when() -> None:
 def test_a_plot_of_few(devices: int, chosen: tuple[object, ...], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     scenario = Scenario(devices=devices, tasks=30, speeds=(1.0, 0.5))
-    chance = Chance(scenario)
-    ideal = ideal_seconds(scenario, chance)
-    outcomes = [simulate(scenario, strategy, chance) for strategy in STRATEGIES if strategy in chosen]
-    assert drawn(outcomes, ideal, describe(scenario, chance.speeds, ideal), tmp_path)
+    inputs = RandomInputs(scenario)
+    ideal = ideal_seconds(scenario, inputs)
+    outcomes = [simulate(scenario, strategy, inputs) for strategy in STRATEGIES if strategy in chosen]
+    assert drawn(outcomes, ideal, describe(scenario, inputs.speeds, ideal), tmp_path)
 
 
 def test_a_plot_of_many(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.simulation.fate import Fate
-from variegate.engine.simulation import STRATEGIES, Chance, Outcome, Scenario, Strategy, ideal_seconds, simulate
-from variegate.engine.work import EngineError
+from variegate.engine.jobs import EngineError
+from variegate.engine.simulation import STRATEGIES, Outcome, RandomInputs, Scenario, Strategy, ideal_seconds, simulate
 
 ROUND_ROBIN, WITH_STEALING = Strategy("round_robin", False), Strategy("round_robin", True)
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
@@ -100,13 +100,13 @@ SCENARIOS = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(scenario=SCENARIOS, strategy=st.sampled_from(STRATEGIES))
 def test_everything_is_done_once_and_nobody_is_faster_than_the_ideal(scenario: Scenario, strategy: Strategy) -> None:
-    chance = Chance(scenario)
-    outcome = simulate(scenario, strategy, chance)
+    inputs = RandomInputs(scenario)
+    outcome = simulate(scenario, strategy, inputs)
     assert outcome.items == scenario.tasks * scenario.task_items
-    assert outcome.makespan >= ideal_seconds(scenario, chance) * (1 - 1e-9)
+    assert outcome.makespan >= ideal_seconds(scenario, inputs) * (1 - 1e-9)
     # What the devices did is the work that there was, and what was done in vain.
-    done = float((outcome.utilisation * chance.speeds).sum()) * outcome.makespan
-    assert done == pytest.approx(sum(chance.work) / 2**20 + outcome.lost, rel=1e-4)
+    done = float((outcome.utilisation * inputs.speeds).sum()) * outcome.makespan
+    assert done == pytest.approx(sum(inputs.work) / 2**20 + outcome.lost, rel=1e-4)
     assert outcome.at_work.mean() == pytest.approx(outcome.utilisation.mean())
     assert np.all((outcome.at_work > -1e-6) & (outcome.at_work < 1 + 1e-6))
 
@@ -116,11 +116,11 @@ def test_everything_is_done_once_and_nobody_is_faster_than_the_ideal(scenario: S
 def test_with_stealing_nobody_waits_for_more_than_what_a_device_has_in_flight(scenario: Scenario) -> None:
     if scenario.failure_rate:
         return
-    chance = Chance(scenario)
-    tail = (scenario.in_flight + 1) * max(chance.work) / 2**20 / min(chance.speeds)
+    inputs = RandomInputs(scenario)
+    tail = (scenario.in_flight + 1) * max(inputs.work) / 2**20 / min(inputs.speeds)
     for strategy in STRATEGIES:
         if strategy.steal:
-            assert simulate(scenario, strategy, chance).makespan <= ideal_seconds(scenario, chance) + tail
+            assert simulate(scenario, strategy, inputs).makespan <= ideal_seconds(scenario, inputs) + tail
 
 
 @pytest.mark.parametrize("rate", [0.0, 20.0])
@@ -128,17 +128,17 @@ def test_with_stealing_nobody_waits_for_more_than_what_a_device_has_in_flight(sc
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_stealing_is_never_much_worse(spread: float, queue: int | None, rate: float) -> None:
     scenario = Scenario(devices=8, tasks=2000, spread=spread, queue=queue, failure_rate=rate, seed=5)
-    chance = Chance(scenario)
+    inputs = RandomInputs(scenario)
     for allocation in ("least_loaded", "round_robin", "random"):
-        without, stealing = (simulate(scenario, Strategy(allocation, steal), chance) for steal in (False, True))
+        without, stealing = (simulate(scenario, Strategy(allocation, steal), inputs) for steal in (False, True))
         assert stealing.makespan <= 1.03 * without.makespan
 
 
 @every_strategy
 def test_equal_devices_without_failures_are_close_to_the_ideal(strategy: Strategy) -> None:
     scenario = Scenario(devices=8, tasks=4000, variation=0.2)
-    chance = Chance(scenario)
-    ratio = simulate(scenario, strategy, chance).makespan / ideal_seconds(scenario, chance)
+    inputs = RandomInputs(scenario)
+    ratio = simulate(scenario, strategy, inputs).makespan / ideal_seconds(scenario, inputs)
     assert ratio < (1.1 if strategy == Strategy("random", False) else 1.02)
 
 

@@ -16,10 +16,10 @@ import torch
 
 from tests.engine.workers.toys import Echo, Give, Made, Toy
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.drive import Bad, Done, drive
-from variegate.engine.rules import Rules
-from variegate.engine.work import FatalError
-from variegate.engine.workers.base import Workers
+from variegate.engine.drive import FailedItem, FinishedItems, drive
+from variegate.engine.jobs import FatalError
+from variegate.engine.options import Rules
+from variegate.engine.workers.base import WorkerPool
 
 NAMES = ("cpu:0", "cpu:1")
 
@@ -31,22 +31,22 @@ def tasks(number: int, size: int = 4) -> Iterator[tuple[int, int, list[str]]]:
         yield start, stop, [f"p{item}" for item in range(start, stop)]
 
 
-def made_of(results: Iterable[Done | Bad]) -> list[Made]:
-    return [output for done in results if isinstance(done, Done) for output in done.outputs]
+def made_of(results: Iterable[FinishedItems | FailedItem]) -> list[Made]:
+    return [output for done in results if isinstance(done, FinishedItems) for output in done.outputs]
 
 
-def bad_of(results: Iterable[Done | Bad]) -> dict[int, str]:
-    return {bad.item: bad.reason for bad in results if isinstance(bad, Bad)}
+def bad_of(results: Iterable[FinishedItems | FailedItem]) -> dict[int, str]:
+    return {bad.item: bad.reason for bad in results if isinstance(bad, FailedItem)}
 
 
 class Run:
     """A work on workers of some kind, driven to its end."""
 
-    def __init__(self, workers: Workers, names: tuple[str, ...] = NAMES, **rules: Any) -> None:
+    def __init__(self, workers: WorkerPool, names: tuple[str, ...] = NAMES, **rules: Any) -> None:
         self.workers = workers
         self.dispatcher = Dispatcher(names, Rules(**rules))
 
-    def __call__(self, feed: Any, **options: Any) -> Generator[Done | Bad, None, None]:
+    def __call__(self, feed: Any, **options: Any) -> Generator[FinishedItems | FailedItem, None, None]:
         return drive(self.workers, self.dispatcher, feed, **options)
 
     @property
@@ -54,9 +54,9 @@ class Run:
         return sum(device.losses for device in self.dispatcher.snapshot().devices)
 
 
-def check_made(results: list[Done | Bad], number: int, bad: Iterable[int] = ()) -> None:
+def check_made(results: list[FinishedItems | FailedItem], number: int, bad: Iterable[int] = ()) -> None:
     """Everything once, in order, each from its own payload."""
-    items = [item for done in results if isinstance(done, Done) for item in range(done.start, done.stop)]
+    items = [item for done in results if isinstance(done, FinishedItems) for item in range(done.start, done.stop)]
     assert items == [item for item in range(number) if item not in set(bad)]
     assert [(made.item, made.payload) for made in made_of(results)] == [(item, f"p{item}") for item in items]
     assert sorted(bad_of(results)) == sorted(bad)
@@ -142,7 +142,7 @@ class WorkersContract:
             torch.tensor(7),
         ]
         (done,) = self.run(Give(), NAMES[:1])([(0, len(sent), sent)])
-        assert isinstance(done, Done)
+        assert isinstance(done, FinishedItems)
         for before, after in zip(sent, done.outputs, strict=True):
             assert after.dtype == before.dtype
             assert torch.equal(after, before)

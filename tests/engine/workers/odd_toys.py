@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from variegate.engine.work import Result
+from variegate.engine.jobs import Result
 from variegate.engine.workers import inside
 from variegate.engine.workers.wire import send_parts
 

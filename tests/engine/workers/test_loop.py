@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from variegate.engine.messages import Event, TaskDone, TaskFailed, WorkerLost, WorkerReady
-from variegate.engine.work import Result
-from variegate.engine.workers.base import Fatal, Report
-from variegate.engine.workers.loop import Assignment, Place, serve
+from variegate.engine.jobs import Result
+from variegate.engine.messages import TaskDone, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
+from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
 
-PLACE = Place(0, 7, "cuda:0", 1)
+PLACE = WorkerInfo(0, 7, "cuda:0", 1)
 # Before it had a class of its own, torch raised such errors as RuntimeError.
 DEVICE_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)
 
@@ -29,18 +28,18 @@ class Raises:
         return Result([None] * len(items), {})
 
 
-def events(*errors: Exception | None) -> list[Event | Fatal]:
+def events(*errors: Exception | None) -> list[WorkerEvent]:
     """Of tasks that end so, one after another."""
     tasks = [Assignment(number, number, number + 1, error and [error]) for number, error in enumerate(errors)]
     waiting = iter([*tasks, None])
-    said: list[Report] = []
+    said: list[WorkerEvent] = []
     serve(Raises, PLACE, lambda: next(waiting), said.append)
-    return [report.event for report in said]
+    return said
 
 
 def test_a_worker_lives_on_after_a_failure() -> None:
     failed = TaskFailed(0, 7, 0, "ValueError: odd")
-    assert events(ValueError("odd"), None) == [WorkerReady(0, 7), failed, TaskDone(0, 7, 1, {})]
+    assert events(ValueError("odd"), None) == [WorkerReady(0, 7), failed, TaskDone(0, 7, 1, {}, [None])]
 
 
 def test_no_room_on_the_device_is_told_apart() -> None:

@@ -17,9 +17,9 @@ from tests.engine.workers.contract import NAMES, Run, WorkersContract, bad_of, c
 from tests.engine.workers.odd_toys import DiesWhileItSpeaks, LeavesAChild, MakesOddThings, OnlyIn, Surroundings
 from tests.engine.workers.toys import Give, Toy
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.drive import Bad, Done, drive
-from variegate.engine.rules import Rules
-from variegate.engine.work import EngineError
+from variegate.engine.drive import FailedItem, FinishedItems, drive
+from variegate.engine.jobs import EngineError
+from variegate.engine.options import Rules
 from variegate.engine.workers.process import ProcessWorkers
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,7 +42,7 @@ def run_of(work: Any, names: tuple[str, ...] = NAMES[:1], **rules: Any) -> Run:
 
 def test_killed_from_outside_it_is_replaced_and_nothing_is_lost() -> None:
     run = run_of(Toy(slow=dict.fromkeys(NAMES, 0.002)), NAMES)
-    results: list[Done | Bad] = []
+    results: list[FinishedItems | FailedItem] = []
     for result in run(tasks(100)):
         if not results:
             os.kill(made_of([result])[0].pid, signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_killed_from_outside_it_is_replaced_and_nothing_is_lost() -> None:
 def test_half_a_message_of_a_killed_worker_is_dropped(tmp_path: Path) -> None:
     run = run_of(DiesWhileItSpeaks(str(tmp_path)), max_failures=2)
     results = list(run((item, item + 1, None) for item in range(6)))
-    assert [result.outputs for result in results if isinstance(result, Done)] == [[bytes(100_000)]] * 6
+    assert [result.outputs for result in results if isinstance(result, FinishedItems)] == [[bytes(100_000)]] * 6
     assert run.losses == 1
 
 
@@ -70,7 +70,7 @@ def test_what_does_not_survive_the_way_fails_its_task_alone() -> None:
     run = run_of(MakesOddThings(), max_failures=1)
     odd = {3: [OnlyIn(os.getpid())]}
     results = list(run((item, item + 1, odd.get(item)) for item in range(6)))
-    assert [result.start for result in results if isinstance(result, Done)] == [0, 4, 5]
+    assert [result.start for result in results if isinstance(result, FinishedItems)] == [0, 4, 5]
     reasons = bad_of(results)
     assert reasons[1].startswith("its results cannot be sent: ")
     assert reasons[2] == "its results cannot be read: TypeError: not here"
@@ -94,7 +94,7 @@ def test_libraries_find_the_number_of_threads_before_they_are_loaded(monkeypatch
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     (done,) = drive(ProcessWorkers(Surroundings(), NAMES[:1], 3), Dispatcher(NAMES[:1], Rules()), [(0, 1, None)])
-    assert isinstance(done, Done)
+    assert isinstance(done, FinishedItems)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     assert done.outputs == [done.outputs[0] | dict.fromkeys(names, "3")]
     assert os.environ["OMP_NUM_THREADS"] == "7"
@@ -103,7 +103,7 @@ def test_libraries_find_the_number_of_threads_before_they_are_loaded(monkeypatch
 
 def test_an_exit_code_is_named() -> None:
     (bad,) = run_of(Toy(crash="exit", items={0: "crash"}), max_failures=1)([(0, 1, None)])
-    assert bad == Bad(0, "ended with exit code 3")
+    assert bad == FailedItem(0, "ended with exit code 3")
 
 
 # Whole programs, as users write them.
@@ -114,7 +114,7 @@ from tests.engine.workers.toys import Toy
 def main(toy):
     from variegate.engine.dispatcher import Dispatcher
     from variegate.engine.drive import drive
-    from variegate.engine.rules import Rules
+    from variegate.engine.options import Rules
     from variegate.engine.workers.process import ProcessWorkers
 
     names = ("cpu:0", "cpu:1")

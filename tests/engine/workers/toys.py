@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from variegate.engine.work import FatalError, Result
+from variegate.engine.jobs import FatalError, Result
 
 
 class Made(NamedTuple):

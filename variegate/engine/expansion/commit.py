@@ -1,4 +1,8 @@
-"""From results to what lasts: every output is in its place before the journal says so, and then it is never undone."""
+"""From results to what lasts: every output is in its place before the journal says so, and then it is never undone.
+
+A ``Commit`` takes what the engine gives, each item once: ``done``, ``missing``. ``flush`` keeps and counts all that can
+be kept; ``close`` lets go of what is half done.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
-from variegate.engine.expansion.job import Made
+from variegate.engine.expansion.outputs import ItemOutputs, missing_rows
 from variegate.engine.expansion.plan import Plan
-from variegate.engine.expansion.report import Report
+from variegate.engine.messages import Snapshot
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels, describe_labels
 from variegate.sinks.shards import Record, Shard, open_shard
@@ -20,20 +25,26 @@ from variegate.sinks.storage import Storage
 _FLUSH_SECONDS = 0.5
 
 
-class Commit(Protocol):
-    """Takes what the engine gives, each item once; in order, if outputs are gathered in shards."""
+@dataclass
+class Report:
+    """Counts of outputs, if not said otherwise. ``written`` are on disk and in the journal: nothing undoes them."""
 
-    def done(self, start: int, outputs: Sequence[Made]) -> None: ...
+    files: int  # samples of the source
+    total: int  # of a complete run
+    written: int = 0  # by this run
+    resumed: int = 0  # that an earlier run had written
+    repaired: int = 0  # of those that an earlier run had written: not there any more, or not whole; to be made again
+    remade: int = 0  # of those: of files that have changed since; to be made again
+    missing: int = 0  # that cannot be made, as this run or an earlier one found
+    skipped: list[tuple[str, str]] = field(default_factory=list)  # samples that were given up by this run, and why
+    seconds: float = 0.0  # since the first worker was ready
+    is_interrupted: bool = False
+    snapshot: Snapshot | None = None  # of the devices, while it runs
 
-    def missing(self, item: int, reason: str) -> None: ...
-
-    def flush(self) -> None:
-        """All that can be kept is kept, and counted."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what is half done."""
-        ...
+    @property
+    def rate(self) -> float:
+        """Images per second."""
+        return self.written / self.seconds if self.seconds > 0 else 0.0
 
 
 class FileCommit:
@@ -45,7 +56,7 @@ class FileCommit:
         self._written = self._missing = 0
         self._flushed = time.monotonic()
 
-    def done(self, start: int, outputs: Sequence[Made]) -> None:
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         rows = [row for made in outputs for row in made.rows]
         self._journal.append(start, start + len(outputs), rows)
         kept = sum(len(self._kept.get(item, ())) for item in range(start, start + len(outputs)))
@@ -53,7 +64,7 @@ class FileCommit:
         self._flush_now_and_then()
 
     def missing(self, item: int, reason: str) -> None:
-        rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
+        rows = [json.dumps(row) for row in missing_rows(self._plan, item, reason)]
         self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
         self._report.resumed -= len(self._kept.get(item, ()))
@@ -75,7 +86,7 @@ class FileCommit:
 
 
 class ShardCommit:
-    """Outputs are gathered here into shards, each of which is in the journal once it is in its place."""
+    """Outputs come in order, and are gathered here into shards. A shard is in the journal once it is in its place."""
 
     def __init__(self, plan: Plan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
         self._plan, self._storage, self._labels = plan, storage, labels
@@ -85,7 +96,7 @@ class ShardCommit:
         self._rows: list[dict[str, Any]] = []
         self._missing = 0
 
-    def done(self, start: int, outputs: Sequence[Made]) -> None:
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         for item, made in enumerate(outputs, start):
             shard = self._shard_of(item)
             for text, data in zip(made.rows, made.data, strict=True):
@@ -96,7 +107,7 @@ class ShardCommit:
 
     def missing(self, item: int, reason: str) -> None:
         self._shard_of(item)
-        rows = list(self._plan.missing_rows(item, reason))
+        rows = list(missing_rows(self._plan, item, reason))
         self._rows += rows
         self._missing += len(rows)
         self._end_item(item)
@@ -135,6 +146,9 @@ class ShardCommit:
 
     def _record(self, row: dict[str, Any], data: bytes, label: Any) -> Record:
         return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])
+
+
+Commit = FileCommit | ShardCommit
 
 
 def labels_of(plan: Plan) -> Labels:

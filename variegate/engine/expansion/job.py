@@ -5,53 +5,39 @@ Nothing in here depends on which items came together: groups, threads and device
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
 from variegate.data.sources.stamps import Stamps
-from variegate.engine.expansion.plan import Plan, sample_id
+from variegate.engine.expansion.outputs import DecodedSample, Image_HWC, ItemOutputs, written_row
+from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.same_source import check_read
-from variegate.engine.work import FatalError, Result, is_devices_fault
+from variegate.engine.jobs import FatalError, Result, is_devices_fault
 from variegate.errors import DecodeError
-from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
 from variegate.sinks.labels import Labels
-from variegate.sinks.naming import output_path
 from variegate.sinks.storage import Storage
+from variegate.threads import Threads
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
 # Files that are open at the same time, at most, in a thread.
 _FILES_AT_ONCE = 64
 
-Image_HWC = npt.NDArray[np.uint8]
-
-
-class Made(NamedTuple):
-    """The outputs of an item, by copy: the manifest's rows as JSON; where it is not the worker who writes them, the
-    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way."""
-
-    rows: tuple[str, ...]
-    data: tuple[bytes, ...] = ()
-    label: Any = None
-    notes: tuple[str, ...] = ()
-
 
 @dataclass(frozen=True)
-class ExpansionWork:
+class ExpansionSpec:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
     itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
     ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
@@ -66,43 +52,22 @@ class ExpansionWork:
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = ExpansionJob(self.plan, self.storage, device, num_threads, self.labels, self.stamps, self.kept)
+        job = ExpansionJob(self, device, num_threads)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
         return job
 
 
-@dataclass
-class _Picture:
-    """A decoded sample, and the items to be made of it."""
-
-    index: int
-    items: list[int]
-    image: Image_HWC
-    label: Any
-    id: int
-    outputs: dict[int, list[tuple[dict[str, Any], bytes]]] = field(default_factory=dict)  # by item
-
-
 class ExpansionJob:
     """On one device, with no more threads than it was given."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        storage: Storage | None,
-        device: str,
-        num_threads: int,
-        labels: Labels | None = None,
-        stamps: Stamps | None = None,
-        kept: dict[int, frozenset[int]] | None = None,
-    ) -> None:
-        self._plan, self._storage, self._labels = plan, storage, labels
-        self._stamps, self._kept = stamps, kept or {}
+    def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
+        self._plan, self._storage, self._labels = spec.plan, spec.storage, spec.labels
+        self._stamps, self._kept = spec.stamps, spec.kept
         self._threads = num_threads
-        self._pool = ThreadPoolExecutor(num_threads, "variegate-expand") if num_threads > 1 else None
-        self._augmenter = Augmenter(plan.transform, device, plan.seed, num_threads=num_threads, layout="NHWC")
+        self._pool = Threads(num_threads, "variegate-expand") if num_threads > 1 else None
+        self._augmenter = Augmenter(spec.plan.transform, device, spec.plan.seed, num_threads=num_threads, layout="NHWC")
         self._notes: deque[str] = deque()
 
     def collect_warnings(self) -> None:
@@ -121,9 +86,9 @@ class ExpansionJob:
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         """Raises FatalError where outputs cannot be written."""
-        made: dict[int, Made] = {}
+        made: dict[int, ItemOutputs] = {}
         failed: dict[int, str] = {}
-        group: list[_Picture] = []
+        group: list[DecodedSample] = []
         size = 0
         for index, wanted, found in self._read(items):
             beat()
@@ -131,7 +96,7 @@ class ExpansionJob:
                 failed.update(dict.fromkeys(wanted, found.reason))
                 continue
             image, label = found
-            group.append(_Picture(index, wanted, image, label, sample_id(self._plan.source, index)))
+            group.append(DecodedSample(index, wanted, image, label, self._plan.sample_id(index)))
             size += image.nbytes
             if size >= _GROUP_BYTES:
                 self._finish(group, made, failed, beat)
@@ -150,7 +115,7 @@ class ExpansionJob:
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
-        picture = _Picture(index, [], *found, sample_id(self._plan.source, index))
+        picture = DecodedSample(index, [], *found, self._plan.sample_id(index))
         _, images = self._augment([picture], copy)
         return encode_image(images[0], self._plan.format, self._plan.quality)
 
@@ -195,7 +160,7 @@ class ExpansionJob:
         return image, label
 
     def _finish(
-        self, group: list[_Picture], made: dict[int, Made], failed: dict[int, str], beat: Callable[[], None]
+        self, group: list[DecodedSample], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
     ) -> None:
         """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
         for copy in sorted(
@@ -213,9 +178,13 @@ class ExpansionJob:
             outputs = picture.outputs.pop(item)
             rows = tuple(json.dumps(row) for row, _ in outputs)
             is_given_back = self._storage is None
-            made[item] = Made(rows, tuple(data for _, data in outputs), picture.label) if is_given_back else Made(rows)
+            made[item] = (
+                ItemOutputs(rows, tuple(data for _, data in outputs), picture.label)
+                if is_given_back
+                else ItemOutputs(rows)
+            )
 
-    def _make_copy(self, here: list[tuple[_Picture, int]], copy: int, failed: dict[int, str]) -> None:
+    def _make_copy(self, here: list[tuple[DecodedSample, int]], copy: int, failed: dict[int, str]) -> None:
         if not here:
             return
         try:
@@ -236,10 +205,10 @@ class ExpansionJob:
             if isinstance(data, ValueError):
                 failed[item] = str(data)
             else:
-                described = self._row(picture, copy, program, row, images[row], data)
+                described = written_row(self._plan, picture, copy, program, row, images[row], data)
                 picture.outputs.setdefault(item, []).append((described, data))
 
-    def _augment(self, pictures: list[_Picture], copy: int) -> tuple[Program, list[Image_HWC]]:
+    def _augment(self, pictures: list[DecodedSample], copy: int) -> tuple[Program, list[Image_HWC]]:
         images, ids = [picture.image for picture in pictures], [picture.id for picture in pictures]
         labels = [picture.label for picture in pictures]
         given = {"label": labels} if all(isinstance(label, (int, np.integer)) for label in labels) else None
@@ -251,32 +220,6 @@ class ExpansionJob:
             return encode_image(image, self._plan.format, self._plan.quality)
         except ValueError as error:  # larger than the format can hold
             return error
-
-    def _row(
-        self, picture: _Picture, copy: int, program: Program, row: int, image: Image_HWC, data: bytes
-    ) -> dict[str, Any]:
-        plan, label = self._plan, picture.label
-        label = int(label) if isinstance(label, (int, np.integer)) else label
-        file = None
-        if self._storage is not None:
-            file = output_path(plan.names.stem(picture.index, label), copy, plan.format)
-        return {
-            "file": file,
-            "member": None,
-            "status": "written",
-            "reason": None,
-            "source": plan.sample_name(picture.index),
-            "index": picture.index,
-            "id": picture.id,
-            "copy": copy,
-            "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
-            "class": plan.class_of(label),
-            "height": image.shape[0],
-            "width": image.shape[1],
-            "operations": operations_of(program, row),
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "bytes": len(data),
-        }
 
     def _write(self, outputs: list[tuple[dict[str, Any], bytes]], beat: Callable[[], None]) -> None:
         storage = self._storage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +110,9 @@ class Plan:
     def names(self) -> OutputNames:
         return names_for(self.source)
 
+    def sample_id(self, index: int) -> int:
+        return int(self.source.ids(np.array([index], np.int64))[0])
+
     def sample_name(self, index: int) -> str:
         """For people, and the manifest: of a listed folder the path within it."""
         source = self.source
@@ -142,25 +144,6 @@ class Plan:
             "executor": executor,
             "pixels": PIXELS,
         }
-
-    def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:
-        """What the manifest says of an item that could not be made."""
-        index = self.sample_of(item)
-        for copy in self.copies_of(item):
-            yield {
-                "file": None,
-                "member": None,
-                "status": "quarantined",
-                "reason": reason,
-                "source": self.sample_name(index),
-                "index": index,
-                "id": sample_id(self.source, index),
-                "copy": copy,
-            }
-
-
-def sample_id(source: Source, index: int) -> int:
-    return int(source.ids(np.array([index], np.int64))[0])
 
 
 def _ends_in_floats(transform: Transform, seed: int) -> bool:

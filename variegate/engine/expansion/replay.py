@@ -8,9 +8,9 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.data.sources.base import SourceError
-from variegate.engine.expansion.job import ExpansionJob
+from variegate.engine.arguments import open_by_index
+from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
 from variegate.engine.expansion.plan import Plan
-from variegate.engine.recipe import open_by_index
 from variegate.outside.addresses import shown
 from variegate.sinks.manifest import Manifest, read_manifest
 from variegate.transforms.base import from_dict
@@ -40,7 +40,7 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
     plan = plan_of(listed, source)
     device = _device_like(listed.settings["executor"])
-    data = ExpansionJob(plan, None, device, 1).make(wanted["index"], wanted["copy"])
+    data = ExpansionJob(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
     return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
 
 

@@ -15,24 +15,24 @@ from typing import Any
 from variegate.data.sources.base import FileSource, SourceError
 from variegate.data.sources.stamps import stamps_of
 from variegate.data.sources.tar.class_names import CLASS_NAMES
-from variegate.engine.drive import Bad
+from variegate.engine.drive import FailedItem
 from variegate.engine.engine import Engine
-from variegate.engine.expansion.commit import Commit, FileCommit, ShardCommit, labels_of
-from variegate.engine.expansion.job import ExpansionWork
+from variegate.engine.expansion.commit import Commit, FileCommit, Report, ShardCommit, labels_of
+from variegate.engine.expansion.job import ExpansionSpec
 from variegate.engine.expansion.plan import Plan
-from variegate.engine.expansion.report import Report
-from variegate.engine.expansion.same_source import CHANGED, compare, refuse_other_files
-from variegate.engine.snapshot import Snapshot
+from variegate.engine.expansion.same_source import compare, refuse_other_files
+from variegate.engine.messages import Snapshot
+from variegate.engine.options import ON_CHANGE, OnChange, OnError, check_on_error
 from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
-from variegate.sinks.lost import Lost, Spans, take_back_lost
+from variegate.sinks.lost import ItemRanges, Lost, take_back_lost
 from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
+from variegate.sinks.shards.webdataset import has_class_names, write_class_names
 from variegate.sinks.source_record import write_source
 from variegate.sinks.storage import open_storage
-from variegate.sinks.webdataset_shard import has_class_names, write_class_names
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64
@@ -62,17 +62,16 @@ class Expansion:
     plan: Plan
     destination: str | PathLike[str] = field(repr=False)  # it may hold a password
     engine: Engine
-    on_error: str = "skip"
+    on_error: OnError = "skip"
     resume: bool = True
-    changed: str = "refuse"
+    changed: OnChange = "refuse"
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("skip", "raise"):
-            raise ValueError(f"on_error: got {self.on_error!r}; accepted: 'skip', 'raise'")
-        if self.changed not in CHANGED:
-            raise ValueError(f"changed: got {self.changed!r}; accepted: {', '.join(map(repr, CHANGED))}")
+        check_on_error(self.on_error)
+        if self.changed not in ON_CHANGE:
+            raise ValueError(f"changed: got {self.changed!r}; accepted: {', '.join(map(repr, ON_CHANGE))}")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
         self._skipped: set[int] = set()  # samples in report.skipped, by index
 
@@ -95,7 +94,9 @@ class Expansion:
         place = None if stamps is None else "source"
         with closing(Destination.open(self.destination, settings, None, self.resume, place)) as destination:
             found = compare(destination, plan, stamps, self.changed)
-            self._lost = take_back_lost(destination, Spans(plan.span_of, plan.items_per_shard > 0), found.is_unwanted)
+            self._lost = take_back_lost(
+                destination, ItemRanges(plan.span_of, plan.items_per_shard > 0), found.is_unwanted
+            )
             self._tell_lost(self._lost)
             if stamps is not None and not found.is_recorded:
                 # Not before what was made of other files is taken back: nobody could tell it any more.
@@ -128,9 +129,9 @@ class Expansion:
         is_alone = self.engine.workers != "thread"
         stamps = None if self._stamps is None else self._stamps.for_workers()
         work = (
-            ExpansionWork(plan, None, is_alone, labels, stamps)
+            ExpansionSpec(plan, None, is_alone, labels, stamps)
             if is_sharded
-            else ExpansionWork(plan, destination.storage, is_alone, None, stamps, self._lost.kept)
+            else ExpansionSpec(plan, destination.storage, is_alone, None, stamps, self._lost.kept)
         )
         commit: Commit = (
             ShardCommit(plan, destination.storage, labels, journal, self.report)
@@ -149,7 +150,7 @@ class Expansion:
         try:
             with closing(results):
                 for result in results:
-                    if isinstance(result, Bad):
+                    if isinstance(result, FailedItem):
                         self._give_up(result.item, result.reason, commit)
                     else:
                         commit.done(result.start, result.outputs)

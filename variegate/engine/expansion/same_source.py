@@ -12,18 +12,16 @@ import numpy.typing as npt
 from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.engine.expansion.plan import Plan
+from variegate.engine.options import OnChange
 from variegate.errors import DecodeError
 from variegate.sinks import settings as run_settings
 from variegate.sinks.destination import SETTINGS_NAME, Destination
 from variegate.sinks.source_record import describe_changed, describe_listing, read_source
 from variegate.sinks.storage import Storage
 
-# What to do with outputs whose files have changed since they were made.
-CHANGED = ("refuse", "same", "remake")
-
 
 @dataclass(frozen=True)
-class Found:
+class SourceComparison:
     """``remade``: by sample, whether its outputs are to be made again. ``is_recorded``: the destination's record of the
     source is as the source is now."""
 
@@ -51,12 +49,12 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         )
 
 
-def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed: str) -> Found:
+def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed: OnChange) -> SourceComparison:
     """The source as it is with what the run saw of it. What no output was made of may have changed.
 
     Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
     """
-    nothing = Found(np.zeros(len(plan.source), bool), True)
+    nothing = SourceComparison(np.zeros(len(plan.source), bool), True)
     if stamps is None:
         return nothing
     storage = destination.storage
@@ -86,7 +84,7 @@ def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed
             f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
             stacklevel=2,
         )
-    return Found(remade, False)
+    return SourceComparison(remade, False)
 
 
 def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
@@ -107,7 +105,7 @@ def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> No
         raise DecodeError(str(source.name(index)), f"has changed since the run began: {describe_change(was, now)}")
 
 
-def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: str) -> None:
+def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: OnChange) -> None:
     resized = files[was.sizes[files] != now.sizes[files]]
     remake = "--changed remake makes their outputs again"
     if changed == "same" and len(resized):

@@ -4,17 +4,14 @@
 divided without end and none were ever lost. All their numbers are simulated: nothing here measures a machine.
 """
 
-from variegate.engine.simulation.chance import Chance
-from variegate.engine.simulation.ideal import ideal_seconds
-from variegate.engine.simulation.outcome import Outcome
-from variegate.engine.simulation.run import simulate
-from variegate.engine.simulation.scenario import Scenario
-from variegate.engine.simulation.strategies import STRATEGIES, Strategy, parse_strategies
+from variegate.engine.simulation.inputs import RandomInputs, ideal_seconds
+from variegate.engine.simulation.run import Outcome, simulate
+from variegate.engine.simulation.scenario import STRATEGIES, Scenario, Strategy, parse_strategies
 
 __all__ = [
     "STRATEGIES",
-    "Chance",
     "Outcome",
+    "RandomInputs",
     "Scenario",
     "Strategy",
     "ideal_seconds",

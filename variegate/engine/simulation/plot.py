@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from variegate.engine.simulation.outcome import BINS, Outcome
-from variegate.engine.simulation.words import seconds
+from variegate.engine.simulation.run import BINS, Outcome
+from variegate.engine.simulation.scenario import seconds
 from variegate.plotting import FAINT, FRAME, GREEN, GRID, INK, PALE_BLUE, RED, new_figure
 
 _ROW = 0.62  # inches

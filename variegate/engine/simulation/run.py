@@ -1,11 +1,17 @@
-"""The dispatcher, driven by a virtual clock instead of workers."""
+"""The dispatcher, driven by a virtual clock instead of workers, and what comes of it."""
 
 from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.messages import (
@@ -19,27 +25,98 @@ from variegate.engine.messages import (
     WorkerLost,
     WorkerReady,
 )
-from variegate.engine.simulation.chance import TICKS, Chance
-from variegate.engine.simulation.outcome import Outcome, Spans
-from variegate.engine.simulation.scenario import Scenario
-from variegate.engine.simulation.strategies import Strategy
+from variegate.engine.simulation.inputs import TICKS, RandomInputs
+from variegate.engine.simulation.scenario import Scenario, Strategy
+
+# Parts of the time from the beginning to the end for which it is said how many devices were at work.
+BINS = 240
 
 _READY, _DONE, _LOST = range(3)
 _TELL_EVERY = 5000  # events
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """Of one strategy; all of it simulated.
+
+    Args:
+        makespan: seconds until everything was done.
+        utilisation: by device: the share of that time that it was at work.
+        at_work: by part of the makespan: the share of the devices that were at work.
+        steals: tasks that were taken from another device's queue.
+        losses: of workers.
+        lost: seconds of work, on a device of speed 1, that were done in vain.
+        retired: devices that were given up.
+        items: that were made.
+    """
+
+    strategy: Strategy
+    makespan: float
+    utilisation: npt.NDArray[np.float64]
+    at_work: npt.NDArray[np.float64]
+    steals: int
+    losses: int
+    lost: float
+    retired: int
+    items: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy.name,
+            "makespan": self.makespan,
+            "utilisation_mean": float(self.utilisation.mean()),
+            "utilisation_min": float(self.utilisation.min()),
+            "steals": self.steals,
+            "losses": self.losses,
+            "lost": self.lost,
+            "retired": self.retired,
+            "items": self.items,
+        }
+
+
+class BusyTimes:
+    """When which device was at work, in ticks."""
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+        self._starts, self._stops, self._by = array("q"), array("q"), array("q")
+
+    def add(self, device: int, start: int, stop: int) -> None:
+        self._starts.append(start)
+        self._stops.append(stop)
+        self._by.append(device)
+
+    def utilisation(self, makespan: int) -> npt.NDArray[np.float64]:
+        lengths = np.frombuffer(self._stops, np.int64) - np.frombuffer(self._starts, np.int64)
+        return np.bincount(np.frombuffer(self._by, np.int64), lengths, self._devices) / makespan
+
+    def at_work(self, makespan: int) -> npt.NDArray[np.float64]:
+        """The share of the devices at work, in each of ``BINS`` parts of the time."""
+        edges = np.linspace(0, makespan, BINS + 1)
+        done = _passed(self._starts, edges) - _passed(self._stops, edges)
+        return np.diff(done) / (self._devices * makespan / BINS)
+
+
+def _passed(moments: array[int], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """At each edge, the time since each of the moments before it, in sum."""
+    in_order = np.sort(np.frombuffer(moments, np.int64))
+    sums = np.concatenate([[0.0], np.cumsum(in_order, dtype=np.float64)])
+    before = np.searchsorted(in_order, edges)
+    return before * edges - sums[before]
+
+
 def simulate(
     scenario: Scenario,
     strategy: Strategy,
-    chance: Chance | None = None,
+    inputs: RandomInputs | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
     """Play a scenario to its end; ``on_progress`` hears how many items of how many are made.
 
-    ``chance`` may be shared by strategies. Raises EngineError where workers are lost so often that all devices are
+    ``inputs`` may be shared by strategies. Raises EngineError where workers are lost so often that all devices are
     given up.
     """
-    return _Run(scenario, strategy, chance or Chance(scenario), on_progress).play()
+    return _Simulation(scenario, strategy, inputs or RandomInputs(scenario), on_progress).play()
 
 
 class _Worker:
@@ -55,15 +132,15 @@ class _Worker:
         self.since = 0  # ... since then
 
 
-class _Run:
+class _Simulation:
     def __init__(
-        self, scenario: Scenario, strategy: Strategy, chance: Chance, on_progress: Callable[[int, int], None]
+        self, scenario: Scenario, strategy: Strategy, inputs: RandomInputs, on_progress: Callable[[int, int], None]
     ) -> None:
-        self._scenario, self._strategy, self._chance, self._on_progress = scenario, strategy, chance, on_progress
+        self._scenario, self._strategy, self._inputs, self._on_progress = scenario, strategy, inputs, on_progress
         names = [f"device {number}" for number in range(scenario.devices)]
         self._dispatcher = Dispatcher(names, scenario.rules(strategy))
         self._workers = [_Worker(number) for number in range(scenario.devices)]
-        self._spans = Spans(scenario.devices)
+        self._spans = BusyTimes(scenario.devices)
         self._now = 0
         # (when, count, what, device, worker): what happens next is first, and of two at a time what was known first.
         self._agenda: list[tuple[int, int, int, int, int]] = []
@@ -88,7 +165,7 @@ class _Run:
                 self._finish(worker)
             elif what == _READY:
                 if self._scenario.failure_rate:
-                    self._plan(self._chance.uptime(device, worker.lives - 1), _LOST, worker)
+                    self._plan(self._inputs.uptime(device, worker.lives - 1), _LOST, worker)
                 self._obey(dispatcher.handle(WorkerReady(device, number), self._now / TICKS))
             else:
                 self._lose(worker)
@@ -110,7 +187,7 @@ class _Run:
     def _submit(self) -> None:
         """As much as the dispatcher takes."""
         tasks, size = self._scenario.tasks, self._scenario.task_items
-        while self._submitted < tasks and self._dispatcher.room > 0:
+        while self._submitted < tasks and self._dispatcher.capacity > 0:
             start = self._submitted * size
             self._submitted += 1
             self._obey(self._dispatcher.submit(start, start + size, self._now / TICKS))
@@ -137,10 +214,10 @@ class _Run:
 
     def _begin(self, worker: _Worker) -> None:
         task, size = worker.tasks[0], self._scenario.task_items
-        work = self._chance.work[task.start // size] * task.size / size
+        work = self._inputs.work[task.start // size] * task.size / size
         worker.since = self._now
         # Never less than the work would take, so that nobody is faster than the ideal.
-        self._plan(math.ceil(work / self._chance.speeds[worker.device]), _DONE, worker)
+        self._plan(math.ceil(work / self._inputs.speeds[worker.device]), _DONE, worker)
 
     def _finish(self, worker: _Worker) -> None:
         task = worker.tasks.popleft()
@@ -153,7 +230,7 @@ class _Run:
         self._losses += 1
         if worker.tasks:
             self._spans.add(worker.device, worker.since, self._now)
-            self._lost += (self._now - worker.since) * self._chance.speeds[worker.device]
+            self._lost += (self._now - worker.since) * self._inputs.speeds[worker.device]
             worker.tasks.clear()
         lost = WorkerLost(worker.device, worker.number, "lost by chance")
         worker.number = -1

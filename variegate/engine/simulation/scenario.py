@@ -1,17 +1,45 @@
-"""What is simulated."""
+"""What is simulated (``Scenario``), how tasks are shared out there (``Strategy``), and how both are described."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from variegate.engine.rules import Rules
-from variegate.engine.simulation.strategies import Strategy
+from variegate.engine.options import ALLOCATIONS, Allocation, Rules
 
 MOST_DEVICES = 1024
 MOST_TASKS = 5_000_000
 # More than any run can have. What fails here are workers: no item is ever to blame.
 _ENDLESS = 1 << 62
+
+
+class Strategy(NamedTuple):
+    """How tasks are shared out."""
+
+    allocation: Allocation
+    steal: bool
+
+    @property
+    def name(self) -> str:
+        """``"round_robin+steal"``, as it is given; ``"round_robin"`` without stealing."""
+        return self.allocation + "+steal" * self.steal
+
+
+STRATEGIES = tuple(Strategy(allocation, steal) for allocation in ALLOCATIONS for steal in (True, False))
+
+
+def parse_strategies(text: str) -> list[Strategy]:
+    """Names with commas, or "all". Raises ValueError for others."""
+    if text == "all":
+        return [*STRATEGIES]
+    by_name = {strategy.name: strategy for strategy in STRATEGIES}
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in by_name:
+            raise ValueError(f"strategies: got {name!r}; accepted: all, or any of {', '.join(by_name)}")
+    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 @dataclass(frozen=True)
@@ -81,3 +109,26 @@ class Scenario:
 def _check(name: str, value: float, least: float, most: float) -> None:
     if not (math.isfinite(value) and least <= value <= most):
         raise ValueError(f"{name}: got {value!r}; accepted: {least:,} to {most:,}")
+
+
+def seconds(value: float) -> str:
+    """Three digits or more: ``"0.123 s"``, ``"1.23 s"``, ``"12.3 s"``, ``"1,234 s"``."""
+    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{places}f} s"
+
+
+def describe(scenario: Scenario, speeds: Sequence[float], ideal: float) -> list[str]:
+    """Two lines: what there is to do and by whom; how, what goes wrong, and how fast it could be."""
+    devices = "1 device" if scenario.devices == 1 else f"{scenario.devices:,} devices"
+    slowest, fastest = min(speeds), max(speeds)
+    of = f"of speed {slowest:.3g}" if slowest == fastest else f"of speeds {slowest:.3g} to {fastest:.3g}"
+    first = (
+        f"{devices} {of}; {scenario.tasks:,} tasks of {scenario.task_items:,} items, "
+        f"{scenario.task_seconds:g} s each at speed 1, varying by {scenario.variation:.0%}"
+    )
+    queue = "all waiting at once" if scenario.queue is None else f"{scenario.queue:,} waiting per device"
+    wrong = "no failures"
+    if scenario.failure_rate:
+        wrong = f"a worker is lost {scenario.failure_rate:g} times an hour, back after {scenario.restart:g} s"
+    second = f"{queue}, {scenario.in_flight} in flight; {wrong}; ideal {seconds(ideal)}"
+    return [first, second]

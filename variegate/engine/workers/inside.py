@@ -11,10 +11,9 @@ from multiprocessing import connection, parent_process
 from queue import SimpleQueue
 from typing import Any
 
-from variegate.engine.workers.base import Report
-from variegate.engine.workers.loop import Assignment, Place, serve
-from variegate.engine.workers.packing import pack_report, unpack_task
-from variegate.engine.workers.wire import Parts, decode, receive_parts, send_parts
+from variegate.engine.messages import WorkerEvent
+from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
+from variegate.engine.workers.wire import Parts, decode, pack_event, receive_parts, send_parts, unpack_task
 
 
 def run_worker(sock: socket.socket) -> None:
@@ -28,36 +27,36 @@ def run_worker(sock: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_end_with_parent, daemon=True).start()
     first = receive_parts(sock)
-    place, work = Place(*pickle.loads(first[0])), first[1:]
+    info, spec = WorkerInfo(*pickle.loads(first[0])), first[1:]
     tasks: SimpleQueue[Assignment | None] = SimpleQueue()
     outbox: SimpleQueue[Parts | None] = SimpleQueue()
 
-    def say(report: Report) -> None:
-        event, outputs = pack_report(report)
+    def say(message: WorkerEvent) -> None:
+        event, outputs = pack_event(message)
         outbox.put([pickle.dumps(event), *(outputs or [])])
 
-    threading.Thread(target=_hear, args=(sock, place, tasks, say), daemon=True).start()
+    threading.Thread(target=_hear, args=(sock, info, tasks, say), daemon=True).start()
     speaker = threading.Thread(target=_speak, args=(sock, outbox), daemon=True)
     speaker.start()
     try:
-        serve(lambda: decode(work), place, tasks.get, say)
+        serve(lambda: decode(spec), info, tasks.get, say)
     finally:
         outbox.put(None)
         speaker.join()
 
 
-def _hear(sock: socket.socket, place: Place, tasks: SimpleQueue[Assignment | None], say: Any) -> None:
+def _hear(sock: socket.socket, info: WorkerInfo, tasks: SimpleQueue[Assignment | None], say: Any) -> None:
     try:
         while True:
             head, *body = receive_parts(sock)
             task, start, stop = pickle.loads(head)
-            given = unpack_task(place, task, start, stop, body or None)
-            if isinstance(given, Report):
-                say(given)
+            assignment = unpack_task(info, task, start, stop, body or None)
+            if isinstance(assignment, WorkerEvent):
+                say(assignment)
             else:
-                tasks.put(given)
+                tasks.put(assignment)
             # Not to be held while the next one is awaited.
-            del head, body, given
+            del head, body, assignment
     except (EOFError, OSError):
         pass
     finally:

@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from variegate.engine.messages import Task, WorkerLost
-from variegate.engine.work import Work
-from variegate.engine.workers.base import GRACE, Report, end_of
-from variegate.engine.workers.loop import Assignment, Place, serve
-from variegate.engine.workers.packing import PackedReport, pack_report, unpack_report, unpack_task
-from variegate.engine.workers.wire import Parts, decode, encode, room
+from variegate.engine.jobs import JobSpec
+from variegate.engine.messages import Task, WorkerEvent, WorkerLost
+from variegate.engine.workers.base import GRACE, end_of
+from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
+from variegate.engine.workers.wire import (
+    PackedEvent,
+    Parts,
+    decode,
+    encode,
+    pack_event,
+    take_buffer,
+    unpack_event,
+    unpack_task,
+)
 from variegate.outside.addresses import shown_host, without_secrets
 
 INSTALL = "pip install 'variegate[ray]'"
@@ -72,24 +80,24 @@ def _check_address(address: str | None) -> None:
 
 
 class RayWorkers:
-    """See ``Workers``. Each GPU worker has a GPU of its own, whatever number the device has here."""
+    """See ``WorkerPool``. Each GPU worker has a GPU of its own, whatever number the device has here."""
 
-    def __init__(self, work: Work, devices: Sequence[str], num_threads: int, address: str | None = None) -> None:
+    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int, address: str | None = None) -> None:
         self._ray = connect(address)
         self._pickler = self._ray.cloudpickle.CloudPickler
-        self._work = self._ray.put(_as_arrays(encode(work, self._pickler)))
+        self._spec = self._ray.put(_as_arrays(encode(spec, self._pickler)))
         self._devices, self._num_threads = devices, num_threads
         self._actor_class = self._ray.remote(concurrency_groups={"hear": 1, "speak": 1})(_Actor)
         self._actors: dict[int, Any] = {}
-        self._polls: dict[Any, Place] = {}  # by what a worker will have said next
+        self._polls: dict[Any, WorkerInfo] = {}  # by what a worker will have said next
 
     def start(self, device: int, worker: int) -> None:
         name = self._devices[device]
         is_gpu = name.startswith("cuda")
-        place = Place(device, worker, "cuda:0" if is_gpu else name, self._num_threads)
+        info = WorkerInfo(device, worker, "cuda:0" if is_gpu else name, self._num_threads)
         needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
-        self._actors[worker] = self._actor_class.options(**needs, max_restarts=0).remote(self._work, tuple(place))
-        self._poll(place)
+        self._actors[worker] = self._actor_class.options(**needs, max_restarts=0).remote(self._spec, tuple(info))
+        self._poll(info)
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
         if (actor := self._actors.get(worker)) is not None:
@@ -97,17 +105,17 @@ class RayWorkers:
             actor.hear.options(concurrency_group="hear").remote(task.number, task.start, task.stop, parts)
 
     def stop(self, worker: int) -> None:
-        self._polls = {said: place for said, place in self._polls.items() if place.worker != worker}
+        self._polls = {said: info for said, info in self._polls.items() if info.worker != worker}
         if (actor := self._actors.pop(worker, None)) is not None:
             self._ray.kill(actor, no_restart=True)
 
-    def wait(self, timeout: float) -> list[Report]:
+    def wait(self, timeout: float) -> list[WorkerEvent]:
         if not self._polls:
             time.sleep(timeout)
             return []
         self._ray.wait(list(self._polls), num_returns=1, timeout=timeout)
         ready, _ = self._ray.wait(list(self._polls), num_returns=len(self._polls), timeout=0)
-        return [report for said in ready for report in self._reports(said)]
+        return [message for said in ready for message in self._messages(said)]
 
     def close(self, force: bool = False) -> None:
         last = list(self._polls)
@@ -117,44 +125,44 @@ class RayWorkers:
             # What an actor was about to say comes as an error once it has ended.
             self._ray.wait(last, num_returns=len(last), timeout=GRACE)
 
-    def _poll(self, place: Place) -> None:
-        actor = self._actors[place.worker]
-        self._polls[actor.speak.options(concurrency_group="speak").remote()] = place
+    def _poll(self, info: WorkerInfo) -> None:
+        actor = self._actors[info.worker]
+        self._polls[actor.speak.options(concurrency_group="speak").remote()] = info
 
-    def _reports(self, said: Any) -> list[Report]:
-        place = self._polls.pop(said)
+    def _messages(self, said: Any) -> list[WorkerEvent]:
+        info = self._polls.pop(said)
         try:
             packed = self._ray.get(said)
-            found = [unpack_report((event, parts and _copied(parts))) for event, parts in packed]
+            found = [unpack_event((event, parts and _copied(parts))) for event, parts in packed]
         except self._ray.exceptions.RayError as error:
-            found = [Report(WorkerLost(place.device, place.worker, how_it_died(error)))]
-        if any(isinstance(report.event, WorkerLost) for report in found):
-            self.stop(place.worker)
+            found = [WorkerLost(info.device, info.worker, how_it_died(error))]
+        if any(isinstance(message, WorkerLost) for message in found):
+            self.stop(info.worker)
         else:
-            self._poll(place)
+            self._poll(info)
         return found
 
 
 class _Actor:
     """One worker: a thread runs the tasks, and two methods, each called by one thread, pass them in and results out."""
 
-    def __init__(self, work: Parts, place: tuple[int, int, str, int]) -> None:
+    def __init__(self, spec: Parts, info: tuple[int, int, str, int]) -> None:
         import ray
 
         self._pickler = ray.cloudpickle.CloudPickler
-        self._work, self._place = work, Place(*place)
+        self._spec, self._info = spec, WorkerInfo(*info)
         self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
-        self._said: SimpleQueue[PackedReport] = SimpleQueue()
+        self._said: SimpleQueue[PackedEvent] = SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
     def hear(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
-        given = unpack_task(self._place, task, start, stop, None if parts is None else _copied(parts))
-        if isinstance(given, Report):
-            self._say(given)
+        assignment = unpack_task(self._info, task, start, stop, None if parts is None else _copied(parts))
+        if isinstance(assignment, WorkerEvent):
+            self._say(assignment)
         else:
-            self._tasks.put(given)
+            self._tasks.put(assignment)
 
-    def speak(self) -> list[PackedReport]:
+    def speak(self) -> list[PackedEvent]:
         """Waits until there is something to say."""
         said = [self._said.get()]
         while not self._said.empty():
@@ -163,13 +171,13 @@ class _Actor:
 
     def _run(self) -> None:
         try:
-            serve(lambda: decode(_copied(self._work)), self._place, self._tasks.get, self._say)
+            serve(lambda: decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
         except BaseException as error:
             reason = f"ended by {end_of(error)}"
-            self._say(Report(WorkerLost(self._place.device, self._place.worker, reason)))
+            self._say(WorkerLost(self._info.device, self._info.worker, reason))
 
-    def _say(self, report: Report) -> None:
-        event, parts = pack_report(report, self._pickler)
+    def _say(self, message: WorkerEvent) -> None:
+        event, parts = pack_event(message, self._pickler)
         self._said.put((event, None if parts is None else _as_arrays(parts)))
 
 
@@ -182,7 +190,7 @@ def _copied(parts: Parts) -> Parts:
     """What Ray gives lies in memory that all processes share and none may write to."""
     copies = []
     for part in parts[1:]:
-        copies.append(room(len(part)))
+        copies.append(take_buffer(len(part)))
         memoryview(copies[-1])[:] = part
     return [parts[0], *copies]
 

@@ -1,4 +1,5 @@
-"""Objects as a short pickle and large buffers beside it, and how these go through a socket.
+"""Objects as a short pickle and large buffers beside it, how these go through a socket, and messages and payloads as
+they travel between processes.
 
 Arrays and CPU tensors are written from where they lie and read to where they stay: one copy out, one copy in, whatever
 their size.
@@ -13,6 +14,10 @@ import struct
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
+
+from variegate.engine.messages import TaskDone, TaskFailed, WorkerEvent
+from variegate.engine.workers.base import end_of
+from variegate.engine.workers.loop import Assignment, WorkerInfo
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
 # What is pickled at once: the first part is the pickle, the others are its buffers.
@@ -102,7 +107,7 @@ def receive_parts(sock: socket.socket) -> Parts:
 
 
 def _receive(sock: socket.socket, size: int) -> Buffer:
-    data = room(size)
+    data = take_buffer(size)
     view = memoryview(data)
     at = 0
     while at < size:
@@ -113,10 +118,46 @@ def _receive(sock: socket.socket, size: int) -> Buffer:
     return data
 
 
-def room(size: int) -> Any:
+def take_buffer(size: int) -> Any:
     """Memory that has been used before, where there is any: fresh memory costs about as much as what is read into it.
 
     A process without the module has no use for images, and need not load it for this.
     """
     memory = sys.modules.get("variegate.executors.cpu.memory")
     return bytearray(size) if memory is None or size < _SMALL_BYTES else memory.RESULTS.take(size)
+
+
+# An event without its outputs, and these, encoded.
+PackedEvent: TypeAlias = tuple[WorkerEvent, Parts | None]
+
+
+def pack_event(event: WorkerEvent, pickler: type[pickle.Pickler] = pickle.Pickler) -> PackedEvent:
+    if not isinstance(event, TaskDone):
+        return event, None
+    try:
+        return event._replace(outputs=()), encode(event.outputs, pickler)
+    except Exception as error:
+        return _failed(event, f"its results cannot be sent: {end_of(error)}"), None
+
+
+def unpack_event(packed: PackedEvent) -> WorkerEvent:
+    event, parts = packed
+    if parts is None or not isinstance(event, TaskDone):
+        return event
+    try:
+        return event._replace(outputs=decode(parts))
+    except Exception as error:
+        return _failed(event, f"its results cannot be read: {end_of(error)}")
+
+
+def _failed(event: TaskDone, reason: str) -> TaskFailed:
+    return TaskFailed(event.device, event.worker, event.task, reason)
+
+
+def unpack_task(info: WorkerInfo, task: int, start: int, stop: int, parts: Parts | None) -> Assignment | WorkerEvent:
+    """The report says why there is no assignment."""
+    try:
+        return Assignment(task, start, stop, None if parts is None else decode(parts))
+    except Exception as error:
+        reason = f"what belongs to its items cannot be read: {end_of(error)}"
+        return TaskFailed(info.device, info.worker, task, reason)

@@ -11,13 +11,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from variegate.outside.durable import write_atomically
 from variegate.search.checkpoint import CheckpointError, resume_from
 from variegate.search.history import best_score
 from variegate.search.local import Progress
 from variegate.search.log import PopulationLog
 from variegate.search.population import Step
 from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
-from variegate.sinks.atomic import write_atomically
 
 FORMAT = "variegate-ray-search/1"
 STATE_NAME = "state.json"

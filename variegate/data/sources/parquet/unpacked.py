@@ -10,15 +10,15 @@ endian. A file appears under its name only when it is whole.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from variegate.outside.durable import write_pieces
 
 _MAGIC = b"VGROWS01"
 
@@ -50,24 +50,17 @@ class UnpackedRows:
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write the file under another name and rename it; several processes may do so at once. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    """Several processes may do so at once. Raises OSError, and what ``rows`` raises."""
+    write_pieces(path, _pieces(rows), durable=True, several_writers=True)
+
+
+def _pieces(rows: Iterable[Row]) -> Iterator[bytes]:
     lengths: list[int] = []
-    try:
-        with open(unfinished, "wb") as file:
-            for data, instead in rows:
-                stored = os.fsencode(instead) if data is None else data
-                lengths.append(-1 - len(stored) if data is None else len(stored))
-                file.write(stored)
-            file.write(np.array([*lengths, len(lengths)], "<i8").tobytes() + _MAGIC)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        raise
+    for data, instead in rows:
+        stored = os.fsencode(instead) if data is None else data
+        lengths.append(-1 - len(stored) if data is None else len(stored))
+        yield stored
+    yield np.array([*lengths, len(lengths)], "<i8").tobytes() + _MAGIC
 
 
 def open_rows(path: Path, count: int) -> UnpackedRows | None:

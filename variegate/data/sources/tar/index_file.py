@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import zlib
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +22,7 @@ from variegate.data.sources.reading import FileVersion
 from variegate.data.sources.tar.index import ShardIndex
 from variegate.data.sources.tar.labels import LabelKind
 from variegate.data.sources.tar.samples import ShardCounts, ShardFailure
+from variegate.outside.durable import write_pieces
 from variegate.outside.files import read_regular
 from variegate.outside.location import Location, cache_folder
 
@@ -115,15 +115,8 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
 
 
 def _write(place: Path, data: bytes) -> bool:
-    temporary = place.with_name(f".{place.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(data)
-            os.replace(temporary, place)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_pieces(place, [data], several_writers=True)
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What workers are given to do: ``Work`` is sent to them, ``Job`` is what becomes of it on a device."""
+"""What workers are given to do: ``JobSpec`` is sent to them, ``Job`` is what becomes of it on a device."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Job(Protocol):
         ...
 
 
-class Work(Protocol):
+class JobSpec(Protocol):
     """Made once, pickled to every worker."""
 
     def open(self, device: str, num_threads: int) -> Job:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
-import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -14,12 +12,12 @@ from typing import Any, BinaryIO, cast
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.remote import filesystem, reason_for
 from variegate.outside.location import Location
-from variegate.sinks.local_storage import LocalStorage
-from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, WriteError, check_relative, write_error
+from variegate.outside.durable import WriteError, write_error, write_errors_name
+from variegate.sinks.storage.base import TEMPORARY, FileWriter, Storage, check_relative
+from variegate.sinks.storage.local import LocalStorage
 
 # Where an object is to be seen once all of it has arrived. Elsewhere a reader could see half a file.
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos", "hf", "memory"})
-_BUFFER_BYTES = 1 << 20
 
 
 def open_remote(location: Location) -> Storage:
@@ -50,24 +48,17 @@ class RemoteStorage(Storage):
 
     def prepare(self) -> None:
         if not self._is_object_store:
-            with self._named("", "made"):
-                fs, path = self._at(TEMPORARY)
+            with self._reach(TEMPORARY, "made") as (fs, path):
                 fs.makedirs(path, exist_ok=True)
 
     def write(self, relative: str, data: bytes) -> None:
-        check_relative(relative)
-        with self._named(relative):
-            fs, path = self._at(relative)
-            with self._placed(fs, path) as target:
-                fs.pipe_file(target, data)
+        with self._reach(relative) as (fs, path), self._placed(fs, path) as target:
+            fs.pipe_file(target, data)
 
     def upload(self, relative: str, local: str) -> None:
         """Put a file of this machine there."""
-        check_relative(relative)
-        with self._named(relative):
-            fs, path = self._at(relative)
-            with self._placed(fs, path) as target:
-                fs.put_file(local, target)
+        with self._reach(relative) as (fs, path), self._placed(fs, path) as target:
+            fs.put_file(local, target)
 
     def sync(self) -> None:
         pass
@@ -77,22 +68,16 @@ class RemoteStorage(Storage):
         return _RemoteWriter(self, check_relative(relative))
 
     def read(self, relative: str) -> bytes:
-        check_relative(relative)
-        with self._named(relative, "read"):
-            fs, path = self._at(relative)
+        with self._reach(relative, "read") as (fs, path):
             data: bytes = fs.cat_file(path)
             return data
 
     def open(self, relative: str) -> BinaryIO:
-        check_relative(relative)
-        with self._named(relative, "read"):
-            fs, path = self._at(relative)
+        with self._reach(relative, "read") as (fs, path):
             return cast(BinaryIO, fs.open(path, "rb"))
 
     def exists(self, relative: str) -> bool:
-        check_relative(relative)
-        with self._named(relative, "read"):
-            fs, path = self._at(relative)
+        with self._reach(relative, "read") as (fs, path):
             fs.invalidate_cache()
             return bool(fs.exists(path))
 
@@ -104,8 +89,7 @@ class RemoteStorage(Storage):
 
     def _entries(self, relative: str) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
-            with self._named(relative, "listed"):
-                fs, path = self._at(relative)
+            with self._reach(relative, "listed") as (fs, path):
                 fs.invalidate_cache()
                 entries = fs.ls(path, detail=True)
         except FileNotFoundError:
@@ -115,15 +99,11 @@ class RemoteStorage(Storage):
                 yield entry["name"].rstrip("/").rpartition("/")[2], entry
 
     def remove(self, relative: str) -> None:
-        check_relative(relative)
-        with suppress(FileNotFoundError), self._named(relative, "removed"):
-            fs, path = self._at(relative)
+        with suppress(FileNotFoundError), self._reach(relative, "removed") as (fs, path):
             fs.rm_file(path)
 
     def remove_tree(self, relative: str) -> None:
-        check_relative(relative)
-        with suppress(FileNotFoundError), self._named(relative, "removed"):
-            fs, path = self._at(relative)
+        with suppress(FileNotFoundError), self._reach(relative, "removed") as (fs, path):
             fs.invalidate_cache()
             fs.rm(path, recursive=True)
 
@@ -157,11 +137,14 @@ class RemoteStorage(Storage):
             raise
 
     @contextmanager
-    def _named(self, relative: str, verb: str = "written") -> Iterator[None]:
-        """Whatever a package of fsspec's raises, as the errors that ``Storage`` promises, without secrets."""
+    def _reach(self, relative: str, verb: str = "written") -> Iterator[tuple[Any, str]]:
+        """The file system, and the path there. Whatever a package of fsspec's raises becomes one of the errors that
+        ``Storage`` promises, without secrets."""
         place = self.place_of(relative)
+        if relative or verb != "listed":
+            check_relative(relative)
         try:
-            yield
+            yield self._at(relative)
         except (WriteError, MemoryError, SourceError):
             raise
         except FileNotFoundError as error:
@@ -178,25 +161,14 @@ class RemoteStorage(Storage):
 
 class _RemoteWriter(FileWriter):
     def __init__(self, storage: RemoteStorage, relative: str) -> None:
+        with write_errors_name(tempfile.gettempdir()):
+            descriptor, local = tempfile.mkstemp(prefix="variegate-")
+        super().__init__(descriptor, local, f"{local} (for {relative})")
         self._storage, self._relative = storage, relative
-        try:
-            descriptor, self._local = tempfile.mkstemp(prefix="variegate-")
-        except OSError as error:
-            raise write_error(error, tempfile.gettempdir()) from error
-        self.descriptor = Descriptor(descriptor, f"{self._local} (for {relative})")
-        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
 
     def commit(self) -> None:
         try:
             self.file.close()
-            self._storage.upload(self._relative, self._local)
+            self._storage.upload(self._relative, self._temporary)
         finally:
             self.discard()
-
-    def discard(self) -> None:
-        if self._local:
-            with suppress(OSError):
-                self.file.close()
-            with suppress(OSError):
-                os.unlink(self._local)
-            self._local = ""

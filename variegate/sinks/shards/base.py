@@ -1,7 +1,5 @@
-"""Outputs gathered into large files: WebDataset's tar archives, or Parquet files in Hugging Face's layout.
-
-One process writes a shard, its records in their order; the same records make the same bytes.
-"""
+"""What every kind of shard does. One process writes a shard, its records in their order; the same records make the
+same bytes."""
 
 from __future__ import annotations
 
@@ -97,16 +95,3 @@ class Shard(ABC):
     @abstractmethod
     def _abandon(self) -> None:
         """Let go of what holds the file."""
-
-
-def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Shard:
-    """``format``: "webdataset" or "parquet"; ``number`` 7 makes ``shard-000007``. ``labels``: ``describe_labels``."""
-    if format == "webdataset":
-        from variegate.sinks.webdataset_shard import WebDatasetShard
-
-        return WebDatasetShard(storage, f"shard-{number:06}.tar", labels)
-    if format == "parquet":
-        from variegate.sinks.parquet_shard import ParquetShard
-
-        return ParquetShard(storage, f"shard-{number:06}.parquet", labels)
-    raise ValueError(f"format: got {format!r}; accepted: webdataset, parquet")

@@ -1,44 +1,22 @@
-"""Where files are put, whole or not at all: a folder of this machine, or an address that fsspec writes to."""
+"""What every place for outputs does, whether a folder of this machine or an address that fsspec writes to."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import BinaryIO
 
-from variegate.outside.addresses import speakable
+from variegate.outside.durable import write_errors_name
 
 # What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
 PRIVATE = ".variegate"
 TEMPORARY = f"{PRIVATE}/tmp"
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class WriteError(OSError):
-    """A file that cannot be written, read or removed; ``filename`` is its place as the user knows it."""
-
-    def __str__(self) -> str:
-        return speakable(f"{self.filename}: {self.strerror}")
-
-
-class DiskFullError(WriteError):
-    """There is no room left; every further write would fail as well."""
-
-
-def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError:
-    """What the system said of a descriptor or a temporary name, about the file that was meant."""
-    if isinstance(error, WriteError):
-        return error
-    reason = error.strerror or str(error) or type(error).__name__
-    if error.errno in _FULL:
-        return DiskFullError(error.errno, f"the disk is full ({reason})", shown)
-    return WriteError(error.errno or errno.EIO, f"cannot be {verb} ({reason})", shown)
+_BUFFER_BYTES = 1 << 20
 
 
 class Descriptor(io.RawIOBase):
@@ -55,10 +33,8 @@ class Descriptor(io.RawIOBase):
 
     def write(self, data: object) -> int:
         view = memoryview(data)  # type: ignore[arg-type]
-        try:
+        with write_errors_name(self._shown):
             written = os.write(self._descriptor, view)
-        except OSError as error:
-            raise write_error(error, self._shown) from error
         self.digest.update(view.cast("B")[:written])
         self.size += written
         return written
@@ -75,19 +51,28 @@ class Descriptor(io.RawIOBase):
 class FileWriter(ABC):
     """A large file in the making: write to ``file``, then commit. Until then nothing is to be seen under its name.
 
-    Writing raises WriteError. As a context manager it is discarded at the end, unless it was committed.
+    Writing raises WriteError naming ``shown``. As a context manager it is discarded at the end, unless it was
+    committed. ``descriptor``: what ``file`` writes to, a new file under a name of its own, ``temporary``.
     """
 
-    file: io.BufferedWriter
-    descriptor: Descriptor  # what ``file`` writes to
+    def __init__(self, descriptor: int, temporary: str, shown: str) -> None:
+        self.descriptor = Descriptor(descriptor, shown)
+        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
+        self._temporary = temporary
 
     @abstractmethod
     def commit(self) -> None:
         """The file is whole, and replaces what had its name. Raises WriteError; it is then discarded."""
 
-    @abstractmethod
     def discard(self) -> None:
         """Nothing is left of it. Does nothing after ``commit``."""
+        if not self._temporary:
+            return
+        with suppress(OSError):  # closing writes what was buffered, for which there may be no room
+            self.file.close()
+        with suppress(OSError):
+            os.unlink(self._temporary)
+        self._temporary = ""
 
     def __enter__(self) -> FileWriter:
         return self
@@ -172,16 +157,3 @@ def check_relative(relative: str) -> str:
     if "\0" in relative:
         raise ValueError(f"relative: got {relative!r}; accepted: a name without NUL")
     return relative
-
-
-def open_storage(spec: str | os.PathLike[str]) -> Storage:
-    """A folder (by path or ``file://``), or an address such as ``s3://bucket/folder``. Touches nothing yet.
-
-    Raises SourceError for addresses that cannot be written to.
-    """
-    from variegate.outside.location import Location
-    from variegate.sinks.local_storage import LocalStorage
-    from variegate.sinks.remote_storage import open_remote
-
-    location = Location.parse(spec)
-    return open_remote(location) if location.is_url else LocalStorage(location.address())

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
+from variegate.outside.durable import make_folder, sync_folder, write_all, write_error
 from variegate.outside.files import open_regular, read_regular
-from variegate.sinks.atomic import sync_folder, write_all
-from variegate.sinks.storage import TEMPORARY, Descriptor, FileWriter, Storage, check_relative, write_error
+from variegate.sinks.storage.base import TEMPORARY, FileWriter, Storage, check_relative
 
-_BUFFER_BYTES = 1 << 20
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -44,12 +43,7 @@ class LocalStorage(Storage):
 
     def prepare(self) -> None:
         with self._named("", "made"):
-            missing = [self._path(TEMPORARY)]
-            while not os.path.isdir(os.path.dirname(missing[-1])):
-                missing.append(os.path.dirname(missing[-1]))
-            os.makedirs(missing[0], exist_ok=True)
-            for made in missing:
-                sync_folder(os.path.dirname(made))
+            make_folder(Path(self._path(TEMPORARY)))
         self._is_prepared = True
 
     def write(self, relative: str, data: bytes) -> None:
@@ -57,7 +51,7 @@ class LocalStorage(Storage):
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
         # Files that the disk is told of before any of them is waited for cost half of what they do one by one.
-        paths = [self._path(check_relative(relative)) for relative, _ in files]
+        paths = [self._path(relative) for relative, _ in files]
         opened: list[tuple[int, str]] = []
         renamed = 0
         try:
@@ -83,7 +77,7 @@ class LocalStorage(Storage):
                 self._touch(folder)
 
     def writer(self, relative: str) -> FileWriter:
-        path = self._path(check_relative(relative))
+        path = self._path(relative)
         with self._named(relative):
             descriptor, temporary = self._new_file()
         return _LocalWriter(self, relative, path, descriptor, temporary)
@@ -104,17 +98,17 @@ class LocalStorage(Storage):
 
     def read(self, relative: str) -> bytes:
         with self._named(relative, "read"):
-            return read_regular(self._path(check_relative(relative)))
+            return read_regular(self._path(relative))
 
     def open(self, relative: str) -> BinaryIO:
         with self._named(relative, "read"):
-            return cast(BinaryIO, open_regular(self._path(check_relative(relative))))
+            return cast(BinaryIO, open_regular(self._path(relative)))
 
     def exists(self, relative: str) -> bool:
-        return os.path.exists(self._path(check_relative(relative)))
+        return os.path.exists(self._path(relative))
 
     def list(self, relative: str = "") -> Sequence[str]:
-        path = self._path(check_relative(relative)) if relative else self.root
+        path = self._path(relative) if relative else self.root
         try:
             with self._named(relative, "listed"), os.scandir(path) as entries:
                 return sorted(entry.name + "/" * entry.is_dir() for entry in entries)
@@ -122,7 +116,7 @@ class LocalStorage(Storage):
             return []
 
     def sizes(self, relative: str = "") -> dict[str, int]:
-        path = self._path(check_relative(relative)) if relative else self.root
+        path = self._path(relative) if relative else self.root
         found: dict[str, int] = {}
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
             for entry in entries:
@@ -132,13 +126,13 @@ class LocalStorage(Storage):
         return found
 
     def remove(self, relative: str) -> None:
-        path = self._path(check_relative(relative))
+        path = self._path(relative)
         with suppress(FileNotFoundError), self._named(relative, "removed"):
             os.unlink(path)
             self._touch(os.path.dirname(path))
 
     def remove_tree(self, relative: str) -> None:
-        path = self._path(check_relative(relative))
+        path = self._path(relative)
         with self._named(relative, "removed"):
             if os.path.lexists(path):
                 _remove_tree(path)
@@ -148,7 +142,7 @@ class LocalStorage(Storage):
                 folders -= {folder for folder in folders if folder == path or folder.startswith(path + os.sep)}
 
     def _path(self, relative: str) -> str:
-        return os.path.join(self.root, relative)
+        return os.path.join(self.root, check_relative(relative))
 
     @contextmanager
     def _named(self, relative: str, verb: str = "written") -> Iterator[None]:
@@ -196,9 +190,8 @@ class LocalStorage(Storage):
 
 class _LocalWriter(FileWriter):
     def __init__(self, storage: LocalStorage, relative: str, path: str, descriptor: int, temporary: str) -> None:
-        self.descriptor = Descriptor(descriptor, storage.place_of(relative))
-        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
-        self._storage, self._relative, self._path, self._temporary = storage, relative, path, temporary
+        super().__init__(descriptor, temporary, storage.place_of(relative))
+        self._storage, self._relative, self._path = storage, relative, path
 
     def commit(self) -> None:
         try:
@@ -212,15 +205,6 @@ class _LocalWriter(FileWriter):
             raise
         self._temporary = ""
         self._storage._touch(os.path.dirname(self._path))
-
-    def discard(self) -> None:
-        if not self._temporary:
-            return
-        with suppress(OSError):  # closing writes what was buffered, for which there may be no room
-            self.file.close()
-        with suppress(OSError):
-            os.unlink(self._temporary)
-        self._temporary = ""
 
 
 def _begin_writing(descriptor: int) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variegate.sinks.labels import Labels
-from variegate.sinks.shards import Record, Shard
+from variegate.sinks.shards.base import Record, Shard
 from variegate.sinks.storage import Storage
 
 # Readers decode whole row groups, so that large ones cost memory; Arrow's columns hold less than 2 GiB.

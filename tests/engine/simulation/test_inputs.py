@@ -8,32 +8,32 @@ import numpy as np
 import pytest
 
 from tests.engine.simulation.fate import Fate
-from variegate.engine.simulation import STRATEGIES, Chance, Scenario, ideal_seconds, parse_strategies
-from variegate.engine.simulation.chance import TICKS
+from variegate.engine.simulation import STRATEGIES, RandomInputs, Scenario, ideal_seconds, parse_strategies
+from variegate.engine.simulation.inputs import TICKS
 
 
 def test_nothing_is_left_to_chance_where_nothing_varies() -> None:
-    chance = Chance(Scenario(devices=5, tasks=3, task_seconds=2.5, variation=0.0, speeds=(1.0, 0.25)))
-    assert chance.speeds == [1.0, 0.25, 1.0, 0.25, 1.0]
-    assert chance.work.tolist() == [2.5 * TICKS] * 3
+    inputs = RandomInputs(Scenario(devices=5, tasks=3, task_seconds=2.5, variation=0.0, speeds=(1.0, 0.25)))
+    assert inputs.speeds == [1.0, 0.25, 1.0, 0.25, 1.0]
+    assert inputs.work.tolist() == [2.5 * TICKS] * 3
 
 
 def test_draws_have_the_spread_that_is_asked_for() -> None:
     scenario = Scenario(devices=1024, tasks=100_000, task_seconds=3.0, variation=0.4, spread=0.5, failure_rate=60.0)
-    chance = Chance(scenario)
-    work = np.array(chance.work) / TICKS
+    inputs = RandomInputs(scenario)
+    work = np.array(inputs.work) / TICKS
     assert work.mean() == pytest.approx(3.0, rel=0.01)
     assert np.log(work).std() == pytest.approx(0.4, rel=0.01)
-    assert np.median(chance.speeds) == pytest.approx(1.0, rel=0.1)
-    assert np.log(chance.speeds).std() == pytest.approx(0.5, rel=0.1)
-    uptimes = np.array([chance.uptime(device, life) for device in range(1024) for life in range(20)]) / TICKS
+    assert np.median(inputs.speeds) == pytest.approx(1.0, rel=0.1)
+    assert np.log(inputs.speeds).std() == pytest.approx(0.5, rel=0.1)
+    uptimes = np.array([inputs.uptime(device, life) for device in range(1024) for life in range(20)]) / TICKS
     assert uptimes.mean() == pytest.approx(60.0, rel=0.03)
     assert np.mean(uptimes > 60.0) == pytest.approx(math.exp(-1), abs=0.02)
 
 
 def test_a_draw_does_not_depend_on_how_many_there_are() -> None:
-    few = Chance(Scenario(devices=2, tasks=10, spread=0.5, failure_rate=1.0))
-    many = Chance(Scenario(devices=9, tasks=200_000, spread=0.5, failure_rate=1.0))
+    few = RandomInputs(Scenario(devices=2, tasks=10, spread=0.5, failure_rate=1.0))
+    many = RandomInputs(Scenario(devices=9, tasks=200_000, spread=0.5, failure_rate=1.0))
     assert many.speeds[:2] == few.speeds
     assert many.work[:10] == few.work
     assert few.uptime(1, 4) == many.uptime(1, 4)
@@ -41,10 +41,10 @@ def test_a_draw_does_not_depend_on_how_many_there_are() -> None:
 
 def test_draws_are_pinned() -> None:
     """A change of these changes every simulation that was ever written down."""
-    chance = Chance(Scenario(devices=3, tasks=3, spread=0.5, failure_rate=1.0, seed=7))
-    assert [round(speed * TICKS) for speed in chance.speeds] == [793285, 601502, 1208756]
-    assert chance.work.tolist() == [849842, 881581, 1025411]
-    assert [chance.uptime(0, 0), chance.uptime(2, 1)] == [11937296979, 3636505373]
+    inputs = RandomInputs(Scenario(devices=3, tasks=3, spread=0.5, failure_rate=1.0, seed=7))
+    assert [round(speed * TICKS) for speed in inputs.speeds] == [793285, 601502, 1208756]
+    assert inputs.work.tolist() == [849842, 881581, 1025411]
+    assert [inputs.uptime(0, 0), inputs.uptime(2, 1)] == [11937296979, 3636505373]
 
 
 def test_the_ideal_is_the_work_by_the_speeds() -> None:

@@ -6,6 +6,7 @@ add up without rounding, and what logarithms differ by in the last bit from one 
 
 from __future__ import annotations
 
+import heapq
 from array import array
 
 import numpy as np
@@ -22,7 +23,7 @@ _AT_ONCE = 1 << 16  # tasks, so that a million of them take little memory
 _LIVES_AT_ONCE = 1 << 12  # of all devices together
 
 
-class Chance:
+class RandomInputs:
     """``speeds`` of the devices; ``work`` of the tasks, in ticks on a device of speed 1."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -67,3 +68,31 @@ def _on_grid(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _ticks(seconds: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Whole, and above 0."""
     return np.maximum(np.rint(seconds * TICKS), 1).astype(np.int64)
+
+
+def ideal_seconds(scenario: Scenario, inputs: RandomInputs) -> float:
+    """When all work would be done if every device worked at its speed whenever its worker is up.
+
+    Without failures that is the sum of the work by the sum of the speeds. Workers are lost at times that do not depend
+    on the strategy, so the very same failures count here; but nothing is lost with them.
+    """
+    work, speed, now = float(sum(inputs.work)), sum(inputs.speeds), 0
+    if not scenario.failure_rate:
+        return work / speed / TICKS
+    restart = round(scenario.restart * TICKS)
+    # (when, device, life of the worker, whether it is lost then or starts)
+    changes = [(inputs.uptime(device, 0), device, 0, True) for device in range(scenario.devices)]
+    heapq.heapify(changes)
+    up = [True] * scenario.devices
+    while True:
+        when, device, life, is_loss = heapq.heappop(changes)
+        if (when - now) * speed >= work:
+            return (now + work / speed) / TICKS
+        work -= (when - now) * speed
+        now, up[device] = when, not is_loss
+        if is_loss:
+            heapq.heappush(changes, (when + restart, device, life + 1, False))
+        else:
+            heapq.heappush(changes, (when + inputs.uptime(device, life), device, life, True))
+        # Summed anew, so that nothing of the speeds that came and went is left by rounding.
+        speed = sum(speed for speed, is_up in zip(inputs.speeds, up, strict=True) if is_up)

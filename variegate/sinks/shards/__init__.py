@@ -1,0 +1,23 @@
+"""Outputs gathered into large files: WebDataset's tar archives, or Parquet files in Hugging Face's layout.
+
+``open_shard`` begins one, a ``Shard`` (``base``) of either kind (``webdataset``, ``parquet``); ``members`` reads them.
+"""
+
+from variegate.sinks.labels import Labels
+from variegate.sinks.shards.base import Record, Shard
+from variegate.sinks.storage import Storage
+
+__all__ = ["Record", "Shard", "open_shard"]
+
+
+def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Shard:
+    """``format``: "webdataset" or "parquet"; ``number`` 7 makes ``shard-000007``. ``labels``: ``describe_labels``."""
+    if format == "webdataset":
+        from variegate.sinks.shards.webdataset import WebDatasetShard
+
+        return WebDatasetShard(storage, f"shard-{number:06}.tar", labels)
+    if format == "parquet":
+        from variegate.sinks.shards.parquet import ParquetShard
+
+        return ParquetShard(storage, f"shard-{number:06}.parquet", labels)
+    raise ValueError(f"format: got {format!r}; accepted: webdataset, parquet")
