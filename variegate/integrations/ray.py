@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.data.loader.arguments import check_integer
+from variegate.data.loader.options import check_integer
 from variegate.data.sources.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
