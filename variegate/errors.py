@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from variegate.outside.addresses import speakable, without_secrets
@@ -69,21 +69,20 @@ def each_alone(
     items: Iterable[K],
     make: Callable[[K], T],
     is_items_fault: Callable[[Exception], bool] = lambda error: isinstance(error, ValueError),
-) -> tuple[dict[K, T], dict[K, Exception]]:
-    """Which item of a failed batch was it? -> (what ``make`` gives for each by itself, the errors of the others).
+) -> Iterator[tuple[K, T | Exception]]:
+    """Which item of a failed batch was it? Each with what ``make`` gives for it alone, or the error that it raises.
 
-    An error that ``is_items_fault`` denies is raised.
+    An error that ``is_items_fault`` denies ends it all.
     """
-    results: dict[K, T] = {}
-    errors: dict[K, Exception] = {}
     for item in items:
         try:
-            results[item] = make(item)
+            result = make(item)
         except Exception as error:
             if not is_items_fault(error):
                 raise
-            errors[item] = error
-    return results, errors
+            yield item, error
+        else:
+            yield item, result
 
 
 def not_taken(path: str, error: Exception) -> DecodeError:

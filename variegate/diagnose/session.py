@@ -107,7 +107,7 @@ class Session:
         return InMemoryView(samples, self._batch_size)
 
     def _observe(self, rates: Mapping[str, tuple[Stage, ...]], view: InMemoryView | SourceView, threads: int) -> None:
-        """Of a loader that decodes everything every time: whole pictures where the user's has a cache, as that would."""
+        """Of a loader that decodes everything every time; whole pictures, where the user's has a cache."""
         cache = {} if self.loader.cache is None else {"cache": "host", "cache_bytes": 1}
         loader = Loader(view, self.transform, **self.options | cache | {"num_threads": threads})
         times = StageTimes()

@@ -85,7 +85,8 @@ class EpochRun:
     def _wait(self, for_batch: Callable[[], BatchResult | None]) -> BatchResult | None:
         begin = time.perf_counter()
         result = for_batch()
-        self.times.stage_done("wait", time.perf_counter() - begin, 0 if result is None else len(result.batch.ids), 0)
+        if result is not None:
+            self.times.stage_done("wait", time.perf_counter() - begin, len(result.batch.ids), 0)
         return result
 
     def close(self) -> None:

@@ -113,10 +113,12 @@ class _OneBatch:
         except ValueError:
             if self._on_error == "raise":
                 raise
-            _, errors = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
-            if not errors:
+            alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
+            refused = {
+                row: not_taken(str(rows.name_of(row)), result) for row, result in alone if isinstance(result, Exception)
+            }
+            if not refused:
                 raise  # a matter of the batch
-            refused = {row: not_taken(str(rows.name_of(row)), error) for row, error in errors.items()}
             bad.update(refused)
             return self._augment_good()
         bad.update({row: error for row, error in failures.items() if row not in bad})
