@@ -18,7 +18,7 @@ from variegate.backends.runner import ForkedRunner, Runner, make_runner
 from variegate.errors import shown
 from variegate.executors.images import check_fits
 from variegate.per_image import Given, check_copies, check_given, check_ids, is_integer
-from variegate.pickling import check_copied
+from variegate.pickling import CopiedAnew, check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
 from variegate.program.lowering import GEOMETRY_MODES
@@ -38,7 +38,7 @@ _OF_THIS_PROCESS = ("_runner", "_id_lock", "device")
 Copies = int | Sequence[int] | npt.ArrayLike
 
 
-class Augmenter:
+class Augmenter(CopiedAnew):
     """Augments batches, every sample by its own random program.
 
     Args:
@@ -125,14 +125,6 @@ class Augmenter:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._start()
-
-    def __copy__(self) -> Augmenter:
-        again = object.__new__(type(self))
-        again.__setstate__(self._portable())
-        return again
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Augmenter:
-        return self.__copy__()  # a transform never changes
 
     def _portable(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}

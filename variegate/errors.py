@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from variegate.outside.addresses import speakable, without_secrets
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class _Shown(reprlib.Repr):
@@ -58,3 +63,30 @@ class DecodeError(ValueError):
 
 class DeviceMemoryError(RuntimeError):
     """A device has no room for a batch: its images, results, or what lies between passes."""
+
+
+def each_alone(
+    items: Iterable[K],
+    make: Callable[[K], T],
+    is_items_fault: Callable[[Exception], bool] = lambda error: isinstance(error, ValueError),
+) -> Iterator[tuple[K, T | Exception]]:
+    """Which item of a failed batch was it? Each with what ``make`` gives for it alone, or the error that it raises.
+
+    An error that ``is_items_fault`` denies ends it all.
+    """
+    for item in items:
+        try:
+            result = make(item)
+        except Exception as error:
+            if not is_items_fault(error):
+                raise
+            yield item, error
+        else:
+            yield item, result
+
+
+def not_taken(path: str, error: Exception) -> DecodeError:
+    """An image that the transform does not take, such as one smaller than a crop."""
+    refusal = DecodeError(path, f"not taken by the transform: {error}")
+    refusal.__cause__ = error
+    return refusal

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+C = TypeVar("C", bound="CopiedAnew")
 
 
 class _Nowhere(io.RawIOBase):
@@ -53,3 +55,21 @@ def _can(dumps: Callable[[Any], bytes], value: Any) -> bool:
         dumps(value)
         return True
     return False
+
+
+class CopiedAnew:
+    """Copied as what it was made of (``_portable``), of which ``__setstate__`` makes it anew."""
+
+    def _portable(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def __copy__(self: C) -> C:
+        again = object.__new__(type(self))
+        again.__setstate__(self._portable())
+        return again
+
+    def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
+        return self.__copy__()  # what it is made of does not change by its use

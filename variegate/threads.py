@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -105,6 +106,40 @@ class Threads(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._is_closed = True
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+class Lookahead(Generic[T]):
+    """Work begun ahead of its use, taken in the order in which it was begun.
+
+    ``begin_each``: every ``next`` begins one more piece and gives what its result comes from, such as a future.
+    """
+
+    def __init__(self, begin_each: Iterator[T]) -> None:
+        self._begin_each = begin_each
+        self._begun: deque[T] = deque()
+
+    def __len__(self) -> int:
+        """Pieces that are begun and not taken."""
+        return len(self._begun)
+
+    def begin(self, number: int) -> None:
+        """Have ``number`` pieces begun, or as many as there are."""
+        while len(self._begun) < number:
+            try:
+                self._begun.append(next(self._begin_each))
+            except StopIteration:
+                return
+
+    def take(self) -> T | None:
+        """The piece begun first, begun now if none is; None at the end."""
+        self.begin(1)
+        return self._begun.popleft() if self._begun else None
+
+    def close(self) -> list[T]:
+        """Begin no more -> what was begun and never taken."""
+        self._begin_each, begun = iter(()), list(self._begun)
+        self._begun.clear()
+        return begun
 
 
 def by_openmp(work: Callable[[], T]) -> T:

@@ -16,8 +16,9 @@ from variegate import transforms as T
 from variegate.data.sources.base import SourceError
 from variegate.diagnose import Measurements, PlotError, draw_plot, measure
 from variegate.diagnose import measurements as m
-from variegate.diagnose.recipe import training_transform, without_policy
-from variegate.diagnose.timing import Span, rate_of, take_span
+from variegate.diagnose.alternatives import without_policy
+from variegate.diagnose.measure import training_transform
+from variegate.diagnose.recorder import TimedSpan, rate_of, take_span
 from variegate.errors import DecodeError
 
 CROP = T.Compose([T.RandomResizedCrop(32), T.RandAugment(), T.Normalize((0.5,), (0.5,))])
@@ -151,7 +152,7 @@ def test_bad_arguments(options: dict[str, Any], said: str) -> None:
 
 def test_a_rate_is_the_median_of_spans() -> None:
     """Four spans of 100 images/s and a hiccup."""
-    rate = rate_of([Span(10, 10_000, seconds) for seconds in (0.1, 0.1, 0.9, 0.1, 0.1)], threads=3)
+    rate = rate_of([TimedSpan(10, 10_000, seconds) for seconds in (0.1, 0.1, 0.9, 0.1, 0.1)], threads=3)
     assert rate.images_per_second == pytest.approx(100)
     assert rate.megabytes_per_second == pytest.approx(0.1)
     assert rate.spread == pytest.approx((100 - 10 / 0.9) / 100)
@@ -160,7 +161,7 @@ def test_a_rate_is_the_median_of_spans() -> None:
 
 def test_a_span_counts_neither_its_lead_nor_less_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     now, lengths = [0.0], iter([9.0, 9.0, 0.1, 0.1, 0.1, 9.0])
-    monkeypatch.setattr("variegate.diagnose.timing.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("variegate.diagnose.recorder.time.perf_counter", lambda: now[0])
 
     def step() -> tuple[int, int]:
         now[0] += next(lengths)

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from variegate.integrations.lookahead import Lookahead
+from variegate.integrations.lookahead import BatchesAhead
 
 
 def make(epoch: int, index: int) -> tuple[int, int]:
@@ -18,7 +18,7 @@ def make(epoch: int, index: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_any_order_gives_what_is_asked_for(workers: int) -> None:
-    ahead = Lookahead(make, workers, depth=2)
+    ahead = BatchesAhead(make, workers, depth=2)
     asked = [(0, 0), (0, 1), (0, 2), (0, 5), (0, 5), (1, 0), (1, 1), (0, 2), (1, 2), (1, 6)]
     assert [ahead.get(*key, 7) for key in asked] == asked
 
@@ -32,7 +32,7 @@ def test_the_next_are_made_while_one_is_used() -> None:
         if index == 3:
             reached.set()
 
-    ahead = Lookahead(record, 1, depth=3)
+    ahead = BatchesAhead(record, 1, depth=3)
     ahead.get(0, 0, 5)
     assert reached.wait(10)
     assert made == [0, 1, 2, 3]
@@ -43,7 +43,7 @@ def test_the_next_are_made_while_one_is_used() -> None:
 
 def test_jumping_about_makes_nothing_in_vain() -> None:
     made: list[int] = []
-    ahead = Lookahead(lambda epoch, index: made.append(index), 2, depth=3)
+    ahead = BatchesAhead(lambda epoch, index: made.append(index), 2, depth=3)
     for index in (4, 2, 6, 1):
         ahead.get(0, index, 9)
     assert made == [4, 2, 6, 1]
@@ -55,7 +55,7 @@ def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
             raise ValueError("batch 1")
         return index
 
-    ahead = Lookahead(fail, 2, depth=2)
+    ahead = BatchesAhead(fail, 2, depth=2)
     assert ahead.get(0, 0, 3) == 0
     with pytest.raises(ValueError, match="batch 1"):
         ahead.get(0, 1, 3)
@@ -65,7 +65,7 @@ def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_forked_child_goes_on() -> None:
     """It has none of the threads, and may have inherited a lock that was taken."""
-    ahead = Lookahead(make, 2, depth=2)
+    ahead = BatchesAhead(make, 2, depth=2)
     assert ahead.get(0, 0, 5) == (0, 0)
     with ahead._lock, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork of a process with threads
@@ -78,5 +78,5 @@ def test_a_forked_child_goes_on() -> None:
     assert child.exitcode == 0
 
 
-def _go_on(ahead: Lookahead[tuple[int, int]]) -> None:
+def _go_on(ahead: BatchesAhead[tuple[int, int]]) -> None:
     assert [ahead.get(0, index, 5) for index in range(1, 5)] == [(0, index) for index in range(1, 5)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from variegate.backends.inputs import as_tensor, check_image
 from variegate.data.decode import (
@@ -90,6 +93,8 @@ class EncodedBatch:
         self.headers: list[JpegHeader | None] = [None] * len(files)
         self.decoded: dict[int, Image] = {}
         self._name_of, self._failures = name_of, failures
+        self.decode_seconds: list[float] = []
+        self.is_timed_exactly = False
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         shapes = [self._open(i) for i in range(len(files))]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
@@ -98,6 +103,15 @@ class EncodedBatch:
                 # The size of another picture of the batch: a transform that takes that one takes this one.
                 shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Whatever decodes these images does it in here, so that its seconds are known (``decode_seconds``)."""
+        begin = time.perf_counter()
+        yield
+        if self.is_timed_exactly and torch.cuda.is_initialized():
+            torch.cuda.current_stream().synchronize()
+        self.decode_seconds.append(time.perf_counter() - begin)
 
     def name(self, i: int) -> str:
         return f"files[{i}]" if self._name_of is None else self._name_of(i)
@@ -185,6 +199,10 @@ class EncodedBatch:
         """
 
         def load(row: int, place: int) -> Image:
+            with self.decoding():
+                return decode(row, place)
+
+        def decode(row: int, place: int) -> Image:
             source = int(fused.source[row])
             header = self.headers[source]
             support = _support(fused, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode.gpu import check_decode
 from variegate.program.program import Program
 
+Dtype = Literal["float32", "float16", "bfloat16"]
+Layout = Literal["NCHW", "NHWC"]
+Geometry = Literal["composed", "exact"]
+Decode = Literal["auto", "cpu", "gpu"]
 Tensors = torch.Tensor | list[torch.Tensor]
 
 

@@ -5,10 +5,9 @@
 
 from variegate.diagnose.advise import Diagnosis, advise
 from variegate.diagnose.findings import Finding
-from variegate.diagnose.measure import measure
+from variegate.diagnose.measure import measure, training_transform
 from variegate.diagnose.measurements import Measurements, Rate
 from variegate.diagnose.plot import draw_plot
-from variegate.diagnose.recipe import training_transform
 from variegate.plotting import PlotError
 
 __all__ = [

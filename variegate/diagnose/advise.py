@@ -9,8 +9,8 @@ from typing import Any
 from variegate.diagnose import measurements as m
 from variegate.diagnose.costs import Costs, costs_of
 from variegate.diagnose.findings import CHANGES, Finding
+from variegate.diagnose.measurements import percent, rate
 from variegate.diagnose.remarks import REMARKS
-from variegate.diagnose.words import percent, rate
 
 # Less is lost in the noise of measuring.
 _LEAST_GAIN = 1.05

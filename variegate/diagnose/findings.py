@@ -8,7 +8,7 @@ from typing import Any
 
 from variegate.diagnose import measurements as m
 from variegate.diagnose.costs import Costs
-from variegate.diagnose.words import percent, rate, side, size, times
+from variegate.diagnose.measurements import percent, rate, side, size, times
 
 # Of the free memory, what ``cache="host"`` takes.
 CACHE_SHARE = 0.5

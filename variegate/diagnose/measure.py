@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 import torch
 
+import variegate
 from variegate.data.loader import Loader
 from variegate.data.loader.cache.host import available_memory
 from variegate.data.sources.base import Source, SourceError
 from variegate.diagnose.measurements import Measurements
-from variegate.diagnose.recipe import training_transform
 from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
+from variegate.engine.recipe import build_transform, parse_size
 from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown
 from variegate.transforms.base import Transform
+from variegate.transforms.compose import Compose
+from variegate.transforms.output import Normalize
 
 _BAD_SHOWN = 5
 
@@ -80,6 +83,16 @@ def measure(
         except SourceError as error:
             raise SourceError(f"{place}: {error}") from None
         return _result(session, place)
+
+
+def training_transform(policy: str, size: str) -> Transform:
+    """``RandomResizedCrop(size)`` (none: whole images), the policy, ``Normalize``.
+
+    Raises PolicyError or ValueError for a policy or size that is not known.
+    """
+    return Compose(
+        [build_transform(policy, parse_size(size)), Normalize(variegate.IMAGENET_MEAN, variegate.IMAGENET_STD)]
+    )
 
 
 def _result(session: Session, place: str) -> Measurements:

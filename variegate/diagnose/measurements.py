@@ -1,4 +1,4 @@
-"""What was measured: plain numbers, fit for JSON, for a plot and for advice."""
+"""What was measured: plain numbers, fit for JSON, for a plot and for advice, and as people read them."""
 
 from __future__ import annotations
 
@@ -121,3 +121,36 @@ def _rounded(values: dict[str, Any]) -> dict[str, Any]:
         return [short(v) for v in value] if isinstance(value, (tuple, list)) else value
 
     return {name: short(value) for name, value in values.items()}
+
+
+def rate(images_per_second: float) -> str:
+    """``"1,234 images/s"``."""
+    return f"{number(images_per_second)} images/s"
+
+
+def number(value: float) -> str:
+    """Three digits or more: 0.123, 1.23, 12.3, 123, 1,234."""
+    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{places}f}"
+
+
+def size(nbytes: float) -> str:
+    """``"1.2 GB"``, of 10^9 bytes."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.3g} {unit}"
+    return f"{nbytes:.0f} bytes"
+
+
+def times(factor: float) -> str:
+    """``"1.08x"``, ``"2.5x"``, ``"12x"``."""
+    places = 2 if factor < 2 else 1 if factor < 10 else 0
+    return f"{factor:.{places}f}x"
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+def side(pixels: float) -> str:
+    return f"{pixels:.0f}"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from variegate.diagnose import measurements as m
+from variegate.diagnose.measurements import number, rate
 from variegate.diagnose.report import data_lines
-from variegate.diagnose.words import number, rate
 from variegate.outside.addresses import speakable
 from variegate.plotting import BLUE, FAINT, FRAME, GREEN, GRID, INK, PALE_BLUE, RED, drawable, new_figure
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from variegate.diagnose import measurements as m
 from variegate.diagnose.costs import Costs, keeps_files_in_memory
 from variegate.diagnose.findings import CACHE_SHARE, Finding
-from variegate.diagnose.words import rate, size
+from variegate.diagnose.measurements import rate, size
 
 
 def first_epoch(data: m.Measurements, costs: Costs) -> Finding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from variegate.diagnose import measurements as m
 from variegate.diagnose.advise import Diagnosis
-from variegate.diagnose.words import number, percent, rate, side, size, times
+from variegate.diagnose.measurements import number, percent, rate, side, size, times
 
 _ORDER = (
     *(m.READ_FIRST, m.READ, m.DECODE, m.DECODE_ONE, m.AUGMENT, m.AUGMENT_ONE, m.TRANSFER),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
 
@@ -17,7 +17,7 @@ _LONG = 1 << 31
 
 
 @dataclass(frozen=True)
-class Sample:
+class MeasuredSample:
     """A sample that is known to be good. ``shape``: of the picture, decoded whole."""
 
     index: int  # in the source; -1 in a stream
@@ -36,13 +36,13 @@ def size_of(item: Item) -> int:
     return item.data.nbytes if isinstance(item.data, np.ndarray) else len(item.data)
 
 
-class _Cycle:
+class _CyclicView:
     """Samples in a cycle of whole batches, so that the n-th batch of every round holds the same ones."""
 
     classes: tuple[str, ...] = ()
     is_remote = False
 
-    def __init__(self, samples: Sequence[Sample], batch_size: int) -> None:
+    def __init__(self, samples: Sequence[MeasuredSample], batch_size: int) -> None:
         self.samples = samples
         self.batch_size = batch_size
         self.batches = -(-len(samples) // batch_size)
@@ -54,11 +54,6 @@ class _Cycle:
     def place(self, position: int) -> int:
         return position % (self.batches * self.batch_size) % len(self.samples)
 
-    def places(self, batch: int) -> list[int]:
-        """Of the samples of a batch."""
-        first = batch * self.batch_size
-        return [self.place(position) for position in range(first, first + self.batch_size)]
-
     def name(self, index: int) -> SampleName:
         return self.samples[self.place(index)].name
 
@@ -69,19 +64,19 @@ class _Cycle:
         return []
 
 
-class Held(_Cycle):
+class InMemoryView(_CyclicView):
     """Read from memory."""
 
-    fingerprint = "held"
+    fingerprint = "in memory"
 
     def read(self, index: int) -> Item:
         return self.samples[self.place(index)].item
 
 
-class Part(_Cycle):
+class SourceView(_CyclicView):
     """Read from where they lie. Its fingerprint is the whole's, so that what a cache on disk keeps is of use later."""
 
-    def __init__(self, source: Source, samples: Sequence[Sample], batch_size: int) -> None:
+    def __init__(self, source: Source, samples: Sequence[MeasuredSample], batch_size: int) -> None:
         super().__init__(samples, batch_size)
         self._source = source
         self.is_remote = source.is_remote
@@ -92,6 +87,12 @@ class Part(_Cycle):
 
     def read(self, index: int) -> Item:
         return self._source.read(self.samples[self.place(index)].index)
+
+
+def with_pictures(samples: Sequence[MeasuredSample], pictures: Sequence[npt.NDArray[np.uint8]]) -> list[MeasuredSample]:
+    """The first samples, with pixels in the place of their files."""
+    pairs = zip(samples, pictures, strict=False)
+    return [replace(sample, item=sample.item._replace(data=picture)) for sample, picture in pairs]
 
 
 def endless(source: StreamSource) -> Iterator[StreamItem]:

@@ -16,8 +16,8 @@ from variegate.data.loader.cache.pictures import decode_picture
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Item, SampleName, Source, SourceError, StreamSource
 from variegate.diagnose.measurements import DECODE_WHOLE, READ_FIRST, Rate
-from variegate.diagnose.timing import Span, rate_of
-from variegate.diagnose.views import Sample, size_of
+from variegate.diagnose.recorder import TimedSpan, rate_of
+from variegate.diagnose.views import MeasuredSample, size_of
 from variegate.errors import DecodeError
 
 # Of the files that are held, and of the pictures.
@@ -31,7 +31,7 @@ _PROBED = 64
 class WorkingSet:
     """``pictures``: the first samples decoded whole, as many as there was room for."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[MeasuredSample] = field(default_factory=list)
     pictures: list[npt.NDArray[np.uint8]] = field(default_factory=list)
     bad: list[DecodeError] = field(default_factory=list)
     in_page_cache: float | None = None
@@ -71,7 +71,7 @@ def draw_working_set(
         if held >= _FILE_BYTES or (found and time.perf_counter() - begin >= seconds):
             break
     if found:
-        chosen.rates[READ_FIRST] = rate_of([Span(len(found), held, time.perf_counter() - begin)], readers)
+        chosen.rates[READ_FIRST] = rate_of([TimedSpan(len(found), held, time.perf_counter() - begin)], readers)
     _decode_whole(found, seconds, threads, side, chosen)
     if not chosen.samples:
         first = f"; {chosen.bad[0]}" if chosen.bad else ""
@@ -129,7 +129,7 @@ def _decode_whole(
                     chosen.bad.append(picture)
                     continue
                 height, width, channels = (*picture.shape, 1)[:3]
-                sample = Sample(*one, (height, width, channels))
+                sample = MeasuredSample(*one, (height, width, channels))
                 chosen.samples.append(sample)
                 file_bytes += sample.nbytes
                 if kept < _PIXEL_BYTES and len(chosen.pictures) == len(chosen.samples) - 1:
@@ -139,7 +139,7 @@ def _decode_whole(
                 break
     if chosen.samples and not isinstance(chosen.samples[0].item.data, np.ndarray):
         chosen.rates[DECODE_WHOLE] = rate_of(
-            [Span(len(chosen.samples), file_bytes, time.perf_counter() - begin)], threads
+            [TimedSpan(len(chosen.samples), file_bytes, time.perf_counter() - begin)], threads
         )
 
 

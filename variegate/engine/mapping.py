@@ -16,6 +16,7 @@ from variegate.engine.drive import FailedItem, FinishedItems, Payload
 from variegate.engine.jobs import EngineError, Result, is_devices_fault
 from variegate.engine.options import AugmenterOptions
 from variegate.engine.workers.base import end_of
+from variegate.errors import each_alone
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
 _TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
@@ -70,18 +71,14 @@ class MapJob:
             return self._one_by_one(items, shots, beat)
 
     def _one_by_one(self, items: range, shots: list[Shot], beat: Callable[[], None]) -> Result:
-        outputs: list[Any] = []
-        failed: dict[int, str] = {}
-        for item, shot in zip(items, shots, strict=True):
+        numbered = dict(zip(items, shots, strict=True))
+        made: dict[int, Any] = {}
+        alone = each_alone(items, lambda item: self._augment([numbered[item]])[0], lambda e: not is_devices_fault(e))
+        for item, result in alone:
             beat()
-            try:
-                outputs += self._augment([shot])
-            except Exception as error:
-                if is_devices_fault(error):
-                    raise
-                outputs.append(None)
-                failed[item] = end_of(error)
-        return Result(outputs, failed)
+            made[item] = result
+        failed = {item: end_of(result) for item, result in made.items() if isinstance(result, Exception)}
+        return Result([None if item in failed else made[item] for item in items], failed)
 
     def _augment(self, shots: list[Shot]) -> list[torch.Tensor]:
         given = {name: [shot.given[n] for shot in shots] for n, name in enumerate(self._work.names)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextvars import ContextVar
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +14,8 @@ import numpy.typing as npt
 
 from variegate.threads import Threads
 
+# Where it is set, ``share_out`` adds how many seconds its threads worked beyond those that its caller waited for them.
+extra_seconds: ContextVar[list[float] | None] = ContextVar("extra_seconds", default=None)
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 ROWS_AT_A_TIME = 8
 
@@ -36,7 +40,10 @@ def share_out(
         work(every)
         return
     chunk = max(1, min(chunk, -(-number // threads)))
-    pool = _thread_pool(threads)
+    pool, extra = _thread_pool(threads), extra_seconds.get()
+    if extra is not None:
+        work = _timed(work, extra)
+        extra.append(time.perf_counter())
     parts: list[Future[None]] = []
     try:
         for i in range(0, number, chunk):
@@ -49,3 +56,16 @@ def share_out(
         for part in parts:
             part.cancel()
         wait(parts)
+        if extra is not None:
+            extra.append(-time.perf_counter())
+
+
+def _timed(
+    work: Callable[[npt.NDArray[np.int64]], None], seconds: list[float]
+) -> Callable[[npt.NDArray[np.int64]], None]:
+    def timed(rows: npt.NDArray[np.int64]) -> None:
+        begin = time.perf_counter()
+        work(rows)
+        seconds.append(time.perf_counter() - begin)
+
+    return timed

@@ -13,6 +13,8 @@ from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.sources.objects.sample import image_of
 from variegate.errors import DecodeError
+from variegate.errors import each_alone
+from variegate.errors import not_taken
 
 # One array, or a list where shapes differ.
 Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -69,12 +71,13 @@ class ImageRows:
         bad: dict[int, DecodeError] = {}
         try:
             outputs = self._run(augmenter, rows, epoch, copy, bad)
-        except ValueError as error:
-            # An image that the transform does not take, such as one smaller than a crop: which is it?
-            found = {row: self._refusal(augmenter, row, epoch, copy) for row in rows}
-            refused = {row: refusal for row, refusal in found.items() if refusal is not None}
+        except ValueError:
+            alone = each_alone(rows, lambda row: self._plan(augmenter, row, epoch, copy))
+            refused = {
+                row: not_taken(self._name_of(row), error) for row, error in alone if isinstance(error, Exception)
+            }
             if not refused:
-                raise error  # a matter of the batch
+                raise  # a matter of the batch
             bad.update(refused)
             rows = [row for row in rows if row not in bad]
             outputs = self._run(augmenter, rows, epoch, copy, bad)
@@ -105,15 +108,10 @@ class ImageRows:
         bad.update({rows[place]: error for place, error in failures.items()})
         return outputs
 
-    def _refusal(self, augmenter: Augmenter, row: int, epoch: int, copy: int) -> DecodeError | None:
+    def _plan(self, augmenter: Augmenter, row: int, epoch: int, copy: int) -> None:
+        """Raises ValueError for a row that the transform does not take."""
         given = {name: values[row : row + 1] for name, values in self._given.items()}
-        try:
-            augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, given=given)
-        except ValueError as error:
-            refusal = DecodeError(self._name_of(row), f"not taken by the transform: {error}")
-            refusal.__cause__ = error
-            return refusal
-        return None
+        augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, given=given)
 
 
 def _is_batch(images: Any) -> bool:

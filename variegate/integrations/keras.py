@@ -11,7 +11,7 @@ import torch
 
 from variegate.data.loader import Batch, Loader
 from variegate.data.sources.base import Source
-from variegate.integrations.lookahead import Lookahead
+from variegate.integrations.lookahead import BatchesAhead
 
 _LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}
 _CROP = "End the transform with a crop or resize of fixed size, such as T.RandomResizedCrop(224)"
@@ -47,7 +47,7 @@ class PyDataset(keras.utils.PyDataset):
         super().__init__(workers=1, use_multiprocessing=False, max_queue_size=max_queue_size)
         self.loader = loader
         self.num_classes = _count_classes(one_hot, loader)
-        self._ahead = Lookahead(self._make, workers, max_queue_size) if workers > 1 else None
+        self._ahead = BatchesAhead(self._make, workers, max_queue_size) if workers > 1 else None
 
     def __len__(self) -> int:
         """Batches per epoch."""

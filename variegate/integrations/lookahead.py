@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Generic, TypeVar
 
-from variegate.threads import Threads, at_fork
+from variegate.threads import Lookahead, Threads, at_fork
 
 T = TypeVar("T")
 
 
-class Lookahead(Generic[T]):
+class BatchesAhead(Generic[T]):
     """``make(epoch, index)`` in threads: while a consumer goes through an epoch in order, the next are on their way.
 
     Args:
@@ -25,28 +25,26 @@ class Lookahead(Generic[T]):
     def __init__(self, make: Callable[[int, int], T], workers: int, depth: int) -> None:
         self._make, self._depth = make, depth
         self._pool = Threads(workers, "variegate-ahead")
-        self._pending: dict[tuple[int, int], Future[T]] = {}
-        self._last: tuple[int, int] | None = None
-        self._lock = Lock()
+        self.after_fork()
         at_fork(self)
 
     def after_fork(self) -> None:
         """What was on its way is made by threads of the parent; a child begins again."""
         self._lock = Lock()
-        self._pending = {}
+        self._ahead: Lookahead[Future[T]] = Lookahead(iter(()))
+        self._next: tuple[int, int] | None = None
 
     def get(self, epoch: int, index: int, length: int) -> T:
         """Batch ``index`` of 0..length-1, and begin those after it. Raises what ``make`` raised."""
         with self._lock:
-            asked = self._pending.pop((epoch, index), None)
-            if asked is None:  # an epoch begins, or order was not kept: what is on its way may never be asked for
-                for waiting in self._pending.values():
+            is_in_order = self._next == (epoch, index)
+            if not is_in_order:  # an epoch begins, or order was not kept: what is on its way may never be asked for
+                for waiting in self._ahead.close():
                     waiting.cancel()
-                self._pending.clear()
-                asked = self._pool.submit(self._make, epoch, index)
-            if index == 0 or self._last == (epoch, index - 1):
-                for following in range(index + 1, min(index + self._depth, length - 1) + 1):
-                    if (epoch, following) not in self._pending:
-                        self._pending[epoch, following] = self._pool.submit(self._make, epoch, following)
-            self._last = (epoch, index)
+                self._ahead = Lookahead(self._pool.submit(self._make, epoch, i) for i in range(index, length))
+            asked = self._ahead.take()
+            if is_in_order or index == 0:
+                self._ahead.begin(self._depth)
+            self._next = (epoch, index + 1)
+        assert asked is not None, f"batch {index} of {length}"
         return asked.result()

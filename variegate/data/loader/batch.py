@@ -51,3 +51,9 @@ class Batch(tuple[Any, Any]):
     @property
     def labels(self) -> torch.Tensor:
         return self[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Of the images."""
+        images = self.images
+        return images.nbytes if isinstance(images, torch.Tensor) else sum(image.nbytes for image in images)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from variegate.data.sources.base import SampleName
 from variegate.outside.addresses import speakable
 
-ON_ERROR = ("raise", "skip", "replace")
-
 
 @dataclass(frozen=True)
 class Failure:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from variegate.data.loader.batch import Batch
-from variegate.data.loader.making import Made
+from variegate.data.loader.making import BatchResult
 
 
 class Handover:
@@ -23,7 +23,7 @@ class Handover:
         self._device = torch.device(device) if device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
-    def make(self, work: Callable[[], Made]) -> Made:
+    def make(self, work: Callable[[], BatchResult]) -> BatchResult:
         """Run ``work`` on a stream that is idle and bring the labels over."""
         if self._device is None:
             return work()
@@ -33,26 +33,26 @@ class Handover:
             stream = torch.cuda.Stream(self._device)
         try:
             with torch.cuda.device(self._device), torch.cuda.stream(stream):
-                made = work()
-                batch = made.batch
+                result = work()
+                batch = result.batch
                 labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
-                made.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
-                made.ready = torch.cuda.Event()
-                made.ready.record()
+                result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
+                result.ready = torch.cuda.Event()
+                result.ready.record()
         finally:
             self._idle.append(stream)
-        return made
+        return result
 
-    def take(self, made: Made) -> Batch:
+    def take(self, result: BatchResult) -> Batch:
         """The batch, for use on the caller's current stream."""
         if self._device is None:
-            return made.batch
+            return result.batch
         current = torch.cuda.current_stream(self._device)
-        current.wait_event(made.ready)
-        for tensor in _tensors(made.batch):
+        current.wait_event(result.ready)
+        for tensor in _tensors(result.batch):
             # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
             tensor.record_stream(current)
-        return made.batch
+        return result.batch
 
 
 def _tensors(batch: Batch) -> list[Any]:

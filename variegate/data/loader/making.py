@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.failures import Failure
+from variegate.data.loader.observer import Observer
+from variegate.data.loader.options import CheckedOptions
 from variegate.data.loader.reading import Rows
-from variegate.data.sources.base import SampleName
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.executors.threads import extra_seconds
 from variegate.threads import by_openmp
 
 # (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
@@ -26,7 +28,7 @@ FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
 
 
 @dataclass
-class Made:
+class BatchResult:
     """A batch, and what went wrong with it."""
 
     batch: Batch
@@ -36,36 +38,53 @@ class Made:
 
 
 class BatchMaker:
-    """``on_error``: "raise" for the first bad sample of a batch, "skip" them, or "replace" each by another sample."""
+    """``options``: ``on_error`` is "raise" for the first bad sample of a batch, "skip" for none of them, or "replace"
+    for another sample in the place of each."""
 
-    def __init__(
-        self,
-        augmenter: Augmenter,
-        on_error: str,
-        max_pixels: int | None,
-        substitutes: FindSubstitutes,
-        max_decode_bytes: int | None = None,
-    ) -> None:
-        self._augmenter, self._on_error, self._limits = augmenter, on_error, (max_pixels, max_decode_bytes)
-        self._substitutes = substitutes
+    def __init__(self, augmenter: Augmenter, options: CheckedOptions, substitutes: FindSubstitutes) -> None:
+        self.augmenter, self.options, self.substitutes = augmenter, options, substitutes
 
-    def make(self, rows: Rows, epoch: int) -> Made:
+    def make(self, rows: Rows, epoch: int, observer: Observer) -> BatchResult:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
-        bad: dict[int, DecodeError] = {}
+        extra: list[float] = []
+        token = extra_seconds.set(extra)
+        begin = time.perf_counter()
+        try:
+            result = _OneBatch(self, rows, epoch, observer).make()
+            if observer.is_exact and self.augmenter.device.startswith("cuda"):
+                torch.cuda.current_stream().synchronize()
+        finally:
+            extra_seconds.reset(token)
+        seconds = time.perf_counter() - begin + sum(extra)
+        observer.stage_done("augment", max(seconds, 0.0), len(result.batch.ids), result.batch.nbytes)
+        return result
+
+
+class _OneBatch:
+    """``bad``: rows without a picture, or with one that the transform does not take, and why."""
+
+    def __init__(self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer) -> None:
+        self._augmenter, self._substitutes = maker.augmenter, maker.substitutes
+        self._on_error, self._limits = maker.options.on_error, maker.options.decode_limits
+        self._rows, self._epoch, self._observer = rows, epoch, observer
+        self._bad: dict[int, DecodeError] = {}
+
+    def make(self) -> BatchResult:
+        rows, bad = self._rows, self._bad
         if not isinstance(rows.data, np.ndarray):
-            bad = {row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)}
-        outputs = self._augment_good(rows, bad, epoch)
+            bad.update({row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)})
+        outputs = self._augment_good()
         if bad and self._on_error == "raise":
             raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
         if not bad:
             batch = Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding, rows.copies)
-            return Made(batch, rows.done, [])
-        failures = [self._failure(rows, row, bad[row], epoch) for row in sorted(bad)]
+            return BatchResult(batch, rows.done, [])
+        failures = [self._failure(row) for row in sorted(bad)]
         images, labels, padding = list(outputs), list(rows.labels), rows.padding.copy()
         # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
         replaced = sorted(bad) if self._on_error == "replace" else ([0] if len(bad) == len(images) else [])
         for row in replaced:
-            images[row], labels[row] = self._replace(rows, row, bad[row], epoch)
+            images[row], labels[row] = self._replace(row)
             padding[row] = True
         kept = [row for row in range(len(images)) if row not in bad or row in replaced]
         batch = Batch(
@@ -75,91 +94,75 @@ class BatchMaker:
             padding[kept],
             None if rows.copies is None else rows.copies[kept],
         )
-        return Made(batch, rows.done, failures)
+        return BatchResult(batch, rows.done, failures)
 
-    def _augment_good(self, rows: Rows, bad: dict[int, DecodeError], epoch: int) -> Any:
-        """Outputs by row; bad rows hold anything. Adds to ``bad`` what turns out to be."""
-        data, labels = rows.data, rows.labels
-        good = [row for row in range(len(data)) if row not in bad]
+    def _augment_good(self) -> Any:
+        """Outputs by row; bad rows hold anything. Notes what turns out to be bad."""
+        rows, bad = self._rows, self._bad
+        good = [row for row in range(len(rows.data)) if row not in bad]
         if not good:
-            return [torch.empty(0)] * len(data)
+            return [torch.empty(0)] * len(rows.data)
         if bad:
-            data, labels = list(data), list(labels)
+            data, labels = list(rows.data), list(rows.labels)
             for row in bad:
                 data[row], labels[row] = data[good[0]], labels[good[0]]
+            rows = replace(rows, data=data, labels=labels)
+        failures: dict[int, DecodeError] = {}
         try:
-            return self._augment(data, labels, rows.name_of, rows.ids, rows.copies, epoch, bad)
-        except ValueError as error:
-            # An image that the transform does not take, such as one smaller than a crop: which is it?
+            outputs = self._augment(rows, failures)
+        except ValueError:
             if self._on_error == "raise":
                 raise
-            found = {row: self._refusal(rows, row, epoch) for row in good if row not in bad}
-            refused = {row: refusal for row, refusal in found.items() if refusal is not None}
+            alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
+            refused = {
+                row: not_taken(str(rows.name_of(row)), result) for row, result in alone if isinstance(result, Exception)
+            }
             if not refused:
-                raise error  # a matter of the batch
+                raise  # a matter of the batch
             bad.update(refused)
-            return self._augment_good(rows, bad, epoch)
+            return self._augment_good()
+        bad.update({row: error for row, error in failures.items() if row not in bad})
+        return outputs
 
-    def _refusal(self, rows: Rows, row: int, epoch: int) -> DecodeError | None:
-        one = slice(row, row + 1)
-        name_of = partial(_same, rows.name_of(row))
-        try:
-            self._augment(rows.data[one], rows.labels[one], name_of, rows.ids[one], _part(rows, one), epoch, {})
-        except ValueError as error:
-            refusal = DecodeError(str(rows.name_of(row)), f"not taken by the transform: {error}")
-            refusal.__cause__ = error
-            return refusal
-        return None
-
-    def _augment(
-        self,
-        data: Any,
-        labels: Any,
-        name_of: Callable[[int], SampleName],
-        ids: npt.NDArray[np.uint64],
-        copies: npt.NDArray[np.uint32] | None,
-        epoch: int,
-        bad: dict[int, DecodeError],
-    ) -> Any:
-        key: dict[str, Any] = {"ids": ids, "epoch": epoch, "copy": 0 if copies is None else copies}
-        given = given_by_labels(labels)
+    def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> Any:
+        """Outputs by row; notes files that do not decode, whose rows hold anything."""
+        data = rows.data
+        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": conditions_by_labels(rows.labels)}
+        key["copy"] = 0 if rows.copies is None else rows.copies
         if isinstance(data, np.ndarray):
-            return self._augmenter(data, **key, given=given)
+            return self._augmenter(data, **key)
         on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
         for piece in on_device:
             # A picture that the cache had no room for dies with this batch, its memory not before it was read.
             piece.record_stream(torch.cuda.current_stream(piece.device))
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
-            return self._augmenter(data, **key, given=given)
-        failures: dict[int, DecodeError] = {}
-        encoded = EncodedBatch(data, lambda row: str(name_of(row)), failures, *self._limits)
-        outputs = self._augmenter.decode_and_run(encoded, **key, given=given)
-        for row, error in failures.items():
-            bad.setdefault(row, error)
+            return self._augmenter(data, **key)
+        encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *self._limits)
+        encoded.is_timed_exactly = self._observer.is_exact
+        outputs = self._augmenter.decode_and_run(encoded, **key)
+        seconds, files = sum(encoded.decode_seconds), [piece for piece in data if not isinstance(piece, np.ndarray)]
+        self._observer.stage_done("decode", seconds, len(files), sum(map(len, files)))
+        extra = extra_seconds.get()
+        assert extra is not None
+        extra.append(-seconds)
         return outputs
 
-    def _replace(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> tuple[torch.Tensor, Any]:
+    def _replace(self, row: int) -> tuple[torch.Tensor, Any]:
         """Another image, augmented by the random numbers of the bad one."""
-        for data, label in self._substitutes(rows, row, epoch):
+        for data, label in self._substitutes(self._rows, row, self._epoch):
             if isinstance(data, DecodeError):
                 continue
-            bad: dict[int, DecodeError] = {}
-            name_of = partial(_same, rows.name_of(row))
+            failures: dict[int, DecodeError] = {}
             with suppress(ValueError):  # the transform does not take this one either
-                one = slice(row, row + 1)
-                output = self._augment([data], [label], name_of, rows.ids[one], _part(rows, one), epoch, bad)
-                if not bad:
+                output = self._augment(replace(self._rows.alone(row), data=[data], labels=[label]), failures)
+                if not failures:
                     return output[0], label
         # Not one good sample among so many: this is not a matter of single images.
-        raise error
+        raise self._bad[row]
 
-    def _failure(self, rows: Rows, row: int, error: DecodeError, epoch: int) -> Failure:
-        name = rows.name_of(row)
-        return Failure(name.file, name.member, error.reason, int(rows.ids[row]), epoch)
-
-
-def _part(rows: Rows, which: slice) -> npt.NDArray[np.uint32] | None:
-    return None if rows.copies is None else rows.copies[which]
+    def _failure(self, row: int) -> Failure:
+        name = self._rows.name_of(row)
+        return Failure(name.file, name.member, self._bad[row].reason, int(self._rows.ids[row]), self._epoch)
 
 
 def _whole(outputs: Any) -> Any:
@@ -168,11 +171,6 @@ def _whole(outputs: Any) -> Any:
         return outputs
     same = len({tuple(output.shape) for output in outputs}) == 1
     return by_openmp(lambda: torch.stack(list(outputs))) if same else list(outputs)
-
-
-def _same(name: SampleName, row: int) -> SampleName:
-    """The name of the only row."""
-    return name
 
 
 def _labels(labels: Any) -> torch.Tensor:
@@ -185,7 +183,7 @@ def _labels(labels: Any) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
-def given_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
+def conditions_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
     """What ``Cond(by="label")`` chooses by, where labels are classes."""
     if isinstance(labels, np.ndarray):
         return {"label": labels} if labels.dtype.kind in "iu" and labels.ndim == 1 else None

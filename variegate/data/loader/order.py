@@ -12,8 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.data.loader.observer import Observer
+from variegate.data.loader.options import CheckedOptions
 from variegate.data.loader.picks import EpochOrder, Listed, Picks
-from variegate.data.loader.reading import Reader, Rows, Waiting, start_reading, start_stream, with_those_before
+from variegate.data.loader.reading import (
+    Reader,
+    Rows,
+    Step,
+    Waiting,
+    samples_of,
+    start_reading,
+    start_stream,
+    with_those_before,
+)
 from variegate.data.loader.share import Share
 from variegate.data.shuffle import Permutation, Purpose
 from variegate.data.shuffle_buffer import shuffled
@@ -27,12 +38,15 @@ from variegate.threads import Threads
 _SUBSTITUTES, _SUBSTITUTES_OF_STREAM = 64, 16
 _KEPT = 4
 
+# Reading of one step after another, each begun by a ``next``, and what ends it.
+Steps = tuple[Iterator[Waiting], Callable[[], None]]
+
 
 class IndexedOrder:
     """Samples by index, as they are picked."""
 
     def __init__(self, source: Source, reader: Reader, picks: Picks, seed: int, shuffle: bool) -> None:
-        self.source, self._reader, self._picks = source, reader, picks
+        self._source, self._reader, self._picks = source, reader, picks
         self._seed, self._shuffle = seed, shuffle
         self.is_remote = source.is_remote
         self.is_known = picks.is_known
@@ -41,7 +55,7 @@ class IndexedOrder:
 
     def facts(self) -> dict[str, Any]:
         """What the order depends on, fit for JSON."""
-        return _facts(self._seed, self._shuffle, self.source, len(self.source), None) | self._picks.facts()
+        return _facts(self._seed, self._shuffle, self._source, len(self._source), None) | self._picks.facts()
 
     def length(self, epoch: int) -> int:
         """Samples of an epoch."""
@@ -71,23 +85,28 @@ class IndexedOrder:
                 "indices, which are ordered by the Loader's seed"
             )
 
-    def steps(self, share: Share, epoch: int, pool: Executor) -> tuple[Iterator[Waiting], Callable[[], None]]:
-        """(reading of one step after another, what ends it)."""
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
         stopped, order = Event(), self._order(epoch)
-        steps = (self._start(order, share, step, pool, stopped.is_set) for step in range(len(share)))
-        return steps, stopped.set
+        start = partial(self._start, order, share, pool, observer, stopped.is_set)
+        return map(start, range(len(share))), stopped.set
 
-    def start(self, share: Share, epoch: int, step: int, pool: Executor) -> Waiting:
+    def start(self, share: Share, epoch: int, pool: Executor, observer: Observer, step: int) -> Waiting:
         """Begin to read one step."""
-        return self._start(self._order(epoch), share, step, pool, None)
+        return self._start(self._order(epoch), share, pool, observer, None, step)
 
     def _start(
-        self, order: EpochOrder, share: Share, step: int, pool: Executor, is_stopped: Callable[[], bool] | None
+        self,
+        order: EpochOrder,
+        share: Share,
+        pool: Executor,
+        observer: Observer,
+        is_stopped: Callable[[], bool] | None,
+        step: int,
     ) -> Waiting:
         positions, padding = share.positions(step)
         indices, copies = order.at(positions)
-        done = share.done_after(step)
-        return start_reading(self._reader, self.source, pool, indices, padding, done, is_stopped, copies)
+        to_read = Step(indices, padding, copies, share.done_after(step))
+        return start_reading(self._reader, self._source, pool, to_read, observer, is_stopped)
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
         """Samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the batch is."""
@@ -96,8 +115,8 @@ class IndexedOrder:
         for high, low in words[:, :2].tolist():
             position = ((high << 32) | low) % order.length
             index = position if order.is_every else int(order.at(np.array([position]))[0][0])
-            sample_id = int(self.source.ids(np.array([index]))[0])
-            yield from self._reader.read_indices(self.source, [index], [sample_id])
+            ids = self._source.ids(np.array([index])).tolist()
+            yield from self._reader.read(samples_of(self._source, [index], ids))
 
     def _order(self, epoch: int) -> EpochOrder:
         return self._orders.get(epoch) or self._keep(epoch, self._picks.epoch(epoch))
@@ -113,26 +132,17 @@ class IndexedOrder:
 class StreamOrder:
     """Shards in a keyed permutation, their samples through a shuffle buffer."""
 
-    def __init__(
-        self,
-        source: StreamSource,
-        reader: Reader,
-        seed: int,
-        shuffle: bool,
-        *,
-        max_items: int,
-        max_bytes: int,
-        world_size: int,
-    ) -> None:
+    def __init__(self, source: StreamSource, reader: Reader, options: CheckedOptions, shuffle: bool) -> None:
         self._source, self._reader = source, reader
-        self._seed, self._shuffle = seed, shuffle
-        self._max_items, self._max_bytes, self._world_size = max_items, max_bytes, world_size
+        self._seed, self._shuffle = options.seed, shuffle
+        self._limits = {"max_items": options.shuffle_buffer, "max_bytes": options.shuffle_bytes}
+        self._world_size = options.world_size
         self.is_known = True
         self.is_remote = True  # or as good as: it is read by one thread, which must never have to wait for the others
 
     def facts(self) -> dict[str, Any]:
         """As for random access; and the limits of the buffer, which decide about the order as well."""
-        buffer = [self._max_items, self._max_bytes] if self._shuffle else None
+        buffer = list(self._limits.values()) if self._shuffle else None
         return _facts(self._seed, self._shuffle, self._source, None, buffer)
 
     def samples(self, epoch: int) -> Iterator[StreamItem]:
@@ -143,16 +153,15 @@ class StreamOrder:
         every = (item for shard in shards.tolist() for item in self._whole(shard))
         if not self._shuffle:
             return every
-        limits = {"max_items": self._max_items, "max_bytes": self._max_bytes}
-        return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **limits)
+        return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
 
-    def steps(self, share: Share, epoch: int, pool: Executor) -> tuple[Iterator[Waiting], Callable[[], None]]:
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
         """As for random access; one thread more reads, since the samples come one by one."""
         stream_pool = Threads(1, "variegate-stream")
         passing = with_those_before(self.samples(epoch), _SUBSTITUTES_OF_STREAM)
         rest = share.steps_of(islice(passing, share.start, None))
         stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)
-        return start_stream(self._reader, rest, stream_pool, pool), stop
+        return start_stream(self._reader, rest, stream_pool, pool, observer), stop
 
     def _whole(self, shard: int) -> Iterator[StreamItem]:
         """A shard's samples. Raises SourceError where some could not be read that another rank may have."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from variegate.data.loader.arguments import check_integer
+from variegate.data.loader.options import CheckedOptions, check_integer
 from variegate.data.loader.picks import EverySample, ListedSamples, Picks
 from variegate.data.loader.samplers import AskedEachEpoch, check_indices, is_listed
 from variegate.data.loader.weighted import WeightedSamples
@@ -15,8 +13,9 @@ from variegate.data.sources.base import Source, StreamSource
 _MOST_DRAWS = 1 << 40
 
 
-def check_picking(source: Source | StreamSource, shuffle: bool | None, sampler: Any, weights: Any, number: Any) -> bool:
+def check_picking(source: Source | StreamSource, options: CheckedOptions) -> bool:
     """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
+    shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     if sampler is not None and weights is not None:
         raise ValueError("sampler, weights: got both; accepted: one of them, as each says which samples an epoch has")
     if number is not None and weights is None:
@@ -39,17 +38,17 @@ def check_picking(source: Source | StreamSource, shuffle: bool | None, sampler: 
     return False
 
 
-def picks_of(source: Source, *, seed: int, shuffle: bool, sampler: Any, weights: Any, number: int | None) -> Picks:
-    """For arguments that ``check_picking`` took. Raises ValueError for a source without samples, and for what
+def picks_of(source: Source, options: CheckedOptions, shuffle: bool) -> Picks:
+    """For options that ``check_picking`` took. Raises ValueError for a source without samples, and for what
     ``sampler`` or ``weights`` must not be."""
-    samples = len(source)
+    samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
     if not samples:
         raise ValueError("source: has no samples")
-    if weights is not None:
+    if options.weights is not None:
         draws = samples if number is None else check_integer("num_samples", number, 1)
         if draws > _MOST_DRAWS:
             raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
-        return WeightedSamples(groups_of(weights, source), draws, seed)
+        return WeightedSamples(groups_of(options.weights, source), draws, seed)
     if sampler is None:
         return EverySample(samples, seed, shuffle)
     if is_listed(sampler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from variegate.data.loader.arguments import check_integer
+from variegate.data.loader.options import check_integer
 
 VERSION = 1
 
@@ -36,10 +36,7 @@ def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int,
                 f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
                 f"epoch would be another one. {_ADVICE[name]}"
             )
-    epoch, done = (
-        check_integer("state_dict: epoch", state["epoch"], 0),
-        check_integer("state_dict: done", state["done"], 0),
-    )
+    epoch, done = (check_integer(f"state_dict: {name}", state[name], 0) for name in ("epoch", "done"))
     return epoch, done, state.get("order")
 
 

@@ -9,7 +9,6 @@ import json
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -22,13 +21,17 @@ from variegate.data.sources.stamps import Stamps
 from variegate.engine.expansion.outputs import DecodedSample, Image_HWC, ItemOutputs, written_row
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.same_source import check_read
-from variegate.engine.jobs import FatalError, Result, is_devices_fault
+from variegate.engine.jobs import FatalError
+from variegate.engine.jobs import Result
+from variegate.engine.jobs import is_devices_fault
 from variegate.errors import DecodeError
+from variegate.errors import each_alone
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
 from variegate.sinks.labels import Labels
 from variegate.sinks.storage import Storage
 from variegate.threads import Threads
+from variegate.threads import Lookahead
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
@@ -125,15 +128,15 @@ class ExpansionJob:
         if self._pool is None:
             yield from ((index, wanted, self._decode(index)) for index, wanted in samples)
             return
-        waiting: deque[Future[tuple[Image_HWC, Any] | DecodeError]] = deque()
-        ahead = iter(samples)
+        pool = self._pool
+        ahead = Lookahead(pool.submit(self._decode, index) for index, _ in samples)
         largest = 0
         for index, wanted in samples:
             # As far ahead as the largest picture so far allows; two are always under way.
-            most = 2 * self._threads if not largest else min(2 * self._threads, max(2, _GROUP_BYTES // largest))
-            while len(waiting) < most and (following := next(ahead, None)) is not None:
-                waiting.append(self._pool.submit(self._decode, following[0]))
-            found = waiting.popleft().result()
+            ahead.begin(min(2 * self._threads, max(2, _GROUP_BYTES // largest)) if largest else 2 * self._threads)
+            decoded = ahead.take()
+            assert decoded is not None
+            found = decoded.result()
             if not isinstance(found, DecodeError):
                 largest = max(largest, found[0].nbytes)
             yield index, wanted, found
@@ -192,14 +195,26 @@ class ExpansionJob:
         except Exception as error:
             if is_devices_fault(error):
                 raise
-            # An image that the transform does not take, such as one smaller than a crop: which is it?
-            if len(here) == 1:
-                kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-                failed[here[0][1]] = f"not taken by the transform: {kind}{error}"
-                return
-            for one in here:
-                self._make_copy([one], copy, failed)
+            alone = each_alone(
+                here, lambda one: self._augment([one[0]], copy), lambda error: not is_devices_fault(error)
+            )
+            for one, result in alone:
+                if isinstance(result, Exception):
+                    kind = "" if isinstance(result, ValueError) else f"{type(result).__name__}: "
+                    failed[one[1]] = f"not taken by the transform: {kind}{result}"
+                else:
+                    self._encode_copy([one], copy, *result, failed)
             return
+        self._encode_copy(here, copy, program, images, failed)
+
+    def _encode_copy(
+        self,
+        here: list[tuple[_Picture, int]],
+        copy: int,
+        program: Program,
+        images: list[Image_HWC],
+        failed: dict[int, str],
+    ) -> None:
         encoded = self._map(lambda row: self._encode(images[row]), range(len(here)))
         for row, ((picture, item), data) in enumerate(zip(here, encoded, strict=True)):
             if isinstance(data, ValueError):

@@ -1,0 +1,101 @@
+"""What a loader spends its time on: observers are told of every piece of work, stage by stage.
+
+| stage | who works | what goes in, in bytes |
+|---|---|---|
+| read | threads that read | files, or pixels of a source or cache that has these |
+| decode | threads that decode, be it while reading or augmenting | files |
+| augment | threads that augment: chance, planning, pixels, the batch's tensor | the batch's images |
+| hand_over | the consumer, in the loader's hands: it begins the batches to come | the batch's images |
+| wait | the consumer, for a batch that is not ready | nothing |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Literal, Protocol, get_args
+
+from variegate.threads import at_fork
+
+Stage = Literal["read", "decode", "augment", "hand_over", "wait"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+
+class Observer(Protocol):
+    """``is_exact``: work that was queued on a GPU is waited for at the end of its stage, which takes time of its own;
+    else a stage ends for the observer when its work is queued."""
+
+    is_exact: bool
+
+    def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
+        """A piece of work is done. Called by the thread that did it, by several at the same time."""
+        ...
+
+
+@dataclass(frozen=True)
+class StageStats:
+    """``seconds`` of all threads together, ``samples`` and ``nbytes`` that went through; ``times``: pieces of work, of
+    "wait" the batches that were not ready."""
+
+    seconds: float = 0.0
+    samples: int = 0
+    nbytes: int = 0
+    times: int = 0
+
+    def __add__(self, other: StageStats) -> StageStats:
+        nbytes, times = self.nbytes + other.nbytes, self.times + other.times
+        return StageStats(self.seconds + other.seconds, self.samples + other.samples, nbytes, times)
+
+    def __sub__(self, other: StageStats) -> StageStats:
+        return self + StageStats(-other.seconds, -other.samples, -other.nbytes, -other.times)
+
+
+@dataclass(frozen=True)
+class LoaderStats:
+    """What became of an epoch until now; ``seconds``: since its iteration began.
+
+    Stages run side by side, so that their seconds may be more than those that went by.
+    """
+
+    epoch: int
+    seconds: float
+    read: StageStats
+    decode: StageStats
+    augment: StageStats
+    hand_over: StageStats
+    wait: StageStats
+
+    def __str__(self) -> str:
+        stages = ", ".join(f"{stage} {getattr(self, stage).seconds:.3g} s" for stage in STAGES)
+        return f"epoch {self.epoch}: {self.hand_over.samples:,} samples in {self.seconds:.3g} s ({stages})"
+
+
+class StageTimes:
+    """An observer that adds up, and tells others."""
+
+    def __init__(self, others: Sequence[Observer] = ()) -> None:
+        self.is_exact = any(other.is_exact for other in others)
+        self.begin = time.perf_counter()
+        self._others = others
+        self._totals: dict[Stage, StageStats] = {}
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
+        with self._lock:
+            self._totals[stage] = self.total(stage) + StageStats(seconds, samples, nbytes, 1)
+        for other in self._others:
+            other.stage_done(stage, seconds, samples, nbytes)
+
+    def total(self, stage: Stage) -> StageStats:
+        return self._totals.get(stage, StageStats())
+
+    def stats(self, epoch: int) -> LoaderStats:
+        with self._lock:
+            stages = [self.total(stage) for stage in STAGES]
+        return LoaderStats(epoch, time.perf_counter() - self.begin, *stages)

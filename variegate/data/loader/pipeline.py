@@ -1,0 +1,178 @@
+"""The stages of a loader and the threads of each: what turns the steps of an epoch into batches."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from variegate.augmenter import Augmenter
+from variegate.data.loader.batch import Batch
+from variegate.data.loader.cache import open_cache
+from variegate.data.loader.epochs import EpochRun, Position
+from variegate.data.loader.failures import FailureLog
+from variegate.data.loader.handover import Handover
+from variegate.data.loader.making import BatchMaker, BatchResult
+from variegate.data.loader.observer import Observer, StageTimes
+from variegate.data.loader.options import LoaderOptions, OnError
+from variegate.data.loader.order import IndexedOrder, StreamOrder
+from variegate.data.loader.picking import check_picking, picks_of
+from variegate.data.loader.ranks import check_alike, processes_here
+from variegate.data.loader.reading import Reader, Rows, reader_threads
+from variegate.data.loader.share import Share
+from variegate.data.sources.arrays import ArraySource
+from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.opening import open_source
+from variegate.outside.addresses import shown, speakable
+from variegate.threads import Threads
+from variegate.transforms.output import Identity
+
+# Steps that are being read beyond those being made.
+_REMOTE_READ_DEPTH, _READ_DEPTH = 4, 1
+# Batches made at the same time, so that threads do not wait for the last rows of one.
+_MAKERS = 2
+_SEEN_AT_LEAST = 1000
+
+
+class Pipeline:
+    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that begins from
+    now on.
+
+    Raises what ``Loader`` does.
+    """
+
+    def __init__(self, given: LoaderOptions) -> None:
+        options = self.options = given.checked()
+        self.augmenter = Augmenter(
+            Identity() if options.transform is None else options.transform,
+            options.device,
+            options.seed,
+            options.dtype,
+            options.layout,
+            options.num_threads,
+            options.geometry,
+            decode=options.decode,
+        )
+        self.source = source = _open(options.source, options.on_error)
+        self.shuffle = check_picking(source, options)
+        # For a copy in another process: the same source and rank, and whatever else it finds there.
+        self.portable = replace(given, source=source, rank=options.rank, world_size=options.world_size)
+        self.log = FailureLog(options.max_errors)
+        self.observers: tuple[Observer, ...] = ()
+        self.cache = open_cache(
+            options.cache,
+            max_bytes=options.cache_bytes,
+            side=options.cache_side,
+            device=self.augmenter.device,
+            fingerprint=source.fingerprint,
+            processes=processes_here(),
+        )
+        reader = Reader(options, self.cache, in_memory=isinstance(source, ArraySource))
+        self.order: IndexedOrder | StreamOrder
+        if isinstance(source, StreamSource):
+            self.order = StreamOrder(source, reader, options, self.shuffle)
+        else:
+            picks = picks_of(source, options, self.shuffle)
+            self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle)
+        self.facts = self.order.facts()  # asked once: a state may be taken at every step
+        self._check_length()
+        is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
+        self.ranks_compared = given.rank is not None or is_alone
+        self._handover = Handover(self.augmenter.device)
+        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes)
+        # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
+        self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
+        self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
+
+    def _check_length(self) -> None:
+        options, length = self.options, self.length(0) if self.options.drop_last else None
+        if length is not None and not len(self.share(0)):
+            got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
+            raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
+
+    def length(self, epoch: int) -> int | None:
+        """Samples of an epoch; None for a stream."""
+        return self.order.length(epoch) if isinstance(self.order, IndexedOrder) else None
+
+    def digest(self, epoch: int) -> str | None:
+        """Of the epoch's order, where nothing else tells it."""
+        return self.order.digest(epoch) if isinstance(self.order, IndexedOrder) else None
+
+    def share(self, epoch: int, start: int = 0) -> Share:
+        """This rank's part of an epoch. Raises TypeError for a stream."""
+        length = self.length(epoch)
+        if length is None:
+            raise TypeError("this source is a stream, whose length is not known; open_source(..., stream=False) counts")
+        return self._share(length, start)
+
+    def _share(self, length: int, start: int) -> Share:
+        options = self.options
+        return Share(options.batch_size, options.rank, options.world_size, options.drop_last, length, start)
+
+    def run(self, position: Position) -> EpochRun:
+        """The rest of an epoch, nothing of it begun."""
+        epoch, done = position
+        if isinstance(self.order, IndexedOrder):
+            self.order.begin(epoch, is_resumed=done > 0)
+            share = self.share(epoch, done)
+        else:
+            share = self._share(0, done)
+        times = StageTimes(self.observers)
+        steps, stop_reading = self.order.steps(share, epoch, self._readers, times)
+        return EpochRun(
+            position,
+            steps,
+            partial(_make, self._maker, self._handover, epoch, times),
+            self._makers,
+            depth=self.options.prefetch,
+            read_depth=_REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH,
+            stop_reading=stop_reading,
+            times=times,
+        )
+
+    def hand_out(self, result: BatchResult, epoch: int) -> Batch:
+        """The batch, for use by the calling thread. Raises TooManyErrors."""
+        # A share of a stream is taken of what was seen so far, but of no less than that.
+        samples = self.length(epoch) or max(result.done, _SEEN_AT_LEAST)
+        self.log.add(result.failures, -(-samples // self.options.world_size))
+        return self._handover.take(result)
+
+    def batch(self, step: int, epoch: int) -> Batch:
+        """One batch, made now."""
+        share = self.share(epoch)
+        if not 0 <= step < len(share):
+            raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
+        assert isinstance(self.order, IndexedOrder)
+        times = StageTimes(self.observers)
+        rows = self.order.start(share, epoch, self._readers, times, step)()
+        assert rows is not None
+        return self.hand_out(_make(self._maker, self._handover, epoch, times, rows), epoch)
+
+    def compare_ranks(self, epoch: int) -> None:
+        """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""
+        if self.ranks_compared:
+            return
+        picked = (self.facts.get("weights"), self.facts.get("sampler"), self.digest(epoch))
+        order = ", ".join(filter(None, picked))
+        facts = f"{self.length(epoch)} samples ({self.source.fingerprint})"
+        check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
+        self.ranks_compared = self.order.is_known
+
+
+def _make(maker: BatchMaker, handover: Handover, epoch: int, observer: Observer, rows: Rows) -> BatchResult:
+    """Apart from the loader, so that what is being made for it does not keep one alive that nobody uses any more."""
+    return handover.make(partial(maker.make, rows, epoch, observer))
+
+
+def _open(source: Any, on_error: OnError) -> Source | StreamSource:
+    # What is missing of a damaged shard counts as bad samples, where those are put up with.
+    opened = open_source(source, on_error="raise" if on_error == "raise" else "skip")
+    if opened is not source:
+        for note in opened.notes():
+            place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
+            warnings.warn(speakable(f"{place}: {note}"), stacklevel=5)
+    return opened
