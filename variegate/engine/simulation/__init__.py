@@ -8,8 +8,8 @@ from variegate.engine.simulation.chance import Chance
 from variegate.engine.simulation.ideal import ideal_seconds
 from variegate.engine.simulation.outcome import Outcome
 from variegate.engine.simulation.run import simulate
-from variegate.engine.simulation.scenario import Scenario
 from variegate.engine.simulation.strategies import STRATEGIES, Strategy, parse_strategies
+from variegate.options.simulation import Scenario
 
 __all__ = [
     "STRATEGIES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 from variegate.engine.simulation.chance import TICKS, Chance
-from variegate.engine.simulation.scenario import Scenario
+from variegate.options.simulation import Scenario
 
 
 def ideal_seconds(scenario: Scenario, chance: Chance) -> float:

@@ -21,8 +21,8 @@ from variegate.engine.messages import (
 )
 from variegate.engine.simulation.chance import TICKS, Chance
 from variegate.engine.simulation.outcome import Outcome, Spans
-from variegate.engine.simulation.scenario import Scenario
 from variegate.engine.simulation.strategies import Strategy
+from variegate.options.simulation import Scenario
 
 _READY, _DONE, _LOST = range(3)
 _TELL_EVERY = 5000  # events
@@ -61,7 +61,7 @@ class _Run:
     ) -> None:
         self._scenario, self._strategy, self._chance, self._on_progress = scenario, strategy, chance, on_progress
         names = [f"device {number}" for number in range(scenario.devices)]
-        self._dispatcher = Dispatcher(names, scenario.rules(strategy))
+        self._dispatcher = Dispatcher(names, strategy.rules(scenario))
         self._workers = [_Worker(number) for number in range(scenario.devices)]
         self._spans = Spans(scenario.devices)
         self._now = 0

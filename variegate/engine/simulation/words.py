@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from variegate.engine.simulation.scenario import Scenario
+from variegate.options.simulation import Scenario
 
 
 def seconds(value: float) -> str:
