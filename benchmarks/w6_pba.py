@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
+from variegate.options.training import Hyperparameters
 from variegate.search import SearchSpace, Settings
 from variegate.search.compare import Summary, compare
-from variegate.search.devices import search_devices
 from variegate.search.evaluate import FLIP_CROP, Evaluation
 from variegate.search.local import LocalSearch, Progress
+from variegate.search.members import search_devices
 from variegate.search.run import SCHEDULE_NAME, SearchRun
 from variegate.search.subsets import Subsets
 from variegate.search.verdict import markdown, verdicts
-from variegate.training.around import Around
+from variegate.training.baseline import BaselineAugmentation
 from variegate.training.images import LabelledImages, load_images, split
-from variegate.training.recipe import Recipe
 
 DATA = Path("../shared/data")
 POLICIES = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")
@@ -91,9 +91,9 @@ def search(train: LabelledImages, devices: list[str], options: argparse.Namespac
     searched, validated = split(train, options.images, None, options.seed)
     run = SearchRun(
         Settings(options.members, SearchSpace(), options.seed, epochs=options.epochs),
-        Recipe(options.epochs, precision=options.precision),
+        Hyperparameters(options.epochs, precision=options.precision),
         options.model,
-        Around.of(searched, padding=4, flip=True, cutout=16),
+        BaselineAugmentation.of(searched, padding=4, flip=True, cutout=16),
         searched,
         validated,
         "cifar10",
@@ -121,8 +121,8 @@ def final_trainings(
     evaluation = Evaluation(
         Subsets(final, len(final), test, options.seed),
         options.final_model,
-        Recipe(options.epochs, precision=options.precision),
-        functools.partial(Around.of, padding=4, flip=True, cutout=16),
+        Hyperparameters(options.epochs, precision=options.precision),
+        functools.partial(BaselineAugmentation.of, padding=4, flip=True, cutout=16),
         names,
         options.repeats,
         options.seed,

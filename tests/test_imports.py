@@ -57,7 +57,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "threads": set(),
     "pickling": set(),
     "per_image": set(),
-    "plotting": set(),
+    "plotting": {"sinks"},
+    # What functions and commands can be told; so light that --help waits for nothing.
+    "options": set(),
     "compiling": set(),
     "program": {"compiling"},
     "transforms": {"program", "policies", "transforms/calling"},
@@ -87,32 +89,44 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
-        *("data/sources", "data/decode", "sinks", "plotting"),
+        *("data/sources", "data/decode", "sinks", "plotting", "options"),
     },
-    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader"},
+    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"},
     # What a search decides, which trains nothing; what trains its members comes on top.
-    "search": {"program", "policies", "transforms", "plotting", "sinks"},
+    "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
     "search/originals": {"training", "data/sources", "sinks"},
-    "search/run": {"policies", "search", "search/originals", "training", "data/sources", "sinks"},
+    "search/run": {"policies", "search", "search/originals", "training", "data/sources", "sinks", "options"},
     "search/checkpoint": {"search", "search/run", "training", "sinks"},
-    "search/devices": {"engine", "executors", "backends"},
-    "search/member": {"search", "search/run", "training", "augmenter"},
+    "search/members": {"search", "search/run", "training", "engine", "executors"},
     "search/local": {
-        *("policies", "search", "search/run", "search/checkpoint", "search/devices", "search/member", "training"),
+        *("policies", "search", "search/run", "search/checkpoint", "search/members", "training"),
         "backends",
     },
     "search/tune": {
-        *("policies", "search", "search/run", "search/checkpoint", "search/devices", "search/member", "search/local"),
+        *("policies", "search", "search/run", "search/checkpoint", "search/members", "search/local"),
         *("training", "backends", "engine", "data/sources", "sinks"),
     },
     "search/subsets": {"search", "training"},
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/subsets", "search/devices", "training", "augmenter", "backends"),
+        *("policies", "transforms", "search", "search/subsets", "search/members", "training", "backends", "options"),
     },
-    "preview": {"program", "transforms", "policies", "augmenter", "data/sources", "data/decode", "sinks", "engine"},
+    "search/prepare": {
+        *("policies", "search", "search/evaluate", "search/run", "search/subsets", "training", "options"),
+    },
+    "preview": {
+        "program",
+        "transforms",
+        "policies",
+        "augmenter",
+        "data/sources",
+        "data/decode",
+        "sinks",
+        "engine",
+        "plotting",
+    },
     "diagnose": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter"),
-        *("data", "data/decode", "data/sources", "data/loader", "engine", "plotting"),
+        *("data", "data/decode", "data/sources", "data/loader", "engine", "plotting", "options"),
     },
 }
 

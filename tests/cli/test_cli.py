@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import variegate
 from variegate.cli import app, main
-from variegate.cli.parameters import parameters_of
+from variegate.cli.help import parameters_of
 from variegate.data.decode import read_image
 
 COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate", "warm")

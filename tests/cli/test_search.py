@@ -19,7 +19,7 @@ from PIL import Image
 
 import variegate as vg
 from variegate.cli import app, main
-from variegate.cli.search_options import known_operations
+from variegate.search.prepare import known_operations
 
 SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--padding", 1, "--cutout", 0)
 
@@ -153,7 +153,10 @@ def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
         (["search", "{src}", "--train", "32", "--validation", "29"], "validation: got 29, of 60 images in 2 classes"),
         (["evaluate", "{src}", "--train", "60"], "train: got 60, of 60 images in 2 classes; accepted: 2 to 58"),
         (["evaluate", "{src}", "--test", "{src}", "--train", "61"], "train: got 61, of 60 images in 2 classes"),
-        (["evaluate", "{src}", "--batch-size", "49"], "batch_size: got 49, with 48 images to train; accepted: 1 to 48"),
+        (
+            ["evaluate", "{src}", "--batch-size", "49"],
+            "--batch-size: got 49, with 48 images to train; accepted: 1 to 48",
+        ),
         (
             ["search", "{src}", "--train", "32", "--model", "resnet", "--batch-size", "9"],
             "model: got 'resnet'; accepted: wrn-",
@@ -168,7 +171,7 @@ def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
         (["search", "{src}", "--backend", "rya"], "--backend"),
         (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
         (["search", "{src}", "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
-        (["search", "{src}", "--train", "32", "--batch-size", "128"], "batch_size: got 128, with 32 images to train"),
+        (["search", "{src}", "--train", "32", "--batch-size", "128"], "--batch-size: got 128, with 32 images to train"),
         (
             ["search", "{src}", "--train", "32", "--model", "no:x:y", "--batch-size", "9"],
             "model no:x:y: ",

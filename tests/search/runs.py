@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from variegate.options.training import Hyperparameters
 from variegate.search import SearchSpace, Settings
-from variegate.search.member import member_seed
+from variegate.search.members import member_seed
 from variegate.search.run import SearchRun
-from variegate.training.around import Around
+from variegate.training.baseline import BaselineAugmentation
 from variegate.training.images import load_images, split
 from variegate.training.models import build_model
-from variegate.training.recipe import Recipe
 
 
 def small_run(model: str = "wrn-10-1", **settings: Any) -> SearchRun:
@@ -29,9 +29,9 @@ def small_run(model: str = "wrn-10-1", **settings: Any) -> SearchRun:
     population = Settings(
         **{"size": 4, "interval": 2, "epochs": 6, "space": SearchSpace(space="pba-relative")} | settings
     )
-    recipe = Recipe(population.epochs, batch_size=32)
-    around = Around.of(train, padding=1, flip=False, cutout=0)
-    return SearchRun(population, recipe, model, around, train, validation)
+    recipe = Hyperparameters(population.epochs, batch_size=32)
+    baseline = BaselineAugmentation.of(train, padding=1, flip=False, cutout=0)
+    return SearchRun(population, recipe, model, baseline, train, validation)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -172,7 +172,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
         assert sorted(contents(folder)) == [".search.lock", "images.jsonl", "search.json"]
         with pytest.raises(SourceError, match=r"out: another run \(process \d+\) is writing there; wait until"):
             LocalSearch(run, folder, ["cpu"]).run()
-        with pytest.raises(SourceError, match="holds a search with model"), replace(run, model="x").claimed(folder):
+        with pytest.raises(SourceError, match="holds a search with --model"), replace(run, model="x").claimed(folder):
             pass
     assert sorted(contents(folder)) == ["images.jsonl", "search.json"]
     # What a holder that was killed leaves keeps nobody out, also where it came no further.

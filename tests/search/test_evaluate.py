@@ -14,17 +14,17 @@ import torch
 
 from variegate.data.sources.base import SourceError
 from variegate.errors import PolicyError
+from variegate.options.training import Hyperparameters
 from variegate.policies import PBA
 from variegate.policies.schedule import published_schedule
 from variegate.search.compare import Trial, compare
-from variegate.search.draws import repeat_seed
 from variegate.search.evaluate import Evaluation, scaled_policy
-from variegate.search.member import member_seed
+from variegate.search.evolution import repeat_seed
+from variegate.search.members import member_seed
 from variegate.search.subsets import Subsets
-from variegate.training.around import Around
+from variegate.training.baseline import BaselineAugmentation
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, load_images
-from variegate.training.recipe import Recipe
 from variegate.transforms.base import Transform
 
 
@@ -37,11 +37,11 @@ def stripes() -> LabelledImages:
 
 
 def evaluation(*policies: str, **settings: Any) -> Evaluation:
-    around = functools.partial(Around.of, padding=1, flip=True, cutout=2)
+    baseline = functools.partial(BaselineAugmentation.of, padding=1, flip=True, cutout=2)
     options = {"repeats": 2, "devices": ["cpu"]} | settings
-    recipe = Recipe(2, batch_size=32)
+    recipe = Hyperparameters(2, batch_size=32)
     subsets = options.pop("subsets", None) or Subsets(stripes(), 64)
-    return Evaluation(subsets, "wrn-10-1", recipe, around, policies, **options)
+    return Evaluation(subsets, "wrn-10-1", recipe, baseline, policies, **options)
 
 
 def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.search.searches import SMALL, policies
 from variegate.errors import PolicyError
 from variegate.search import SearchSpace, explore
-from variegate.search.draws import Purpose, draw
+from variegate.search.evolution import SearchStream, draw
 
 SPACE = SearchSpace()
 keys = st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**40), st.integers(0, 2**20))
@@ -67,8 +67,8 @@ def test_numbers_and_members_move_independently() -> None:
 
 def test_drawn_values_are_pinned() -> None:
     """A change of these is a change of every search with a seed."""
-    assert draw(Purpose.EXPLORE, 0, 0, 0, 1).tolist() == [[3084082254, 3368025350, 538745534, 1555186922]]
-    assert draw(Purpose.EXPLOIT, 2**63, 5, 1, 1).tolist() == [[3236846048, 2017274770, 619527932, 4031697867]]
+    assert draw(SearchStream.EXPLORE, 0, 0, 0, 1).tolist() == [[3084082254, 3368025350, 538745534, 1555186922]]
+    assert draw(SearchStream.EXPLOIT, 2**63, 5, 1, 1).tolist() == [[3236846048, 2017274770, 619527932, 4031697867]]
     first = explore(SPACE, SPACE.zeros(), seed=0, step=1, member=0)
     assert first == (
         *(0, 3, 2, 0, 0, 1, 4, 5, 3, 0, 0, 0, 0, 0, 1, 2, 2, 2, 0, 0, 1, 0, 10, 0, 0, 0, 0, 0, 0, 0),

@@ -19,9 +19,8 @@ from variegate.data.sources.base import SourceError
 from variegate.executors.threads import default_threads
 from variegate.search import LostPopulationError, SearchSpace, read_log
 from variegate.search.checkpoint import CHECKPOINT_NAME
-from variegate.search.devices import search_devices
 from variegate.search.local import LocalSearch, Progress
-from variegate.search.member import member_seed
+from variegate.search.members import member_seed, search_devices
 from variegate.training.classifier import Classifier
 
 
@@ -106,11 +105,11 @@ def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_p
 
 def test_another_search_is_refused(reference: Path, tmp_path: Path) -> None:
     run = small_run()
-    with pytest.raises(SourceError, match="holds a search with model"):
+    with pytest.raises(SourceError, match="holds a search with --model"):
         LocalSearch(replace(run, model="wrn-16-1"), reference, ["cpu"]).run()
-    with pytest.raises(SourceError, match="holds a search with seed 0, this one has 5; choose"):
+    with pytest.raises(SourceError, match="holds a search with --seed 0, this one has 5; choose"):
         LocalSearch(small_run(seed=5), reference, ["cpu"]).run()
-    with pytest.raises(SourceError, match=r"holds a search with population\.interval 2, this one has 3; choose"):
+    with pytest.raises(SourceError, match=r"holds a search with --interval 2, this one has 3; choose"):
         LocalSearch(small_run(interval=3), reference, ["cpu"]).run()
     (tmp_path / "photo.jpg").touch()
     with pytest.raises(SourceError, match="holds files of something else"):

@@ -15,14 +15,14 @@ from PIL import Image
 
 from tests.search.runs import small_run
 from variegate.data.sources.base import SourceError
+from variegate.options.training import Hyperparameters
 from variegate.policies import load_policy
 from variegate.policies.schedule import schedule_from_dict
 from variegate.search import SearchSpace, Settings, read_log, schedule_of
 from variegate.search.local import LocalSearch
 from variegate.search.run import SearchRun
-from variegate.training.around import Around
+from variegate.training.baseline import BaselineAugmentation
 from variegate.training.images import load_images, split
-from variegate.training.recipe import Recipe
 
 
 def lay(folder: Path, gray: bool = False) -> Path:
@@ -39,8 +39,10 @@ def search_of(folder: Path) -> SearchRun:
     images = load_images(folder, device="cpu")
     train, validation = split(images, 16, None, seed=0)
     settings = Settings(2, SearchSpace(("Rotate", "Cutout"), space="pba-relative"), interval=1, epochs=2)
-    around = Around.of(train, padding=0, flip=False, cutout=0)
-    return SearchRun(settings, Recipe(2, batch_size=8), "wrn-10-1", around, train, validation, str(folder), "names")
+    baseline = BaselineAugmentation.of(train, padding=0, flip=False, cutout=0)
+    return SearchRun(
+        settings, Hyperparameters(2, batch_size=8), "wrn-10-1", baseline, train, validation, str(folder), "names"
+    )
 
 
 def stopped(run: SearchRun, out: Path) -> None:
@@ -62,7 +64,7 @@ def test_an_image_replaced_under_its_name_is_named(tmp_path: Path) -> None:
     victim.write_bytes(old[0])
     os.utime(victim, (0, 0))  # the same picture, whatever its date
     (folder / "b" / "05.png").unlink()
-    with pytest.raises(SourceError, match=r"out: holds a search with train|out: holds a search with validation"):
+    with pytest.raises(SourceError, match=r"out: holds a search with --(train|validation)"):
         LocalSearch(search_of(folder), out, ["cpu"]).run()
     assert (out / "images.jsonl").read_bytes() == before
     lay(folder)
@@ -130,7 +132,7 @@ def test_a_fill_of_ones_own_is_kept_and_one_channel_is_a_colour() -> None:
     assert run.settings.space.fill == (1, 2, 3)
     assert SearchSpace.from_dict(run.settings.space.to_dict()) == run.settings.space
     assert SearchSpace.from_dict({"space": "pba", "operations": ["Rotate"], "copies": 1}).fill is None
-    assert Around((8, 8), (0.2,), (0.1,)).fill == (51, 51, 51)
+    assert BaselineAugmentation((8, 8), (0.2,), (0.1,)).fill == (51, 51, 51)
     with pytest.raises(ValueError, match=r"fill: got \(1, 2\); accepted: three integers"):
         SearchSpace(fill=(1, 2))  # type: ignore[arg-type]
 

@@ -22,7 +22,7 @@ from variegate.search.checkpoint import CheckpointError
 from variegate.search.local import LocalSearch, Progress
 from variegate.search.run import SearchRun
 from variegate.search.tune import TuneSearch
-from variegate.search.tune.course import RETRIES, STATE_NAME, Course
+from variegate.search.tune.driver import RETRIES, STATE_NAME, SearchDriver
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.tune")
@@ -166,35 +166,35 @@ def test_a_lost_population_is_said(tmp_path: Path) -> None:
 def test_a_member_that_dies_again_and_again_ends_the_search(tmp_path: Path) -> None:
     run = small_run()
     run.claim(tmp_path / "out", "ray")
-    with Course(run, tmp_path / "out", lambda progress: None, None) as course:
+    with SearchDriver(run, tmp_path / "out", lambda progress: None, None) as driver:
         for _ in range(RETRIES):
-            course.lose(1, "killed")
-        course.lose(2, "killed")
-        with course.failing():
-            course.lose(1, "killed")
-        assert course.is_over
-        assert str(course.failure) == "member 1: its process died 4 times in step 1: killed"
+            driver.lose(1, "killed")
+        driver.lose(2, "killed")
+        with driver.failing():
+            driver.lose(1, "killed")
+        assert driver.is_over
+        assert str(driver.failure) == "member 1: its process died 4 times in step 1: killed"
 
 
 def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_path: Path) -> None:
     run, out = small_run(), tmp_path / "out"
     run.claim(out, "ray")
     places = [out.resolve() / "ray" / "run-1" / f"member-{member}" / "checkpoint_000000" for member in range(4)]
-    with Course(run, out, lambda progress: None, None) as course:
+    with SearchDriver(run, out, lambda progress: None, None) as driver:
         for member, place in enumerate(places):
             place.mkdir(parents=True)
-            course.score(member, 1, member / 4)
-        copy = course.advance(places).copies[0]
+            driver.score(member, 1, member / 4)
+        copy = driver.advance(places).copies[0]
     assert not places[copy.target].exists()
     places[copy.donor].rmdir()
     with pytest.raises(CheckpointError, match="is gone, and the search cannot go on without this checkpoint"):
-        Course(run, out, lambda progress: None, None)
+        SearchDriver(run, out, lambda progress: None, None)
     state = out / "ray" / STATE_NAME
     written = state.read_text()
     for damaged in ("", written[:-9], written.replace("wrn-10-1", "wrn-16-1"), written.replace("member-3", "")):
         state.write_text(damaged)
         with pytest.raises(CheckpointError, match=r"state\.json: is damaged|checkpoint_000000: is gone"):
-            Course(run, out, lambda progress: None, None)
+            SearchDriver(run, out, lambda progress: None, None)
 
 
 def test_what_a_member_raises_is_what_the_search_raises() -> None:

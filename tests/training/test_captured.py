@@ -8,17 +8,19 @@ import pytest
 import torch
 
 from tests.training.test_classifier import NORMALIZE, stripes
+from variegate.options.training import Hyperparameters
 from variegate.training.captured import CapturedStep, CaptureError, GraphMemory
 from variegate.training.classifier import Classifier
-from variegate.training.recipe import Recipe
 
 pytestmark = pytest.mark.gpu
 
 DEVICE = "cuda:0"
-RECIPE = Recipe(epochs=4, batch_size=32)
+RECIPE = Hyperparameters(epochs=4, batch_size=32)
 
 
-def trained(epochs: int, capture: bool, recipe: Recipe = RECIPE, memory: GraphMemory | None = None) -> Classifier:
+def trained(
+    epochs: int, capture: bool, recipe: Hyperparameters = RECIPE, memory: GraphMemory | None = None
+) -> Classifier:
     data = stripes(320).to(DEVICE)
     made = Classifier("wrn-10-1", 3, recipe, DEVICE, 1, capture=capture, graph_memory=memory)
     for epoch in range(epochs):

@@ -15,10 +15,10 @@ import torch
 
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
+from variegate.options.training import Hyperparameters
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, load_images, split
 from variegate.training.models import ModelError
-from variegate.training.recipe import Recipe
 
 NORMALIZE = T.Normalize(0.5, 0.25)
 
@@ -34,7 +34,7 @@ def stripes(number: int = 240) -> LabelledImages:
 
 
 def trained(data: LabelledImages, epochs: int, seed: int = 1) -> Classifier:
-    made = Classifier("wrn-10-1", 3, Recipe(epochs=4, batch_size=32), "cpu", seed)
+    made = Classifier("wrn-10-1", 3, Hyperparameters(epochs=4, batch_size=32), "cpu", seed)
     transform = T.Compose([T.RandomCrop(8, padding=1), NORMALIZE])
     for epoch in range(epochs):
         assert not math.isnan(made.train(data, transform, epoch))
@@ -110,7 +110,7 @@ def test_layers_that_draw_are_repeatable_beside_other_trainings() -> None:
     data = stripes(96)
 
     def train(seed: int) -> Classifier:
-        made = Classifier(f"{__name__}:with_dropout", 3, Recipe(4, batch_size=32), "cpu", seed)
+        made = Classifier(f"{__name__}:with_dropout", 3, Hyperparameters(4, batch_size=32), "cpu", seed)
         for epoch in range(4):
             made.train(data, NORMALIZE, epoch)
         return made
@@ -127,14 +127,14 @@ def test_layers_that_draw_are_repeatable_beside_other_trainings() -> None:
 
 def test_weights_that_the_last_step_ruined_are_no_accuracy() -> None:
     data = stripes(96)
-    made = Classifier("wrn-10-1", 3, Recipe(1, batch_size=96, lr=1e30), "cpu", 1)
+    made = Classifier("wrn-10-1", 3, Hyperparameters(1, batch_size=96, lr=1e30), "cpu", 1)
     assert math.isfinite(made.train(data, NORMALIZE, 0))
     assert math.isnan(accuracy(made, data))
 
 
 def test_a_mixed_precision_training_learns_with_whole_weights() -> None:
     train, validation = split(stripes(), 180, 60, seed=0)
-    made = Classifier("wrn-10-1", 3, Recipe(4, batch_size=32, precision="bfloat16"), "cpu", 1)
+    made = Classifier("wrn-10-1", 3, Hyperparameters(4, batch_size=32, precision="bfloat16"), "cpu", 1)
     for epoch in range(4):
         made.train(train, NORMALIZE, epoch)
     assert accuracy(made, validation) > 0.9
@@ -175,7 +175,7 @@ def without_weights(num_classes: int) -> torch.nn.Module:
 def test_models_for_other_images_or_classes_are_named(factory: Callable[[int], torch.nn.Module], said: str) -> None:
     name = f"{__name__}:{factory.__name__}"
     with pytest.raises(ModelError, match=f"model {name}: ({said})"):
-        Classifier(name, 3, Recipe(4, batch_size=32), "cpu", 1).train(stripes(96), NORMALIZE, 0)
+        Classifier(name, 3, Hyperparameters(4, batch_size=32), "cpu", 1).train(stripes(96), NORMALIZE, 0)
 
 
 def test_the_memory_of_one_that_is_given_up_is_free_at_once() -> None:
@@ -190,13 +190,13 @@ def test_the_memory_of_one_that_is_given_up_is_free_at_once() -> None:
 
 
 def test_a_batch_needs_enough_images() -> None:
-    made = Classifier("wrn-10-1", 3, Recipe(epochs=1, batch_size=64), "cpu", 0)
+    made = Classifier("wrn-10-1", 3, Hyperparameters(epochs=1, batch_size=64), "cpu", 0)
     with pytest.raises(ValueError, match="batch_size: got 64, with 30 images"):
         made.train(stripes(30), NORMALIZE, 0)
 
 
 def test_learning_rates() -> None:
-    cosine, step = Recipe(10, lr=0.2), Recipe(10, lr=0.2, lr_schedule="step")
+    cosine, step = Hyperparameters(10, lr=0.2), Hyperparameters(10, lr=0.2, lr_schedule="step")
     assert [round(cosine.lr_at(p), 6) for p in (0, 0.5, 1)] == [0.2, 0.1, 0.0]
     assert [round(step.lr_at(p), 6) for p in (0, 0.49, 0.5, 0.74, 0.75, 1)] == [0.2, 0.2, 0.02, 0.02, 0.002, 0.002]
 
@@ -204,7 +204,7 @@ def test_learning_rates() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"epochs": 0}, "epochs: got 0; accepted: 1 or more"),
+        ({"epochs": 0}, "epochs: got 0; accepted: an integer from 1 on"),
         ({"epochs": 1, "lr": 0.0}, "lr: got 0.0; accepted: more than 0"),
         ({"epochs": 1, "lr": math.nan}, "lr: got nan"),
         ({"epochs": 1, "precision": "half"}, "precision: got 'half'; accepted: 'float32', 'bfloat16'"),
@@ -213,4 +213,4 @@ def test_learning_rates() -> None:
 )
 def test_bad_recipes(given: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Recipe(**given)  # type: ignore[arg-type]
+        Hyperparameters(**given)  # type: ignore[arg-type]

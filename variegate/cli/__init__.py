@@ -11,12 +11,12 @@ import typer
 import variegate
 from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, verify, warm
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
-from variegate.cli.help import HelpfulGroup, HelpfulTyper
-from variegate.cli.usage import UsageError, usage_message
+from variegate.cli.help import CommandWithHelp, GroupWithHelp, UsageError, usage_message
+from variegate.cli.options import from_options
 
-app = HelpfulTyper(
+app = typer.Typer(
     name="variegate",
-    cls=HelpfulGroup,
+    cls=GroupWithHelp,
     help="Fused random image augmentation. The commands expand data sets on disk, show what a policy does, learn one "
     "for your images, and find out what slows a training down.",
     no_args_is_help=True,
@@ -41,17 +41,20 @@ def _options(
     pass
 
 
-app.command()(demo.demo)
-app.command()(augment.augment)
-app.command()(replay.replay)
-app.command()(verify.verify)
-app.command()(preview.preview)
-app.command()(search.search)
-app.command()(evaluate.evaluate)
-app.command()(bench.bench)
-app.command()(doctor.doctor)
-app.command()(simulate.simulate)
-app.command()(warm.warm)
+for _run in (
+    demo.demo,
+    augment.augment,
+    replay.replay,
+    verify.verify,
+    preview.preview,
+    search.search,
+    evaluate.evaluate,
+    bench.bench,
+    doctor.doctor,
+    simulate.simulate,
+    warm.warm,
+):
+    app.command(cls=CommandWithHelp)(from_options(_run))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

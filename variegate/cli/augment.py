@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-import typer
 from rich.table import Table
 
 from variegate.cli.console import (
@@ -15,134 +14,82 @@ from variegate.cli.console import (
     emit_json,
     fail,
     interrupt_sets,
-    one_line_errors,
     say,
     stderr,
     stdout,
     warnings_as_notes,
 )
 from variegate.cli.live import ExpansionView
+from variegate.cli.options import MOST_EPOCH, PolicyOptions, device_list
 from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.options import option
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion, Report
 
 
-class Format(str, Enum):
-    jpg = "jpg"
-    png = "png"
-    webp = "webp"
+@dataclass(frozen=True, kw_only=True)
+class AugmentOptions(PolicyOptions):
+    src: str = option(
+        ...,
+        IMAGES_HELP,
+        "Arguments",
+        metavar="SRC",
+    )
+    dst: str = option(
+        ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
+    )
+    copies: int = option(1, "How many augmented copies to make of every image.", "Augmentation", low=1)
+    seed: int = option(0, "Another seed gives other augmentations.", "Augmentation", low=0)
+    epoch: int = option(
+        0,
+        "Another epoch gives other augmentations, and a schedule's policy for it.",
+        "Augmentation",
+        low=0,
+        high=MOST_EPOCH,
+    )
+    layout: Literal["folder", "webdataset", "parquet"] = option(
+        "folder", "Write class folders, or shards: .tar (webdataset) or .parquet.", "Output"
+    )
+    shard_size: int = option(1000, "About how many images to put in a shard.", "Output", low=1)
+    format: Literal["jpg", "png", "webp"] = option("jpg", "The file format of the images.", "Output")
+    quality: int = option(95, "The quality of jpg and webp.", "Output", low=1, high=100)
+    devices: str = option(
+        "auto",
+        "All GPUs, else the CPU (auto), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (parts of the CPU).",
+        "Devices",
+        metavar="DEVICES",
+    )
+    workers: Literal["process", "thread", "ray"] = option(
+        "process", "What runs a device; ray uses actors on a cluster.", "Devices"
+    )
+    address: str | None = option(
+        None,
+        "Where the Ray cluster is. Without it, a new one runs on this machine.",
+        "Devices",
+        metavar="ADDRESS",
+    )
+    threads: int | None = option(
+        None, "Threads for each device. Without it, the devices share the cores.", "Devices", low=1
+    )
+    allocation: Literal["least_loaded", "round_robin", "random"] = option(
+        "least_loaded", "How a task's device is chosen.", "Devices"
+    )
+    steal: bool = option(True, "Let an idle device take a task from the longest queue.", "Devices")
+    ordered: bool = option(False, "Write images in the order of SRC. Shards always are in order.", "Running")
+    resume: bool = option(True, "Go on where an earlier run ended, or make everything anew.", "Running")
+    on_error: Literal["raise", "skip"] = option(
+        "skip", "Go on without an image that failed three times (skip), or stop there (raise).", "Running"
+    )
+    changed: Literal["refuse", "same", "remake"] = option(
+        "refuse",
+        "What to do about files of SRC that have changed since outputs were made of them: refuse names them and stops, "
+        "same says that only their times differ, remake makes their outputs again.",
+        "Running",
+    )
 
 
-class Layout(str, Enum):
-    folder = "folder"
-    webdataset = "webdataset"
-    parquet = "parquet"
-
-
-class OnError(str, Enum):
-    stop = "raise"
-    skip = "skip"
-
-
-class OnChange(str, Enum):
-    refuse = "refuse"
-    same = "same"
-    remake = "remake"
-
-
-class Workers(str, Enum):
-    process = "process"
-    thread = "thread"
-    ray = "ray"
-
-
-class Allocation(str, Enum):
-    least_loaded = "least_loaded"
-    round_robin = "round_robin"
-    random = "random"
-
-
-# The manifest holds an epoch in 64 bits, with a sign.
-MOST_EPOCH = 2**63 - 1
-POLICY_HELP = (
-    "What is done to an image: randaugment, trivialaugment, autoaugment, augmix, 3-augment, imagenet, cifar10, svhn, "
-    "v0, pba-cifar10, pba-svhn, a string of timm's such as rand-m9-mstd0.5-inc1, a .json or .yaml file, or none."
-)
-SIZE_HELP = (
-    "Crop a random box and resize it to this (RandomResizedCrop) before the policy. With none, every image keeps its "
-    "own size."
-)
-JSON_HELP = "Print a line of JSON for every event, for other programs to read."
-
-
-def augment(
-    src: Annotated[str, typer.Argument(metavar="SRC", help=IMAGES_HELP)],
-    dst: Annotated[
-        str,
-        typer.Argument(metavar="DST", help="The folder to write to, or a URL. It is made if missing; not inside SRC."),
-    ],
-    policy: Annotated[str, typer.Option(metavar="POLICY", help=POLICY_HELP)] = "randaugment",
-    copies: Annotated[int, typer.Option(min=1, help="How many augmented copies to make of every image.")] = 1,
-    size: Annotated[
-        str,
-        typer.Option(metavar="SIDE|HxW|none", help=SIZE_HELP),
-    ] = "none",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other augmentations.")] = 0,
-    epoch: Annotated[
-        int,
-        typer.Option(
-            min=0, max=MOST_EPOCH, help="Another epoch gives other augmentations, and a schedule's policy for it."
-        ),
-    ] = 0,
-    layout: Annotated[
-        Layout, typer.Option(help="Write class folders, or shards: .tar (webdataset) or .parquet.")
-    ] = Layout.folder,
-    shard_size: Annotated[int, typer.Option(min=1, help="About how many images to put in a shard.")] = 1000,
-    format: Annotated[Format, typer.Option(help="The file format of the images.")] = Format.jpg,
-    quality: Annotated[int, typer.Option(min=1, max=100, help="The quality of jpg and webp.")] = 95,
-    devices: Annotated[
-        str,
-        typer.Option(
-            metavar="DEVICES",
-            help="All GPUs, else the CPU (auto), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (parts of the CPU).",
-        ),
-    ] = "auto",
-    workers: Annotated[
-        Workers, typer.Option(help="What runs a device; ray uses actors on a cluster.")
-    ] = Workers.process,
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Where the Ray cluster is. Without it, a new one runs on this machine."),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Threads for each device. Without it, the devices share the cores.", rich_help_panel="Devices"
-        ),
-    ] = None,
-    allocation: Annotated[Allocation, typer.Option(help="How a task's device is chosen.")] = Allocation.least_loaded,
-    steal: Annotated[
-        bool, typer.Option("--steal/--no-steal", help="Let an idle device take a task from the longest queue.")
-    ] = True,
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="Write images in the order of SRC. Shards always are in order.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Go on where an earlier run ended, or make everything anew.")
-    ] = True,
-    on_error: Annotated[
-        OnError, typer.Option(help="Go on without an image that failed three times (skip), or stop there (raise).")
-    ] = OnError.skip,
-    changed: Annotated[
-        OnChange,
-        typer.Option(
-            help="What to do about files of SRC that have changed since outputs were made of them: refuse names them "
-            "and stops, same says that only their times differ, remake makes their outputs again."
-        ),
-    ] = OnChange.refuse,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
-) -> None:
+def augment(options: AugmentOptions) -> None:
     """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
 
     It writes the images, manifest.parquet with the operations, arguments and checksum of each, and variegate.json with
@@ -151,55 +98,57 @@ def augment(
     command that is given again makes what has been deleted or cut off since; `variegate verify DST` looks for damage
     within files.
     """
-    with one_line_errors(as_json):
-        from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
-        from variegate.engine.engine import Engine
-        from variegate.engine.expansion import Expansion, Plan, check_apart
-        from variegate.outside.addresses import shown
+    from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
+    from variegate.engine.engine import Engine
+    from variegate.engine.expansion import Expansion, Plan, check_apart
+    from variegate.outside.addresses import shown
 
-        transform = build_transform(policy, parse_size(size))
-        source = open_by_index(src, on_error.value)
-        check_apart(src, dst)
-        plan = Plan(
-            source,
-            transform,
-            copies,
-            seed,
-            epoch,
-            layout.value,
-            format.value,
-            quality,
-            shard_size,
-            absolute_place(src),
+    as_json = options.as_json
+    transform = build_transform(options.policy, parse_size(options.size))
+    source = open_by_index(options.src, options.on_error)
+    check_apart(options.src, options.dst)
+    plan = Plan(
+        source,
+        transform,
+        options.copies,
+        options.seed,
+        options.epoch,
+        options.layout,
+        options.format,
+        options.quality,
+        options.shard_size,
+        absolute_place(options.src),
+    )
+    engine = Engine(
+        device_list(options.devices),
+        options.workers,
+        options.allocation,
+        options.steal,
+        options.ordered,
+        num_threads=options.threads,
+        address=options.address,
+    )
+    expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed)
+    if as_json:
+        emit_json(
+            "start",
+            files=len(source),
+            classes=len(source.classes),
+            total=expansion.report.total,
+            devices=list(engine.devices),
         )
-        engine = Engine(
-            devices if devices == "auto" else [name.strip() for name in devices.split(",")],
-            workers.value,
-            allocation.value,
-            steal,
-            ordered,
-            num_threads=threads,
-            address=address,
+    else:
+        for note in (*source.notes(), idle_note(options.policy, options.epoch)):
+            if note is not None:
+                say(f"note: {note}", stderr())
+    run_expansion(expansion, as_json)
+    report = expansion.report
+    if report.written + report.resumed == 0:
+        raise fail(
+            f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written",
+            FAILED,
+            as_json,
         )
-        expansion = Expansion(plan, dst, engine, on_error.value, resume, changed.value)
-        if as_json:
-            emit_json(
-                "start",
-                files=len(source),
-                classes=len(source.classes),
-                total=expansion.report.total,
-                devices=list(engine.devices),
-            )
-        else:
-            for note in (*source.notes(), idle_note(policy, epoch)):
-                if note is not None:
-                    say(f"note: {note}", stderr())
-        run_expansion(expansion, as_json)
-        report = expansion.report
-        if report.written + report.resumed == 0:
-            raise fail(
-                f"{shown(src)}: none of its {len(source):,} images could be read; nothing was written", FAILED, as_json
-            )
 
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import signal
-import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -86,13 +85,19 @@ def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.
 
 
 @contextmanager
-def one_line_errors(as_json: bool) -> Iterator[None]:
-    """Bad input ends with exit code 2, what fails on the way with 1, Ctrl-C with 130; one line each, no traceback."""
+def one_line_errors(as_json: bool, names: Sequence[str] = ()) -> Iterator[None]:
+    """Bad input ends with exit code 2, what fails on the way with 1, Ctrl-C with 130; one line each, no traceback.
+
+    ``names``: of options in Python. A message about "batch_size" is about what was typed as --batch-size.
+    """
     try:
         yield
-    except (ValueError, ImportError) as error:  # all of bad input are ValueErrors; or a package is not installed
-        raise fail(error, BAD_INPUT, as_json) from error
-    except FileNotFoundError as error:
+    except ValueError as error:  # all of bad input are
+        name, colon, rest = str(error).partition(":")
+        is_other = name in names and "_" in name
+        typed = f"--{name.replace('_', '-')}{colon}{rest}" if is_other else error
+        raise fail(typed, BAD_INPUT, as_json) from error
+    except (FileNotFoundError, ImportError) as error:  # or a package is not installed
         raise fail(error, BAD_INPUT, as_json) from error
     except OSError as error:
         raise fail(error, FAILED, as_json) from error
@@ -131,8 +136,3 @@ def warnings_as_notes(to: Console) -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
-
-
-def is_terminal() -> bool:
-    """Does someone watch standard error?"""
-    return sys.stderr.isatty()

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 
-from variegate.cli.augment import JSON_HELP, run_expansion
-from variegate.cli.console import cell, emit_json, one_line_errors, say, stderr, stdout
+from variegate.cli.augment import run_expansion
+from variegate.cli.console import cell, emit_json, say, stderr, stdout
+from variegate.cli.options import CommandOptions
+from variegate.options import option
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion
 
 
-def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder to write to.")] = Path("demo"),
-    copies: Annotated[int, typer.Option(min=1, help="How many augmented copies to make of every photo.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other augmentations.")] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads to use. Without it, all cores.", rich_help_panel="Running")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(CommandOptions):
+    folder: Path = option(Path("demo"), "The folder to write to.", "Arguments", metavar="[DIR]")
+    copies: int = option(8, "How many augmented copies to make of every photo.", "Augmentation", low=1)
+    seed: int = option(0, "Another seed gives other augmentations.", "Augmentation", low=0)
+    threads: int | None = option(None, "Threads to use. Without it, all cores.", "Running", low=1)
+
+
+def demo(options: DemoOptions) -> None:
     """Expand a few photos with RandAugment, and draw a contact sheet of the result.
 
     The photos come with the package; nothing is downloaded.
     """
-    with one_line_errors(as_json):
-        from variegate.demo import run_demo
+    from variegate.demo import run_demo
 
-        if not as_json:
-            say("preparing: photos, and kernels (compiled at the first start only, for about a minute) ...", stderr())
+    as_json = options.as_json
+    if not as_json:
+        say("preparing: photos, and kernels (compiled at the first start only, for about a minute) ...", stderr())
 
-        def run(expansion: Expansion) -> None:
-            run_expansion(expansion, as_json, summary=False)
+    def run(expansion: Expansion) -> None:
+        run_expansion(expansion, as_json, summary=False)
 
-        done = run_demo(folder, copies, seed, threads, run)
+    done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
     if as_json:
         emit_json(
             "done",

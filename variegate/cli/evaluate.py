@@ -4,173 +4,80 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from rich.table import Table
 
-from variegate.cli.console import INTERRUPTED, emit_json, fail, interrupt_sets, one_line_errors, say, stderr
-from variegate.cli.evaluate_view import announce, show
+from variegate.cli.console import FAILED, INTERRUPTED, cell, drawn, emit_json, fail, interrupt_sets, say, stderr, stdout
+from variegate.cli.options import device_list
 from variegate.cli.progress import counting_bar
-from variegate.cli.training import (
-    IMAGES,
-    OUTPUT,
-    TRAINING,
-    AsJson,
-    BatchSize,
-    Capture,
-    Clip,
-    Cutout,
-    Devices,
-    Flip,
-    Lr,
-    LrSchedule,
-    Model,
-    Momentum,
-    Padding,
-    Precision,
-    Seed,
-    Size,
-    Src,
-    WeightDecay,
-    border,
-    hole,
-    listed,
-    load,
-)
+from variegate.cli.training import ClassesOptions, load
+from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
-    from variegate.search.compare import Trial
+    from variegate.search.compare import Comparison, Trial
     from variegate.search.evaluate import Evaluation
+    from variegate.training.images import LabelledImages
+    from variegate.training.sizes import Sizes
 
-COMPARISON = "Comparison"
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommandOptions(EvaluationOptions, ClassesOptions):
+    pass
 
 
-def evaluate(
-    src: Src,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="These are compared, with commas: none (no augmentation), flip-crop (no policy), names of policies in "
-            "whatever case, files.",
-            rich_help_panel=COMPARISON,
-        ),
-    ] = "none,flip-crop,randaugment,trivialaugment",
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SRC2",
-            help="Other images score the trainings. By default those of SRC that do not train.",
-            rich_help_panel=IMAGES,
-            show_default=False,
-        ),
-    ] = None,
-    train: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="So many images train, another random part in every repeat. By default four fifths.",
-            rich_help_panel=IMAGES,
-            show_default=False,
-        ),
-    ] = None,
-    repeats: Annotated[
-        int,
-        typer.Option(
-            min=1, help="So many trainings with each policy; two or more give intervals.", rich_help_panel=COMPARISON
-        ),
-    ] = 5,
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many epochs each training takes; schedules are scaled to them. By default 200, and fewer where "
-            "more than 50,000 images train.",
-            rich_help_panel=TRAINING,
-            show_default=False,
-        ),
-    ] = None,
-    model: Model = None,
-    size: Size = "auto",
-    padding: Padding = None,
-    flip: Flip = True,
-    cutout: Cutout = None,
-    batch_size: BatchSize = None,
-    lr: Lr = 0.1,
-    lr_schedule: LrSchedule = "cosine",
-    weight_decay: WeightDecay = 5e-4,
-    momentum: Momentum = 0.9,
-    clip: Clip = 5.0,
-    precision: Precision = "float32",
-    seed: Seed = 0,
-    devices: Devices = "auto",
-    capture: Capture = True,
-    out: Annotated[Path, typer.Option(help="The plot is written to this PNG file.", rich_help_panel=OUTPUT)] = Path(
-        "evaluate.png"
-    ),
-    as_json: AsJson = False,
-) -> None:
+def evaluate(options: EvaluateCommandOptions) -> None:
     """Train the same model with one policy after another, and compare: is a search worth it on your images?
 
     All policies of a repeat train on the same images, from the same weights, in the same order; repeats differ in all
     of these. Policies are compared by their differences within repeats, with 95 % intervals and a verdict in words.
     """
-    with one_line_errors(as_json):
-        from variegate.data.sources.base import SourceError
-        from variegate.outside.addresses import shown
-        from variegate.plotting import check_path
-        from variegate.search.compare import compare
-        from variegate.search.devices import search_devices
-        from variegate.search.evaluate import Evaluation
-        from variegate.search.subsets import Subsets
-        from variegate.training.around import Around
-        from variegate.training.recipe import Recipe
-        from variegate.training.sizes import evaluation_sizes
+    from variegate.plotting import check_path
+    from variegate.search.compare import compare
+    from variegate.search.members import search_devices
+    from variegate.search.prepare import policy_names, prepare_evaluation
 
-        check_path(out)
-        compared = [name.strip() for name in policies.split(",") if name.strip()]
-        chosen = search_devices(listed(devices), max(1, len(compared) * repeats))
-        images, _, _ = load(src, size, chosen[0])
-        tested = None
-        if test is not None:
-            height, width = images.pixels.shape[1:3]
-            tested, _, _ = load(test, size if size == "none" else (height, width), chosen[0])
-            theirs, ours = tested.classes, images.classes[: tested.num_classes]  # the last may have no image there
-            if theirs != ours or tested.pixels.shape[1:] != images.pixels.shape[1:]:
-                raise SourceError(f"{shown(test)}: other classes, or images of another size, than {shown(src)}")
-        sizes = evaluation_sizes(images, None if tested is None else len(tested), train, batch_size, epochs, model)
-        evaluation = Evaluation(
-            Subsets(images, sizes.train, tested, seed),
-            sizes.model,
-            Recipe(sizes.epochs, sizes.batch_size, lr, lr_schedule, weight_decay, momentum, clip, precision),
-            partial(Around.of, padding=border(padding, images), flip=flip, cutout=hole(cutout, images)),
-            compared,
-            repeats,
-            seed,
-            chosen,
-            capture,
-        )
-        announce(evaluation, sizes, as_json)
-        trials, is_stopped = _run(evaluation, as_json)
-        if not trials:
-            raise fail("interrupted before the first training was over", INTERRUPTED, as_json)
-        for name in evaluation.policies:
-            lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
-            if lost:
-                said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
-                say(f"note: {said}; a lower --lr may help", stderr())
-        show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, out, as_json)
-    if is_stopped:
-        done = f"{len(trials)} of {len(evaluation.policies) * repeats} trainings"
+    as_json = options.as_json
+    check_path(options.out)
+    trainings = len(policy_names(options.policies)) * options.repeats
+    devices = search_devices(device_list(options.devices), max(1, trainings))
+    images, _, _ = load(options.src, options.size, devices[0])
+    test = None if options.test is None else _load_test(options.test, options, images, devices[0])
+    evaluation, sizes = prepare_evaluation(images, test, options, devices)
+    announce(evaluation, sizes, as_json)
+    trials = _run(evaluation, as_json)
+    if not trials:
+        raise fail("interrupted before the first training was over", INTERRUPTED, as_json)
+    for name in evaluation.policies:
+        lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
+        if lost:
+            said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
+            say(f"note: {said}; a lower --lr may help", stderr())
+    show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, options.out, as_json)
+    if len(trials) < trainings:
+        done = f"{len(trials)} of {trainings} trainings"
         raise fail(f"interrupted after {done}; the table is of the whole repeats among them", INTERRUPTED, as_json)
 
 
-def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
+def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
+    """Raises SourceError for other classes than ``images`` have, or another size."""
+    from variegate.data.sources.base import SourceError
+    from variegate.outside.addresses import shown
+
+    height, width = images.pixels.shape[1:3]
+    test, _, _ = load(src, "none" if options.size == "none" else (height, width), device)
+    classes = images.classes[: test.num_classes]  # the last may have no image there
+    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
+        raise SourceError(f"{shown(src)}: other classes, or images of another size, than {shown(options.src)}")
+    return test
+
+
+def _run(evaluation: Evaluation, as_json: bool) -> list[Trial]:
     stop = threading.Event()
-    total = len(evaluation.policies) * evaluation.repeats
     bar = counting_bar(as_json)
-    task = bar.add_task("training", total=total)
+    task = bar.add_task("training", total=len(evaluation.policies) * evaluation.repeats)
 
     def tell(trial: Trial) -> None:
         bar.advance(task)
@@ -178,5 +85,79 @@ def _run(evaluation: Evaluation, as_json: bool) -> tuple[list[Trial], bool]:
             emit_json("trial", **trial._asdict())
 
     with bar, interrupt_sets(stop):
-        trials = evaluation.run(tell, stop)
-    return trials, len(trials) < total
+        return evaluation.run(tell, stop)
+
+
+def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
+    """The sizes, in a line; and where a learnt schedule would be favoured."""
+    from variegate.search.compare import is_own
+
+    height, width = evaluation.subsets.images.pixels.shape[1:3]
+    if as_json:
+        side = [int(height), int(width)]
+        emit_json("start", **asdict(sizes), size=side, repeats=evaluation.repeats, policies=list(evaluation.policies))
+    else:
+        say(f"sizes: {sizes}, {height}x{width}", stderr())
+    if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
+        say("note: a schedule that was learnt on SRC has seen the images that score here, and is favoured; give others "
+            "as --test", stderr())  # fmt: skip
+
+
+def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
+    """The table, the verdicts and the plot. A plot that cannot be written is told after the rest."""
+    from variegate.search.evaluate_plot import plot_evaluation
+    from variegate.search.verdict import verdicts
+    from variegate.sinks.storage import WriteError
+
+    plot: str | None = None
+    unwritten: WriteError | None = None
+    subsets, said = evaluation.subsets, verdicts(comparison)
+    counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
+    remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
+    try:
+        plot = drawn(lambda: plot_evaluation(comparison, out, remark), out)
+    except WriteError as error:  # told after the table, which took the time
+        unwritten = error
+    if as_json:
+        emit_json(
+            "done",
+            policies=[_described(one.policy, comparison) for one in comparison.summaries],
+            reference=comparison.reference,
+            repeats=comparison.repeats,
+            verdicts=said,
+            scope=subsets.scope,
+            plot=plot,
+        )
+    else:
+        _print_table(comparison)
+        for sentence in said:
+            say(sentence)
+        if comparison.repeats > 1 and comparison.differences:
+            say(subsets.scope)
+        if plot is not None:
+            say(f"plot: {plot}")
+    if unwritten is not None:
+        raise fail(unwritten, FAILED, as_json)
+
+
+def _described(policy: str, comparison: Comparison) -> dict[str, object]:
+    one = next(summary for summary in comparison.summaries if summary.policy == policy)
+    found = comparison.differences.get(policy)
+    difference = None if found is None else {**found._asdict(), "shown": found.shown}
+    return {**one._asdict(), "needs_search": policy in comparison.own, "difference": difference}
+
+
+def _print_table(comparison: Comparison) -> None:
+    from variegate.search.verdict import cells
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    # What each training came to is in the plot and in --json: a line has 80 characters.
+    to = f"to {comparison.reference}" + (" (95 %)" if comparison.repeats > 1 else "")
+    titles = ("policy", "accuracy", "spread", *([to] if comparison.reference is not None else []), "s a training")
+    for name in titles:
+        table.add_column(name, justify="left" if name == "policy" else "right", overflow="fold")
+    for one in comparison.summaries:
+        mean, spread, difference = cells(one, comparison)
+        middle = [difference] if comparison.reference is not None else []
+        table.add_row(cell(one.policy), mean, spread, *middle, f"{one.seconds:.1f}")
+    stdout().print(table)

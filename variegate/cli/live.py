@@ -21,7 +21,7 @@ _MOST_DEVICES = 16
 
 
 class ExpansionView:
-    """Call it with the report whenever something was done; use as a context around the run."""
+    """Call it with the report whenever something was done; use as a context baseline the run."""
 
     def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items

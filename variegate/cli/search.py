@@ -2,141 +2,84 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrupt_sets, one_line_errors, say, stderr
-from variegate.cli.search_options import (
-    Address,
-    Backend,
-    BackendOption,
-    Epochs,
-    GpusPerMember,
-    Interval,
-    Operations,
-    Out,
-    Population,
-    Space,
-    Train,
-    Validation,
-    check_backend,
-    known_operations,
-)
-from variegate.cli.search_view import SearchView
-from variegate.cli.training import (
-    AsJson,
-    BatchSize,
-    Capture,
-    Clip,
-    Cutout,
-    Devices,
-    Flip,
-    Lr,
-    LrSchedule,
-    Model,
-    Momentum,
-    Padding,
-    Precision,
-    Seed,
-    Size,
-    Src,
-    WeightDecay,
-    border,
-    hole,
-    listed,
-    load,
-)
+from rich.progress import TextColumn
+
+from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrupt_sets, say, stderr
+from variegate.cli.options import device_list
+from variegate.cli.progress import counting_bar
+from variegate.cli.training import ClassesOptions, load
+from variegate.options.search import SearchOptions
+from variegate.outside.addresses import shown_host
 
 if TYPE_CHECKING:
     from variegate.policies.schedule import Schedule
     from variegate.search.history import History
     from variegate.search.local import LocalSearch
+    from variegate.search.local import Progress as SearchProgress
     from variegate.search.tune import TuneSearch
 
 
-def search(
-    src: Src,
-    out: Out = Path("search"),
-    train: Train = None,
-    validation: Validation = None,
-    model: Model = None,
-    population: Population = 16,
-    epochs: Epochs = None,
-    interval: Interval = 3,
-    operations: Operations = None,
-    space: Space = None,
-    size: Size = "auto",
-    padding: Padding = None,
-    flip: Flip = True,
-    cutout: Cutout = None,
-    batch_size: BatchSize = None,
-    lr: Lr = 0.1,
-    lr_schedule: LrSchedule = "cosine",
-    weight_decay: WeightDecay = 5e-4,
-    momentum: Momentum = 0.9,
-    clip: Clip = 5.0,
-    precision: Precision = "float32",
-    seed: Seed = 0,
-    devices: Devices = "auto",
-    capture: Capture = True,
-    backend: BackendOption = Backend.local,
-    address: Address = None,
-    gpus_per_member: GpusPerMember = None,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SearchCommandOptions(SearchOptions, ClassesOptions):
+    pass
+
+
+def search(options: SearchCommandOptions) -> None:
     """Learn a schedule of augmentation policies on your own images (Population Based Augmentation).
 
     Writes OUT/schedule.json, which --policy of the other commands and vg.load_policy take. How many images train and
     score, the size of a step, the epochs and the model follow from the data where they are not given. Whatever ends a
     search, the same command goes on from its last step.
     """
-    with one_line_errors(as_json):
-        from variegate.search import SearchSpace, Settings
-        from variegate.search.devices import search_devices
-        from variegate.search.run import SearchRun, check_folder
-        from variegate.training.around import Around
-        from variegate.training.images import split
-        from variegate.training.recipe import Recipe
-        from variegate.training.sizes import search_sizes
+    from variegate.search.members import search_devices
+    from variegate.search.prepare import prepare_search
+    from variegate.search.run import check_folder
 
-        check_backend(backend, address, gpus_per_member, devices)
-        is_local = backend is Backend.local
-        chosen = search_devices(listed(devices), population) if is_local else ["cpu"]
-        check_folder(out)
-        images, place, fingerprint = load(src, size, chosen[0])
-        sizes = search_sizes(images, train, validation, batch_size, epochs, model)
-        side = tuple(images.pixels.shape[1:3])
-        searched = SearchSpace(
-            known_operations(operations, space), space=space or ("pba" if side == (32, 32) else "pba-relative")
-        )
-        parts = split(images, sizes.train, sizes.score, seed)
-        run = SearchRun(
-            Settings(population, searched, seed, interval, sizes.epochs),
-            Recipe(sizes.epochs, sizes.batch_size, lr, lr_schedule, weight_decay, momentum, clip, precision),
-            sizes.model,
-            Around.of(parts[0], border(padding, images), flip, hole(cutout, images)),
-            *parts,
-            place,
-            fingerprint,
-        )
-        there: LocalSearch | TuneSearch
-        if is_local:
-            from variegate.search.local import LocalSearch
+    check_backend(options)
+    is_local = options.backend == "local"
+    devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
+    check_folder(options.out)
+    images, place, fingerprint = load(options.src, options.size, devices[0])
+    run, sizes = prepare_search(images, options, place, fingerprint)
+    searching: LocalSearch | TuneSearch
+    if is_local:
+        from variegate.search.local import LocalSearch
 
-            there = LocalSearch(run, out, chosen, capture=capture)
-        else:
-            from variegate.search.tune import TuneSearch
+        searching = LocalSearch(run, options.out, devices, capture=options.capture)
+    else:
+        from variegate.search.tune import TuneSearch
 
-            there = TuneSearch(run, out, address, gpus_per_member, capture=capture)
-        where = chosen if is_local else ["ray"]
-        if as_json:
-            emit_json("start", **asdict(sizes), size=list(side), members=population, devices=where)
-        else:
-            say(f"sizes: {sizes}, {population} members, {side[0]}x{side[1]}", stderr())
-        _run(there, as_json)
+        searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
+    height, width = images.pixels.shape[1:3]
+    members = options.population
+    if options.as_json:
+        where = devices if is_local else ["ray"]
+        emit_json("start", **asdict(sizes), size=[height, width], members=members, devices=where)
+    else:
+        say(f"sizes: {sizes}, {members} members, {height}x{width}", stderr())
+    _run(searching, options.as_json)
+
+
+def check_backend(options: SearchOptions) -> None:
+    """Raises ValueError for options of the other back end."""
+    if options.backend == "ray":
+        if options.devices != "auto":
+            raise ValueError(
+                f"--devices: got {options.devices!r}, with --backend ray; accepted: --gpus-per-member, as the cluster "
+                "decides which devices members are on"
+            )
+        return
+    for name, value in (("--address", options.address), ("--gpus-per-member", options.gpus_per_member)):
+        if value is not None:
+            got = shown_host(value) if isinstance(value, str) else value
+            raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
 def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
@@ -189,3 +132,58 @@ def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
         say(f"note: {error}", stderr())
         return []
     return paths
+
+
+class SearchView:
+    """Call it with the search's progress; use as a context."""
+
+    def __init__(self, search: LocalSearch | TuneSearch, as_json: bool) -> None:
+        self._as_json, self._started = as_json, time.perf_counter()
+        self._size = search.run_settings.settings.size
+        self._bar = counting_bar(as_json, TextColumn("{task.fields[best]}"))
+        self._task = self._bar.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
+
+    def __enter__(self) -> SearchView:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: SearchProgress) -> None:
+        best = "" if math.isnan(progress.best) else f"best {progress.best:.2%}"
+        done = progress.step * self._size + (0 if progress.rows else progress.members_done)
+        self._bar.update(
+            self._task, completed=done, description=f"step {progress.step + 1}/{progress.steps}", best=best
+        )
+        if not progress.rows:
+            return
+        lost = [row.member for row in progress.rows if math.isnan(row.score)]
+        copies = [(row.member, row.copied_from) for row in progress.rows if row.copied_from is not None]
+        if self._as_json:
+            emit_json(
+                "step",
+                step=progress.step,
+                steps=progress.steps,
+                epoch=progress.rows[0].epoch,
+                best=round(progress.best, 4),
+                copies=copies,
+                lost=lost,
+                is_flat=progress.is_flat,
+            )
+            return
+        if not self._bar.console.is_terminal:
+            seconds = time.perf_counter() - self._started
+            line = f"step {progress.step}/{progress.steps}: best {progress.best:.2%}, {len(copies)} copied"
+            say(f"{line}, {seconds:,.0f} s", self._bar.console)
+        for member, donor in copies:
+            if member in lost:
+                say(
+                    f"note: member {member} diverged (its loss is not finite); it goes on as member {donor}",
+                    self._bar.console,
+                )
+        if progress.is_flat:
+            say(
+                f"note: after epoch {progress.rows[0].epoch} all members score the same; nobody was ranked",
+                self._bar.console,
+            )

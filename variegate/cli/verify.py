@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
 
-from variegate.cli.console import FAILED, emit_json, fail, one_line_errors, say, stdout
+from variegate.cli.console import FAILED, emit_json, fail, say, stdout
+from variegate.cli.options import CommandOptions
 from variegate.cli.progress import counting_bar
+from variegate.options import option, same_option
 
 if TYPE_CHECKING:
     from variegate.sinks.verify import Verified
@@ -16,42 +19,39 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-def verify(
-    dst: Annotated[str, typer.Argument(metavar="DST", help="A folder that `augment` wrote, or the URL of one.")],
-    delete_damaged: Annotated[
-        bool,
-        typer.Option("--delete-damaged", help="Remove the files that are damaged, so that `augment` makes them again."),
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Files read at a time. Default: as many as there are cores.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the counts and all problems as one JSON object.")
-    ] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions(CommandOptions):
+    dst: str = option(..., "A folder that `augment` wrote, or the URL of one.", "Arguments", metavar="DST")
+    delete_damaged: bool = option(
+        False, "Remove the files that are damaged, so that `augment` makes them again.", "Running"
+    )
+    threads: int | None = option(None, "Files read at a time. Default: as many as there are cores.", "Loader", low=1)
+    as_json: bool = same_option(CommandOptions, "as_json", help="Print the counts and all problems as one JSON object.")
+
+
+def verify(options: VerifyOptions) -> None:
     """Compare every output of `augment` with the checksum in the manifest, and say which files are missing, damaged,
     or not in the manifest.
 
     The `augment` command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also
     makes again what was damaged. The exit code is 1 where anything is wrong.
     """
-    with one_line_errors(as_json):
-        from variegate.sinks.verify import delete_damaged as delete
-        from variegate.sinks.verify import verify as compare
+    from variegate.sinks.verify import delete_damaged as delete
+    from variegate.sinks.verify import verify as compare
 
-        with counting_bar(as_json) as bar:
-            task = bar.add_task("verifying", total=None)
-            found = compare(dst, threads, lambda done, total: bar.update(task, completed=done, total=total))
-        deleted = delete(dst, found) if delete_damaged else []
-        if as_json:
-            emit_json("done", **_counts(found), deleted=len(deleted), problems=_problems(found))
-        else:
-            _print(found, len(deleted))
-        if not found.problems:
-            return
-        if as_json:  # the object has said it
-            raise typer.Exit(FAILED)
-        raise fail(_verdict(found, bool(deleted)), FAILED)
+    with counting_bar(options.as_json) as bar:
+        task = bar.add_task("verifying", total=None)
+        found = compare(options.dst, options.threads, lambda done, total: bar.update(task, completed=done, total=total))
+    deleted = delete(options.dst, found) if options.delete_damaged else []
+    if options.as_json:
+        emit_json("done", **_counts(found), deleted=len(deleted), problems=_problems(found))
+    else:
+        _print(found, len(deleted))
+    if not found.problems:
+        return
+    if options.as_json:  # the object has said it
+        raise typer.Exit(FAILED)
+    raise fail(_verdict(found, bool(deleted)), FAILED)
 
 
 def _counts(found: Verified) -> dict[str, int]:

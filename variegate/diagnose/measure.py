@@ -17,8 +17,9 @@ from variegate.diagnose.measurements import Measurements
 from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
-from variegate.engine.recipe import build_transform, parse_size
+from variegate.engine.arguments import build_transform, parse_size
 from variegate.executors.threads import default_threads
+from variegate.options.measurement import MeasurementOptions
 from variegate.outside.addresses import shown
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
@@ -31,55 +32,42 @@ def measure(
     source: Any,
     transform: Transform | None = None,
     *,
-    batch_size: int = 64,
-    device: str = "auto",
-    threads: int | None = None,
-    cache: str | os.PathLike[str] | None = None,
-    cache_side: int | None = None,
-    prefetch: int = 2,
-    seconds: float = 3.0,
-    limit: int = 1000,
     alternatives: bool = False,
     on_progress: OnProgress | None = None,
+    **chosen: Any,
 ) -> Measurements:
     """Rates of reading, decoding, augmenting and sending, each alone and with its neighbours, and of the loader.
 
     Args:
         source: as for ``Loader``.
         transform: as for ``Loader``; None for ``RandomResizedCrop(224)``, RandAugment and ``Normalize``.
-        batch_size, device, cache, cache_side, prefetch: the loader's; ``threads`` its ``num_threads``.
-        seconds: that each measurement takes, about.
-        limit: samples that are used, drawn as a shuffled epoch draws them; fewer where they are large.
         alternatives: measure as well what ``advise`` can tell more from: no policy, larger batches, reduced pictures.
         on_progress: called before every span of time with what is measured, spans done, and of how many.
+        chosen: ``MeasurementOptions``, by their names: the loader's, and for how long and on what to measure.
 
     Bad samples are left out and counted. Raises SourceError where there is no good one, ValueError for arguments.
     """
-    for name, value in (("batch_size", batch_size), ("limit", limit), ("threads", threads)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ValueError(f"{name}: got {value!r}; accepted: an integer from 1 on")
-    if not seconds > 0:
-        raise ValueError(f"seconds: got {seconds!r}; accepted: a positive number")
+    asked = MeasurementOptions(**chosen)
     transform = training_transform("randaugment", "224") if transform is None else transform
     options: dict[str, Any] = {
-        "batch_size": batch_size,
-        "device": device,
+        "batch_size": asked.batch_size,
+        "device": asked.device,
         "shuffle": False,  # samples are drawn as by a shuffled epoch, then taken in a cycle
-        "num_threads": default_threads() if threads is None else threads,
+        "num_threads": default_threads() if asked.threads is None else asked.threads,
         "on_error": "skip",
-        "cache": cache,
-        "cache_side": cache_side,
-        "prefetch": prefetch,
+        "cache": asked.cache,
+        "cache_side": asked.cache_side,
+        "prefetch": asked.prefetch,
         "rank": 0,
         "world_size": 1,
     }
     # Made first: what is wrong with the arguments or the place is known before anything is read.
     loader = Loader(source, transform, **options)
     place = _shown(source)
-    with Recorder(seconds, on_progress) as recorder:
+    with Recorder(asked.seconds, on_progress) as recorder:
         session = Session(loader, transform, options, recorder)
         try:
-            session.run(limit, alternatives)
+            session.run(asked.limit, alternatives)
         except SourceError as error:
             raise SourceError(f"{place}: {error}") from None
         return _result(session, place)

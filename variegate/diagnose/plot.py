@@ -9,7 +9,7 @@ from variegate.diagnose import measurements as m
 from variegate.diagnose.measurements import number, rate
 from variegate.diagnose.report import data_lines
 from variegate.outside.addresses import speakable
-from variegate.plotting import BLUE, FAINT, FRAME, GREEN, GRID, INK, PALE_BLUE, RED, drawable, new_figure
+from variegate.plotting import BLUE, FAINT, GREEN, INK, PALE_BLUE, RED, drawn_figure, label_rows
 
 _GROUPS = (
     ("alone", (m.READ_FIRST, m.READ, m.DECODE, m.AUGMENT, m.TRANSFER)),
@@ -24,27 +24,25 @@ _CUT = 8
 def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
     """Write a PNG. Raises PlotError without matplotlib, OSError where the file cannot be written."""
     rows = _rows(data)
-    figure = new_figure(9.6, 1.9 + 0.36 * len(rows))
-    axes = figure.add_axes((0.205, 0.62 / figure.get_figheight(), 0.76, 1 - 1.75 / figure.get_figheight()))
     end = _end(
         [data.rates[stage].images_per_second for _, stage, _, _ in rows if stage],
         data.rates[m.LOADER].images_per_second,
     )
-    for y, (group, stage, label, colour) in enumerate(rows):
-        if not stage:
-            _heading(axes, y, group)
-            continue
-        is_wall = stage == bottleneck and group != "threads"
-        _bar(axes, y, data.rates[stage], RED if is_wall else colour, end, is_wall)
-        axes.text(-0.012 * end, y, label, ha="right", va="center", fontsize=9.5, color=INK)
-    _finish(axes, len(rows), end)
-    lines = data_lines(data)
-    top = figure.get_figheight()
-    figure.text(0.02, 1 - 0.32 / top, _title(data), fontsize=14, fontweight="bold", color=INK, va="center")
-    for place, line in enumerate(lines):
-        line = drawable(_shortened(speakable(line)))
-        figure.text(0.02, 1 - (0.62 + 0.2 * place) / top, line, fontsize=8.5, color=FAINT, va="center")
-    figure.savefig(path, format="png")
+    lines = [_shortened(speakable(line)) for line in data_lines(data)]
+    with drawn_figure(path, 9.6, 0.7 + 0.36 * len(rows), _title(data), lines) as figure:
+        axes = figure.subplots()
+        for row, (group, stage, _, colour) in enumerate(rows):
+            if not stage:
+                axes.text(0, row + 0.16, group, color=FAINT, va="center", fontstyle="italic")
+                continue
+            is_wall = stage == bottleneck and group != "threads"
+            _bar(axes, row, data.rates[stage], RED if is_wall else colour, end, is_wall)
+        label_rows(axes, [label for _, _, label, _ in rows])
+        axes.set_xlim(0, end)
+        axes.set_xlabel("images per second; thin lines: slowest to fastest span")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.grid(axis="x")
+        axes.spines["left"].set_visible(True)
 
 
 def _rows(data: m.Measurements) -> list[tuple[str, str, str, str]]:
@@ -85,28 +83,10 @@ def _bar(axes: Any, y: int, found: m.Rate, colour: str, end: float, is_wall: boo
         y,
         number(length) + ("  the wall" if is_wall else ""),
         va="center",
-        fontsize=9.5,
         color=colour if is_wall else INK,
         fontweight="bold" if is_wall else "normal",
         zorder=4,
     )
-
-
-def _heading(axes: Any, y: int, group: str) -> None:
-    axes.text(0, y + 0.16, group, fontsize=9, color=FAINT, va="center", fontstyle="italic")
-
-
-def _finish(axes: Any, rows: int, end: float) -> None:
-    axes.set_xlim(0, end)
-    axes.set_ylim(rows - 0.4, -0.5)
-    axes.set_yticks([])
-    axes.set_xlabel("images per second; thin lines: slowest to fastest span", fontsize=9, color=FAINT)
-    axes.tick_params(axis="x", colors=FAINT, labelsize=8.5, length=0)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(axis="x", color=GRID, lw=0.8, zorder=0)
-    for place in ("top", "right", "bottom"):
-        axes.spines[place].set_visible(False)
-    axes.spines["left"].set_color(FRAME)
 
 
 def _title(data: m.Measurements) -> str:

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.loader import Loader
-from variegate.data.loader.reading import reader_threads
 from variegate.data.loader.making import conditions_by_labels
-from variegate.data.loader.observer import Stage
-from variegate.data.loader.observer import StageTimes
+from variegate.data.loader.observer import Stage, StageTimes
+from variegate.data.loader.reading import reader_threads
 from variegate.data.sources.base import Source
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.diagnose import measurements as m

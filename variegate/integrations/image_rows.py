@@ -12,9 +12,7 @@ import torch
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.sources.objects.sample import image_of
-from variegate.errors import DecodeError
-from variegate.errors import each_alone
-from variegate.errors import not_taken
+from variegate.errors import DecodeError, each_alone, not_taken
 
 # One array, or a list where shapes differ.
 Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.data.sources.objects.targets import check_entries
 from variegate.data.loader.options import check_integer
+from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
 from variegate.integrations.image_files import ImageFiles

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from variegate.plotting import FAINT, FRAME, INK
 from variegate.preview.text import Font, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
-Color = tuple[int, int, int]
 
-PAPER, INK, FAINT, FRAME = (252, 252, 250), (24, 26, 30), (72, 76, 84), (214, 215, 218)
+PAPER = (252, 252, 250)
 MARGIN, GAP, TEXT_GAP, ROW_GAP = 24, 12, 6, 18
 TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 22, 15, 14
 LINE_SPACING = 1.3
@@ -128,7 +128,7 @@ class _Layout:
         inner = self.width - 2 * MARGIN
         self.titles = wrap(title, self.heading, inner)
         self.notes = [line for note in notes for line in wrap(note, self.note, inner)]
-        self.captions: list[list[list[tuple[str, Color]]]] = (
+        self.captions: list[list[list[tuple[str, str]]]] = (
             [[_caption_lines(one, self.caption, column) for one in row] for row in rows]
             if like is None
             else like.captions
@@ -141,7 +141,7 @@ class _Layout:
         self.height = self.top + sum(self.row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
 
 
-def _caption_lines(cell: Cell, font: Font, width: int) -> list[tuple[str, Color]]:
+def _caption_lines(cell: Cell, font: Font, width: int) -> list[tuple[str, str]]:
     titles = wrap_name(cell.title, font, width) if cell.is_name else wrap(cell.title, font, width)
     dark = [(line, INK) for line in titles]
     return dark + [(line, FAINT) for text in cell.lines for line in wrap(text, font, width)]

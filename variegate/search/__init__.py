@@ -5,8 +5,7 @@ What is here decides, and trains nothing: functions of the settings, a seed and 
 
 from variegate.plotting import PlotError
 from variegate.search.ancestry import from_policy_log, lineage, schedule_of, to_policy_log
-from variegate.search.exploit import LostPopulationError, exploit, is_flat
-from variegate.search.explore import explore
+from variegate.search.evolution import LostPopulationError, exploit, explore, is_flat
 from variegate.search.history import History, Row
 from variegate.search.log import LogError, PopulationLog, read_log
 from variegate.search.policy import Numbers, SearchSpace

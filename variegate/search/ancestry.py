@@ -17,7 +17,7 @@ from variegate.search.policy import Numbers, SearchSpace
 
 
 @dataclass(frozen=True)
-class Span:
+class LineageSpan:
     """Epochs ``start`` to ``end - 1``, in which ``member`` trained with ``policy``, and copied nobody."""
 
     member: int
@@ -26,20 +26,20 @@ class Span:
     policy: Numbers
 
 
-def lineage(history: History, member: int | None = None) -> list[Span]:
+def lineage(history: History, member: int | None = None) -> list[LineageSpan]:
     """From epoch 0 to the weights that ``member`` (None: the best) has after the last step, without gaps.
 
     Raises ValueError for a history of no steps, and for no such member.
     """
     path = members_of(history, member)
-    spans: list[Span] = []
+    spans: list[LineageSpan] = []
     for rows, current in zip(history.steps, path, strict=True):
         row = rows[current]
         start = spans[-1].end if spans else 0
         if spans and spans[-1].member == current and history.steps[row.step - 2][current].copied_from is None:
             spans[-1] = replace(spans[-1], end=row.epoch)
         else:
-            spans.append(Span(current, start, row.epoch, row.policy))
+            spans.append(LineageSpan(current, start, row.epoch, row.policy))
     return spans
 
 
@@ -62,7 +62,7 @@ def schedule_of(history: History, member: int | None = None, source: str = "") -
     return schedule_of_spans(lineage(history, member), history.settings.space, source)
 
 
-def schedule_of_spans(spans: Sequence[Span], space: SearchSpace, source: str = "") -> Schedule:
+def schedule_of_spans(spans: Sequence[LineageSpan], space: SearchSpace, source: str = "") -> Schedule:
     """Epochs with equal policies, one after another, are one segment (a perturbation may change nothing)."""
     segments: list[Segment] = []
     for span in spans:
@@ -74,16 +74,16 @@ def schedule_of_spans(spans: Sequence[Span], space: SearchSpace, source: str = "
     return Schedule(tuple(segments), space=space.space, source=source, fill=space.fill)
 
 
-def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[Span]:
+def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[LineageSpan]:
     """A schedule as the life of one member. Raises PolicyError where ``space`` cannot express a policy."""
-    spans: list[Span] = []
+    spans: list[LineageSpan] = []
     for segment in schedule.segments:
         start = spans[-1].end if spans else 0
-        spans.append(Span(member, start, start + segment.epochs, space.to_numbers(segment.policy)))
+        spans.append(LineageSpan(member, start, start + segment.epochs, space.to_numbers(segment.policy)))
     return spans
 
 
-def to_policy_log(spans: Sequence[Span]) -> str:
+def to_policy_log(spans: Sequence[LineageSpan]) -> str:
     """The text of a ``pbt_policy_<trial>.txt``, as arcelien/pba publishes and Ray writes it: a line for every copy.
 
     [target trial, clone trial, target epoch, clone epoch, the clone's policy, the target's new policy]. The format

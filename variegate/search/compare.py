@@ -158,7 +158,7 @@ def summarize(trials: Sequence[Trial]) -> list[Summary]:
     their names, without folders where those suffice to tell them apart.
     """
     names = list(dict.fromkeys(trial.policy for trial in trials))
-    short = [shown(name) for name in names]
+    short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
     return [_summary(s, [t for t in trials if t.policy == name]) for name, s in zip(names, unique, strict=True)]
 
@@ -171,6 +171,6 @@ def _summary(title: str, trials: Sequence[Trial]) -> Summary:
     return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds)
 
 
-def shown(name: str) -> str:
+def short_name(name: str) -> str:
     """A policy's name in tables: of a file its own, without folders."""
     return Path(name).name if is_own(name) else name

@@ -13,16 +13,15 @@ from threading import Event, Lock
 from typing import Any
 
 from variegate.backends.devices import resolve
+from variegate.options.training import Hyperparameters
 from variegate.policies import PBA, load_policy
 from variegate.search.compare import Trial, is_own
-from variegate.search.devices import one_thread_each, threads_each
-from variegate.search.draws import repeat_seed
+from variegate.search.evolution import repeat_seed
+from variegate.search.members import one_thread_each, threads_each
 from variegate.search.subsets import Subsets
-from variegate.training.around import Around
+from variegate.training.baseline import BaselineAugmentation
 from variegate.training.classifier import Classifier
-from variegate.training.images import LabelledImages
-from variegate.training.placed import PlacedImages
-from variegate.training.recipe import Recipe
+from variegate.training.images import DeviceImages, LabelledImages
 from variegate.transforms.base import Transform
 
 # Names beside those of ``load_policy``.
@@ -33,15 +32,15 @@ NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 class Evaluation:
     """Trainings that differ in their policy alone; repeats, in the images that train, in weights, order and chance.
 
-    ``around``: of the images that train in a repeat, such as ``functools.partial(Around.of, padding=4, flip=True,
-    cutout=16)``. ``policies``: names in whatever case, and files. Nothing is drawn as it was for a member of a search,
-    whatever its seed.
+    ``baseline``: of the images that train in a repeat, such as ``functools.partial(BaselineAugmentation.of,
+    padding=4, flip=True, cutout=16)``. ``policies``: names in whatever case, and files. Nothing is drawn as it was for
+    a member of a search, whatever its seed.
     """
 
     subsets: Subsets
     model: str
-    recipe: Recipe
-    around: Callable[[LabelledImages], Around]
+    recipe: Hyperparameters
+    baseline: Callable[[LabelledImages], BaselineAugmentation]
     policies: Sequence[str]
     repeats: int = 5
     seed: int = 0
@@ -61,9 +60,9 @@ class Evaluation:
             got = f"{names[0]!r} twice" if names else "none"
             raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
         self.recipe.steps_in(self.subsets.train)
-        around = self.around(self.subsets.images)
+        baseline = self.baseline(self.subsets.images)
         for name in policies:
-            self._transform(name, around)
+            self._transform(name, baseline)
 
     def run(self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None) -> list[Trial]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
@@ -72,7 +71,7 @@ class Evaluation:
         the others. ``on_trial`` is called from the threads that train, one at a time.
         """
         names = [resolve(name) for name in self.devices]
-        places = _Places(self)
+        places = _RepeatImages(self)
         free: SimpleQueue[str] = SimpleQueue()
         for name in names:
             free.put(name)
@@ -105,7 +104,7 @@ class Evaluation:
         return [trial for trial in found if trial is not None]
 
     def _trial(
-        self, name: str, repeat: int, data: PlacedImages, around: Around, is_over: Callable[[], bool]
+        self, name: str, repeat: int, data: DeviceImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
     ) -> Trial | None:
         made = Classifier(
             self.model,
@@ -117,7 +116,7 @@ class Evaluation:
             capture=self.capture,
             num_threads=threads_each(self.devices),
         )
-        transform, accuracy = self._transform(name, around), math.nan
+        transform, accuracy = self._transform(name, baseline), math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
         started = time.perf_counter()
         for epoch in range(self.recipe.epochs):
@@ -129,28 +128,28 @@ class Evaluation:
             accuracy = made.accuracy(data.scored, data.labels)
         return Trial(name, repeat, accuracy, time.perf_counter() - started)
 
-    def _transform(self, name: str, around: Around) -> Transform:
+    def _transform(self, name: str, baseline: BaselineAugmentation) -> Transform:
         if name == NO_AUGMENTATION:
-            return around.plain
-        return around.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
+            return baseline.plain
+        return baseline.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
 
 
-class _Places:
+class _RepeatImages:
     """The images of each repeat, made once on each device, and given up when the next repeat begins there."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation, self._lock = evaluation, Lock()
-        self._found: dict[tuple[str, int], tuple[PlacedImages, Around]] = {}
+        self._found: dict[tuple[str, int], tuple[DeviceImages, BaselineAugmentation]] = {}
 
-    def of(self, device: str, repeat: int) -> tuple[PlacedImages, Around]:
+    def of(self, device: str, repeat: int) -> tuple[DeviceImages, BaselineAugmentation]:
         number = repeat if self._evaluation.subsets.varies else 0
         with self._lock:
             for key in [key for key in self._found if key[0] == device and key[1] < number]:
                 del self._found[key]
             if (device, number) not in self._found:
                 train, scored = self._evaluation.subsets.of(number)
-                around = self._evaluation.around(train)
-                self._found[device, number] = PlacedImages(train, scored, around, device), around
+                baseline = self._evaluation.baseline(train)
+                self._found[device, number] = DeviceImages(train, scored, baseline.plain, device), baseline
             return self._found[device, number]
 
 

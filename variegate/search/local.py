@@ -12,10 +12,9 @@ from threading import Event, Lock
 from variegate.backends.devices import resolve
 from variegate.policies.schedule import Schedule
 from variegate.search import checkpoint
-from variegate.search.devices import one_thread_each, threads_each
 from variegate.search.history import Row, best_score
 from variegate.search.log import PopulationLog, read_log
-from variegate.search.member import images_of, new_member, train_member
+from variegate.search.members import images_of, new_member, one_thread_each, threads_each, train_member
 from variegate.search.population import Population
 from variegate.search.run import LOG_NAME, SearchRun
 from variegate.training.captured import GraphMemory

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from variegate.errors import PolicyError
-from variegate.search.exploit import LostPopulationError, exploit, is_flat
-from variegate.search.explore import explore
+from variegate.search.evolution import LostPopulationError, exploit, explore, is_flat
 from variegate.search.history import Row
 from variegate.search.policy import Numbers, fields
 from variegate.search.settings import Settings

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from variegate.plotting import FAINT, GREEN, GRID, INK
+from variegate.plotting import GREEN, drawn_figure
 from variegate.search.ancestry import Edge, family_tree, members_of
-from variegate.search.canvas import add_axes, new_figure, save
 from variegate.search.history import History
 
 _DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
-_LEFT, _WIDTH, _SCORES, _TOP, _BETWEEN = 0.72, 8.0, 2.5, 1.02, 0.5
 _TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
 
 Line = list[tuple[float, float]]
@@ -32,22 +30,19 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
     copies = sum(edge.source != edge.target for edge in family_tree(history))
     shown = f"{score:.1%}" if is_share else f"{score:.4g}"
     remark = f"{size} members, {history.epochs} epochs, {copies} copies; the best in the end is member {best}: {shown}"
-    high = max(1.6, 0.2 * size)
-    figure = new_figure(_LEFT + _WIDTH + 0.3, _TOP + high + _BETWEEN + _SCORES + 0.5, title, remark)
-    tree = add_axes(figure, _LEFT, _TOP, _WIDTH, high)
-    scores = add_axes(figure, _LEFT, _TOP + high + _BETWEEN, _WIDTH, _SCORES)
-    _draw_tree(tree, history, way)
-    _draw_scores(scores, history, way, is_share)
-    for axes in (tree, scores):
-        axes.set_xlim(0, history.epochs)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.grid(axis="x", color=GRID, lw=0.7, zorder=0)
-        axes.set_axisbelow(True)
-    tree.set_title("who copied whom", loc="left", fontsize=10, color=INK, pad=5)
-    scores.set_title("validation accuracy" if is_share else "score", loc="left", fontsize=10, color=INK, pad=5)
-    scores.set_xlabel("epoch", fontsize=9, color=FAINT)
-    _legend(figure)
-    save(figure, path)
+    tall = max(1.6, 0.2 * size)
+    with drawn_figure(path, 9.0, tall + 3.7, title, [remark]) as figure:
+        tree, scores = figure.subplots(2, sharex=True, height_ratios=[tall, 2.5])
+        _draw_tree(tree, history, way)
+        _draw_scores(scores, history, way, is_share)
+        for axes in (tree, scores):
+            axes.set_xlim(0, history.epochs)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.grid(axis="x")
+        tree.set_title("who copied whom")
+        scores.set_title("validation accuracy" if is_share else "score")
+        scores.set_xlabel("epoch")
+        _add_legend(tree)
 
 
 def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
@@ -78,8 +73,7 @@ def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
     axes.set_ylim(history.settings.size - 0.4, -0.6)
     axes.set_yticks(range(history.settings.size))
     axes.tick_params(axis="y", labelsize=7.5)
-    axes.set_ylabel("member", fontsize=9, color=FAINT)
-    axes.set_xticklabels([])
+    axes.set_ylabel("member")
 
 
 def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) -> None:
@@ -94,7 +88,7 @@ def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) ->
     found = [row.score for row in history.rows if math.isfinite(row.score)]
     room = 0.04 * (max(found) - min(found)) or 0.5
     axes.set_ylim(min(found) - room, max(found) + room)
-    axes.grid(axis="y", color=GRID, lw=0.7, zorder=0)
+    axes.grid(axis="y")
     if is_share:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     for row in history.steps[-1]:
@@ -136,20 +130,11 @@ def _curve(edge: Edge, history: History) -> Line:
     return list(zip(start + _TURN * (end - start) * along, rise, strict=True))
 
 
-def _legend(figure: Any) -> None:
+def _add_legend(axes: Any) -> None:
     from matplotlib.lines import Line2D
 
     entries = [(_BEST, "the best member's way", 2.4), (_ALIVE, "led to a member of the last step", 1.4)]
     entries.append((_DEAD, "given up", 1.2))
     handles = [Line2D([], [], color=colour, lw=width, label=label) for colour, label, width in entries]
-    figure.legend(
-        handles=handles,
-        loc="upper right",
-        bbox_to_anchor=(0.985, 1 - 0.70 / figure.get_figheight()),
-        ncols=3,
-        frameon=False,
-        fontsize=8.5,
-        labelcolor=INK,
-        handlelength=1.4,
-        columnspacing=1.4,
-    )
+    place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0}
+    axes.legend(handles=handles, ncols=3, handlelength=1.4, columnspacing=1.4, **place)

@@ -6,11 +6,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from variegate.data.sources.base import SourceError
+from variegate.options.search import SearchOptions
+from variegate.options.training import Hyperparameters
 from variegate.outside.addresses import shown
 from variegate.outside.durable import make_folder, write_atomically, write_errors_name
 from variegate.policies.schedule import Schedule
@@ -20,14 +22,14 @@ from variegate.search.history import History
 from variegate.search.settings import Settings
 from variegate.sinks.lock import locked
 from variegate.threads import computed_once
-from variegate.training.around import Around
+from variegate.training.baseline import BaselineAugmentation
 from variegate.training.images import LabelledImages
-from variegate.training.recipe import Recipe
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
 LOCK_NAME = ".search.lock"
 # What a search that is not finished goes on from, by back end.
 CHECKPOINT_NAMES = {"local": "checkpoint.pt", "ray": "ray"}
+_OPTIONS = {"population.size": "population"}
 _DAMAGED = "restore the settings of the search, or choose another folder"
 
 
@@ -40,9 +42,9 @@ class SearchRun:
     """
 
     settings: Settings
-    recipe: Recipe
+    recipe: Hyperparameters
     model: str
-    around: Around
+    baseline: BaselineAugmentation
     train: LabelledImages
     validation: LabelledImages
     place: str = ""
@@ -54,7 +56,7 @@ class SearchRun:
         # Known before a folder is claimed for settings that cannot work.
         self.recipe.steps_in(len(self.train))
         if self.settings.space.fill is None:
-            space = replace(self.settings.space, fill=self.around.fill)
+            space = replace(self.settings.space, fill=self.baseline.fill)
             object.__setattr__(self, "settings", replace(self.settings, space=space))
 
     @computed_once
@@ -68,14 +70,14 @@ class SearchRun:
             "source": shown(self.place),
             "fingerprint": self.fingerprint,
             # What decides much of what follows stands first: the first difference is the one that is told.
-            "size": list(self.around.size),
+            "size": list(self.baseline.size),
             "seed": self.settings.seed,
             "train": len(self.train),
             "validation": len(self.validation),
             "model": self.model,
             "recipe": asdict(self.recipe),
             "population": self.settings.to_dict(),
-            "around": self.around.to_dict(),
+            "around": self.baseline.to_dict(),
             "images": originals.digest_of(self.images),
         }
         return json.dumps(described)
@@ -122,7 +124,7 @@ class SearchRun:
             path, one, other = _difference(name, theirs[name], mine[name])
             if one != other:
                 raise SourceError(
-                    f"{folder}: holds a search with {path} {_short(one)}, this one has {_short(other)}; "
+                    f"{folder}: holds a search with {_as_typed(path)} {_short(one)}, this one has {_short(other)}; "
                     "choose another folder"
                 )
         for other, name in CHECKPOINT_NAMES.items():
@@ -172,6 +174,13 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
         why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images"} else ""
         raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
     return read
+
+
+def _as_typed(path: str) -> str:
+    """The option that decides a setting, where one does: "--batch-size" for "recipe.batch_size"."""
+    name = _OPTIONS.get(path, path.rpartition(".")[2])
+    is_option = any(one.name == name for one in fields(SearchOptions))
+    return f"--{name.replace('_', '-')}" if is_option else path
 
 
 def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.plotting import FAINT, INK
+from variegate.plotting import FAINT, INK, LABEL, drawn_figure
 from variegate.policies import Schedule
 from variegate.policies.spaces import space
-from variegate.search.canvas import add_axes, new_figure, save
 
 _OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#efb26f", "#d0692c", "#6e1f1a")
-_LEFT, _WIDTH, _ROW, _BETWEEN, _TOP = 1.2, 7.6, 0.215, 0.5, 0.98
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,43 +25,36 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
     names, probability, magnitude = tables_of(schedule)
     order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
     names = [names[i] for i in order]
-    high = _ROW * len(names)
-    # By the longest name, for operations of one's own.
-    left = max(_LEFT, 0.5 + 0.075 * max(map(len, names)))
     policies = f"{len(schedule.segments)} {'policies' if len(schedule.segments) > 1 else 'policy'}"
     remark = f"{schedule.epochs} epochs, {policies}, magnitudes of the space {schedule.space}"
-    figure = new_figure(left + _WIDTH + 0.75, _TOP + 2 * high + _BETWEEN + 0.5, title, remark)
     edges = np.cumsum([0, *(segment.epochs for segment in schedule.segments)])
-    panels = (
-        ("probability", [probability[i] for i in order], 1.0, _OFTEN),
-        ("magnitude", [magnitude[i] for i in order], space(schedule.space).bins - 1, _STRONGLY),
-    )
-    for place, (what, tables, most, colours) in enumerate(panels):
-        top = _TOP + place * (high + _BETWEEN)
-        axes = add_axes(figure, left, top, _WIDTH, high)
-        mesh = _map(axes, tables, edges, most, colours)
-        axes.set_yticks(np.arange(len(names)) + 0.5, names)
-        axes.tick_params(axis="y", labelcolor=INK, labelsize=9)
-        axes.set_title(what, loc="left", fontsize=10, color=INK, pad=5)
-        if what == "magnitude":
-            _mark_without_magnitude(axes, names, schedule)
-            axes.set_xlabel("epoch", fontsize=9, color=FAINT)
-        else:
-            axes.set_xticklabels([])
-        scale = add_axes(figure, left + _WIDTH + 0.14, top, 0.12, high)
-        figure.colorbar(mesh, cax=scale, ticks=np.linspace(0, most, 3 if most == 1 else 4).round(1))
-        scale.tick_params(colors=FAINT, labelsize=8, length=0)
-        for spine in scale.spines.values():
-            spine.set_visible(False)
-    save(figure, path)
+    # By the longest name, for operations of one's own.
+    width, height = 9.3 + 0.075 * max(0, max(map(len, names)) - 12), 1.2 + 2 * 0.225 * len(names)
+    with drawn_figure(path, width, height, title, [remark]) as figure:
+        panels = (
+            ("probability", probability, 1.0, _OFTEN, 3),
+            ("magnitude", magnitude, space(schedule.space).bins - 1, _STRONGLY, 4),
+        )
+        both = figure.subplots(2, sharex=True)
+        for axes, (what, tables, most, colours, ticks) in zip(both, panels, strict=True):
+            mesh = _map(axes, [tables[i] for i in order], edges, most, colours)
+            axes.set_yticks(np.arange(len(names)) + 0.5, names)
+            axes.tick_params(axis="y", labelcolor=INK, labelsize=LABEL)
+            axes.set_title(what)
+            marks = np.linspace(0, most, ticks).round(1)
+            figure.colorbar(
+                mesh, ax=axes, ticks=marks, fraction=0.02, aspect=1.9 * len(names), pad=0.01
+            ).outline.set_visible(False)
+        _mark_without_magnitude(both[1], names, schedule)
+        both[1].set_xlabel("epoch")
 
 
 def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
     """Names, and for each: probability and magnitude [copy, segment]; NaN where there is no such tuple or it is off."""
     rows: dict[str, int] = {}
     for segment in schedule.segments:
-        held = [op for op, _, _ in segment.policy]
-        rows.update({op: max(rows.get(op, 1), held.count(op)) for op in held})
+        names = [op for op, _, _ in segment.policy]
+        rows.update({op: max(rows.get(op, 1), names.count(op)) for op in names})
     size = len(schedule.segments)
     probability = {op: np.full((n, size), np.nan) for op, n in rows.items()}
     magnitude = {op: np.full((n, size), np.nan) for op, n in rows.items()}
@@ -95,4 +86,4 @@ def _mark_without_magnitude(axes: Any, names: list[str], schedule: Schedule) -> 
     for row, name in enumerate(names):
         if rules[name].low == rules[name].high:
             axes.axhspan(row + 0.07, row + 0.93, color="#f1f3f4", zorder=2)
-            axes.text(schedule.epochs / 2, row + 0.5, "no magnitude", fontsize=8, color=FAINT, ha="center", va="center")
+            axes.text(schedule.epochs / 2, row + 0.5, "no magnitude", color=FAINT, ha="center", va="center")

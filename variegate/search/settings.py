@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from variegate.search.exploit import FRACTION
+from variegate.options.search import SearchOptions
+from variegate.search.evolution import FRACTION
 from variegate.search.policy import SearchSpace, fields
 
 
@@ -17,10 +18,10 @@ class Settings:
     The defaults are the paper's for CIFAR-10. Raises ValueError.
     """
 
-    size: int = 16
+    size: int = SearchOptions.population
     space: SearchSpace = field(default_factory=SearchSpace)
     seed: int = 0
-    interval: int = 3
+    interval: int = SearchOptions.interval
     epochs: int = 200
     fraction: float = FRACTION
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from variegate.search.draws import Purpose, repeat_seed
+from variegate.search.evolution import SearchStream, repeat_seed
 from variegate.training.images import LabelledImages, split
 
 
@@ -35,7 +35,7 @@ class Subsets:
 
     def of(self, repeat: int) -> tuple[LabelledImages, LabelledImages]:
         """-> what trains, and what scores."""
-        seed = repeat_seed(self.seed, repeat, Purpose.SUBSET)
+        seed = repeat_seed(self.seed, repeat, SearchStream.SUBSET)
         if self.test is None:
             return split(self.images, self.train, None, seed)
         return (split(self.images, self.train, 0, seed)[0] if self.varies else self.images), self.test

@@ -12,11 +12,11 @@ import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
+from variegate.options.training import Hyperparameters
 from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.chance import LayerDraws, seeded_weights
 from variegate.training.images import LabelledImages
 from variegate.training.models import ModelError, build_model
-from variegate.training.recipe import Recipe
 from variegate.transforms.base import Transform
 
 _EVALUATION_BATCH = 1024
@@ -39,7 +39,7 @@ class Classifier:
         self,
         model: str,
         num_classes: int,
-        recipe: Recipe,
+        recipe: Hyperparameters,
         device: str,
         seed: int,
         channels: int = 3,
@@ -137,7 +137,12 @@ class _Step:
     once, not when Python next looks for cycles, which may be within the recording of another."""
 
     def __init__(
-        self, name: str, model: torch.nn.Module, num_classes: int, optimizer: torch.optim.Optimizer, recipe: Recipe
+        self,
+        name: str,
+        model: torch.nn.Module,
+        num_classes: int,
+        optimizer: torch.optim.Optimizer,
+        recipe: Hyperparameters,
     ) -> None:
         self._name, self._model, self._num_classes = name, model, num_classes
         self._optimizer, self._recipe = optimizer, recipe
@@ -164,7 +169,7 @@ class _Step:
         return scores
 
 
-def _precision(device: str, recipe: Recipe) -> torch.autocast:
+def _precision(device: str, recipe: Hyperparameters) -> torch.autocast:
     kind, is_mixed = device.split(":")[0], recipe.precision == "bfloat16"
     # A cache of cast weights would outlive the capture that they were cast in.
     return torch.autocast(kind, torch.bfloat16, enabled=is_mixed, cache_enabled=False)

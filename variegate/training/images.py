@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.loader import Loader
 from variegate.data.shuffle import Permutation
@@ -49,6 +50,20 @@ class LabelledImages:
         chosen = torch.from_numpy(rows).to(self.pixels.device)
         names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
+
+
+class DeviceImages:
+    """What a training works on, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
+    ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
+    very often, though it takes four times the memory.
+    """
+
+    def __init__(self, train: LabelledImages, scored: LabelledImages, plain: Transform, device: str) -> None:
+        self.device, self.train = device, train.to(device)
+        moved = scored.to(device)
+        images = Augmenter(plain, device)(moved.pixels)
+        assert isinstance(images, torch.Tensor)
+        self.scored, self.labels = images, moved.labels
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:

@@ -18,11 +18,8 @@ from variegate.data.loader.options import LoaderOptions, OnError, check_integer
 from variegate.data.loader.order import IndexedOrder
 from variegate.data.loader.pipeline import Pipeline
 from variegate.data.loader.state import check_done, make_state, read_state
-from variegate.data.sources.base import PixelSource
-from variegate.threads import at_fork
-from variegate.threads import check_running
-from variegate.pickling import CopiedAnew
-from variegate.pickling import check_copied
+from variegate.pickling import CopiedAnew, check_copied
+from variegate.threads import at_fork, check_running
 from variegate.transforms.base import Transform
 
 

@@ -24,8 +24,7 @@ from variegate.data.loader.picking import check_picking, picks_of
 from variegate.data.loader.ranks import check_alike, processes_here
 from variegate.data.loader.reading import Reader, Rows, reader_threads
 from variegate.data.loader.share import Share
-from variegate.data.sources.arrays import ArraySource
-from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.outside.addresses import shown, speakable
 from variegate.threads import Threads
@@ -71,7 +70,7 @@ class Pipeline:
             fingerprint=source.fingerprint,
             processes=processes_here(),
         )
-        reader = Reader(options, self.cache, in_memory=isinstance(source, ArraySource))
+        reader = Reader(options, self.cache, in_memory=isinstance(source, PixelSource))
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
             self.order = StreamOrder(source, reader, options, self.shuffle)

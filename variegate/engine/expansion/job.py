@@ -21,17 +21,13 @@ from variegate.data.sources.stamps import Stamps
 from variegate.engine.expansion.outputs import DecodedSample, Image_HWC, ItemOutputs, written_row
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.same_source import check_read
-from variegate.engine.jobs import FatalError
-from variegate.engine.jobs import Result
-from variegate.engine.jobs import is_devices_fault
-from variegate.errors import DecodeError
-from variegate.errors import each_alone
+from variegate.engine.jobs import FatalError, Result, is_devices_fault
+from variegate.errors import DecodeError, each_alone
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
 from variegate.sinks.labels import Labels
 from variegate.sinks.storage import Storage
-from variegate.threads import Threads
-from variegate.threads import Lookahead
+from variegate.threads import Lookahead, Threads
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
@@ -209,7 +205,7 @@ class ExpansionJob:
 
     def _encode_copy(
         self,
-        here: list[tuple[_Picture, int]],
+        here: list[tuple[DecodedSample, int]],
         copy: int,
         program: Program,
         images: list[Image_HWC],

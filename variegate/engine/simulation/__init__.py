@@ -6,7 +6,8 @@ divided without end and none were ever lost. All their numbers are simulated: no
 
 from variegate.engine.simulation.inputs import RandomInputs, ideal_seconds
 from variegate.engine.simulation.run import Outcome, simulate
-from variegate.engine.simulation.scenario import STRATEGIES, Scenario, Strategy, parse_strategies
+from variegate.engine.simulation.scenario import STRATEGIES, Strategy, parse_strategies
+from variegate.options.simulation import Scenario
 
 __all__ = [
     "STRATEGIES",

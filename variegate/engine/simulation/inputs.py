@@ -12,7 +12,7 @@ from array import array
 import numpy as np
 import numpy.typing as npt
 
-from variegate.engine.simulation.scenario import Scenario
+from variegate.options.simulation import Scenario
 from variegate.program.rng import philox4x32, to_normal, to_unit
 
 TICKS = 1 << 20  # of a second

@@ -26,7 +26,8 @@ from variegate.engine.messages import (
     WorkerReady,
 )
 from variegate.engine.simulation.inputs import TICKS, RandomInputs
-from variegate.engine.simulation.scenario import Scenario, Strategy
+from variegate.engine.simulation.scenario import Strategy
+from variegate.options.simulation import Scenario
 
 # Parts of the time from the beginning to the end for which it is said how many devices were at work.
 BINS = 240
@@ -138,7 +139,7 @@ class _Simulation:
     ) -> None:
         self._scenario, self._strategy, self._inputs, self._on_progress = scenario, strategy, inputs, on_progress
         names = [f"device {number}" for number in range(scenario.devices)]
-        self._dispatcher = Dispatcher(names, scenario.rules(strategy))
+        self._dispatcher = Dispatcher(names, strategy.rules(scenario))
         self._workers = [_Worker(number) for number in range(scenario.devices)]
         self._spans = BusyTimes(scenario.devices)
         self._now = 0

@@ -20,14 +20,14 @@ from ray.tune.search import BasicVariantGenerator
 from variegate.data.sources.base import SourceError
 from variegate.engine.workers.ray import how_it_died
 from variegate.search.population import Copy
-from variegate.search.tune.course import Course
+from variegate.search.tune.driver import SearchDriver
 from variegate.search.tune.trial import MISSING
 
 
-class CourseScheduler(PopulationBasedTraining):
-    """Tells the course what the trials report, and the trials what the course decides."""
+class PopulationScheduler(PopulationBasedTraining):
+    """Tells the driver what the trials report, and the trials what the driver decides."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, driver: SearchDriver) -> None:
         super().__init__(
             time_attr="training_iteration",
             metric="score",
@@ -37,7 +37,7 @@ class CourseScheduler(PopulationBasedTraining):
             log_config=False,
             synch=True,
         )
-        self._course = course
+        self._driver = driver
         self._copy: Copy | None = None
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
@@ -50,31 +50,31 @@ class CourseScheduler(PopulationBasedTraining):
         _inner(tune_controller)._actor_cache.increase_max(trial.placement_group_factory)
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
-        with self._course.failing():
+        with self._driver.failing():
             self._save_trial_state(self._trial_state[trial], result["training_iteration"], result, trial)
-            self._course.score(_number(trial), result["step"], result["score"])
-            if not self._course.is_last_step:
+            self._driver.score(_number(trial), result["step"], result["score"])
+            if not self._driver.is_last_step:
                 return str(TrialScheduler.PAUSE)
-            if self._course.is_scored:
-                self._course.advance([])
+            if self._driver.is_scored:
+                self._driver.advance([])
         return str(TrialScheduler.STOP)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         # Where a process dies while it becomes another trial's, Tune would wait for that to happen for ever.
         _inner(tune_controller)._resetting_trials.discard(trial)
-        with self._course.failing():
+        with self._driver.failing():
             error = _error_of(trial)
             if not isinstance(error, RayActorError):
-                raise explained(error, self._course.place)
-            self._course.lose(_number(trial), how_it_died(error))
+                raise explained(error, self._driver.place)
+            self._driver.lose(_number(trial), how_it_died(error))
 
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         trials = sorted(tune_controller.get_trials(), key=_number)
-        is_complete = self._course.is_scored and len(trials) == self._course.population.settings.size
+        is_complete = self._driver.is_scored and len(trials) == self._driver.population.settings.size
         if is_complete and all(trial.status == Trial.PAUSED for trial in trials):
-            with self._course.failing():
+            with self._driver.failing():
                 self._turn(tune_controller, trials)
-        if self._course.is_over:
+        if self._driver.is_over:
             return None
         for trial in trials:
             if trial.status == Trial.ERROR:
@@ -92,7 +92,7 @@ class CourseScheduler(PopulationBasedTraining):
         """From one step to the next."""
         for trial in trials:
             self._trial_state[trial].last_checkpoint = trial.checkpoint
-        step = self._course.advance([Path(trial.checkpoint.path) for trial in trials])
+        step = self._driver.advance([Path(trial.checkpoint.path) for trial in trials])
         for copy in step.copies:
             self._copy = copy
             self._exploit(tune_controller, trials[copy.target], trials[copy.donor])
@@ -105,26 +105,26 @@ class CourseScheduler(PopulationBasedTraining):
         return {**config, "member": member}
 
 
-class CourseSearcher(BasicVariantGenerator):
-    """Hands out the trials and stays until the course is over: without a searcher Tune keeps no idle process."""
+class PopulationSearcher(BasicVariantGenerator):
+    """Hands out the trials and stays until the driver is over: without a searcher Tune keeps no idle process."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, driver: SearchDriver) -> None:
         super().__init__()
-        self._course = course
+        self._driver = driver
 
     def is_finished(self) -> bool:
-        return bool(super().is_finished()) and self._course.is_over
+        return bool(super().is_finished()) and self._driver.is_over
 
 
-class CourseStopper(Stopper):
-    def __init__(self, course: Course) -> None:
-        self._course = course
+class PopulationStopper(Stopper):
+    def __init__(self, driver: SearchDriver) -> None:
+        self._driver = driver
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         return False
 
     def stop_all(self) -> bool:
-        return self._course.is_over
+        return self._driver.is_over
 
 
 def _number(trial: Trial) -> int:

@@ -18,9 +18,9 @@ from variegate.outside.addresses import shown_host
 from variegate.policies.schedule import Schedule
 from variegate.search.local import Progress
 from variegate.search.log import read_log
-from variegate.search.member import new_member
+from variegate.search.members import new_member
 from variegate.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
-from variegate.search.tune.course import Course
+from variegate.search.tune.driver import SearchDriver
 
 WANTED = "backend='ray'"
 # Read by Tune while it runs: no tables, no loggers' files, signals are the caller's, errors are raised and not printed,
@@ -93,43 +93,43 @@ class TuneSearch:
 
     def _run(self, tell: Callable[[Progress], None], stop: Event | None) -> Schedule | None:
         run = self.run_settings
-        with Course(run, self.folder, tell, stop) as course:
-            if not course.is_over:
+        with SearchDriver(run, self.folder, tell, stop) as driver:
+            if not driver.is_over:
                 with _connected(self.address), _quiet():
-                    self._fit(course)
-            if course.failure is not None:
-                raise course.failure
-            if not course.population.is_done:
+                    self._fit(driver)
+            if driver.failure is not None:
+                raise driver.failure
+            if not driver.population.is_done:
                 return None
         schedule = run.finish(self.folder, read_log(self.folder / LOG_NAME))
         shutil.rmtree(self.folder / CHECKPOINT_NAMES["ray"], ignore_errors=True)
         return schedule
 
-    def _fit(self, course: Course) -> None:
-        from variegate.search.tune.scheduler import CourseScheduler, CourseSearcher, CourseStopper
+    def _fit(self, driver: SearchDriver) -> None:
+        from variegate.search.tune.scheduler import PopulationScheduler, PopulationSearcher, PopulationStopper
         from variegate.search.tune.trial import MemberTrial
 
         tune = _tune()
         needs = {"cpu": 1, "gpu": self._gpus()}
         members = [
             {"number": number, "policy": list(policy), "start": None if start is None else str(start)}
-            for number, (policy, start) in enumerate(zip(course.population.policies, course.starts, strict=True))
+            for number, (policy, start) in enumerate(zip(driver.population.policies, driver.starts, strict=True))
         ]
         tuner = tune.Tuner(
             tune.with_resources(tune.with_parameters(MemberTrial, run=self.run_settings, capture=self.capture), needs),
             param_space={"member": tune.grid_search(members)},
             tune_config=tune.TuneConfig(
-                scheduler=CourseScheduler(course),
-                search_alg=CourseSearcher(course),
+                scheduler=PopulationScheduler(driver),
+                search_alg=PopulationSearcher(driver),
                 reuse_actors=True,
                 trial_name_creator=_name_of,
                 trial_dirname_creator=_name_of,
             ),
             run_config=tune.RunConfig(
-                name=course.name,
-                storage_path=str(course.place.resolve()),
-                stop=CourseStopper(course),
-                # The course decides how often is too often.
+                name=driver.name,
+                storage_path=str(driver.place.resolve()),
+                stop=PopulationStopper(driver),
+                # The driver decides how often is too often.
                 failure_config=tune.FailureConfig(max_failures=-1),
                 verbose=0,
             ),

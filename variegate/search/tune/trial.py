@@ -11,11 +11,10 @@ from ray import tune
 
 from variegate.backends.devices import resolve
 from variegate.data.sources.base import SourceError
-from variegate.search.devices import one_thread_each
-from variegate.search.member import images_of, new_member, train_member
+from variegate.search.members import images_of, new_member, one_thread_each, train_member
 from variegate.search.run import SearchRun
 from variegate.training.classifier import Classifier
-from variegate.training.placed import PlacedImages
+from variegate.training.images import DeviceImages
 
 CHECKPOINT = "member.pt"
 MISSING = (
@@ -36,7 +35,7 @@ class MemberTrial(tune.Trainable):
         assert run is not None
         self._run, self._capture = run, capture
         self._device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
-        self._data: PlacedImages | None = None
+        self._data: DeviceImages | None = None
         self.reset_config(config)
 
     def reset_config(self, config: dict[str, Any]) -> bool:

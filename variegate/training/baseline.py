@@ -21,7 +21,7 @@ _LEAST_STD = 1e-3
 
 
 @dataclass(frozen=True)
-class Around:
+class BaselineAugmentation:
     """After the policy: a random crop of the image with a black border of ``padding`` pixels, a flip, a ``cutout`` of
     so many pixels a side filled with the mean, and the normalisation. 0 and False leave a step out.
 
@@ -41,7 +41,7 @@ class Around:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 0 or more")
 
     @classmethod
-    def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> Around:
+    def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> BaselineAugmentation:
         """With the mean and deviation of these images' channels."""
         found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         height, width = images.pixels.shape[1:3]

@@ -25,7 +25,7 @@ STATE_NAME = "state.json"
 RETRIES = 3
 
 
-class Course:
+class SearchDriver:
     """A search on its way, from the last whole step that ``folder`` has. Usable as a context manager.
 
     ``starts``: the folders of the checkpoints that the members go on from; none at the beginning.
@@ -49,7 +49,7 @@ class Course:
         """Tune pickles all that it is given, for a way to go on that is not ours: nothing of this."""
         return {}
 
-    def __enter__(self) -> Course:
+    def __enter__(self) -> SearchDriver:
         return self
 
     def __exit__(self, *_: object) -> None:

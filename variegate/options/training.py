@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
-LR_SCHEDULES = ("cosine", "step")
-PRECISIONS = ("float32", "bfloat16")
+from variegate.options import check_options, option
+
+LrSchedule = Literal["cosine", "step"]
+Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Hyperparameters:
     """Stochastic gradient descent with Nesterov's momentum, as Population Based Augmentation searches and trains.
 
     Args:
@@ -27,23 +30,22 @@ class Recipe:
     Raises ValueError naming the argument.
     """
 
-    epochs: int
-    batch_size: int = 128
-    lr: float = 0.1
-    lr_schedule: str = "cosine"
-    weight_decay: float = 5e-4
-    momentum: float = 0.9
-    clip: float = 5.0
-    precision: str = "float32"
+    epochs: int = option(..., "How many epochs each training takes.", "Training", low=1)
+    batch_size: int = option(128, "Images per training step.", "Training", low=1)
+    lr: float = option(0.1, "The learning rate at the beginning.", "Training")
+    lr_schedule: LrSchedule = option("cosine", "How the learning rate falls.", "Training", metavar="cosine|step")
+    weight_decay: float = option(5e-4, "The L2 penalty, of all parameters.", "Training", low=0.0)
+    momentum: float = option(0.9, "Nesterov's momentum, of the gradient descent.", "Training", low=0.0)
+    clip: float = option(5.0, "The norm that gradients are cut to; 0 leaves them as they are.", "Training", low=0.0)
+    precision: Precision = option(
+        "float32",
+        "The numbers that products and convolutions are computed in; weights stay float32.",
+        "Training",
+        metavar="float32|bfloat16",
+    )
 
     def __post_init__(self) -> None:
-        if self.lr_schedule not in LR_SCHEDULES:
-            raise ValueError(f"lr_schedule: got {self.lr_schedule!r}; accepted: {', '.join(map(repr, LR_SCHEDULES))}")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"precision: got {self.precision!r}; accepted: {', '.join(map(repr, PRECISIONS))}")
-        for name, least in (("epochs", 1), ("batch_size", 1), ("weight_decay", 0), ("momentum", 0), ("clip", 0)):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: {least} or more")
+        check_options(self, "lr_schedule", "precision", "epochs", "batch_size", "weight_decay", "momentum", "clip")
         if not 0 < self.lr < math.inf:
             raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
 

@@ -1,0 +1,141 @@
+"""What a search, and an evaluation of what it found, can be told; the rest follows from the images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from variegate.options import option, part_of, same_option
+from variegate.options.training import Hyperparameters, LrSchedule, Precision
+
+Backend = Literal["local", "ray"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """What both have: images, a model and how it is trained, what is done to images besides a policy, and devices.
+
+    None: what fits the images.
+    """
+
+    size: str = option(
+        "auto",
+        "All images are resized to this. auto keeps images that have one size of up to 64 pixels, and resizes others "
+        "to 32x32; none never resizes.",
+        "Images",
+        metavar="SIDE|HxW|auto|none",
+    )
+    padding: int | None = option(
+        None,
+        "The border of the random crop, in pixels. By default an eighth of the side.",
+        "Around the policy",
+        low=0,
+    )
+    flip: bool = option(True, "Half of the images are mirrored.", "Around the policy")
+    cutout: int | None = option(
+        None,
+        "The side of the square that is cut out, in pixels. By default half of the image's.",
+        "Around the policy",
+        low=0,
+    )
+    model: str | None = option(
+        None,
+        "The network: wrn-DEPTH-WIDTH, timm:NAME, or package.module:factory, which is called with num_classes. By "
+        "default wrn-28-2, and wrn-16-1 for fewer than 2,000 images.",
+        "Training",
+    )
+    batch_size: int | None = same_option(
+        Hyperparameters,
+        "batch_size",
+        default=None,
+        help="Images per training step. By default 128, and fewer where an epoch would have fewer than eight steps.",
+    )
+    epochs: int | None = same_option(
+        Hyperparameters,
+        "epochs",
+        default=None,
+        help="How many epochs each training takes; schedules are scaled to them. By default 200, and fewer where more "
+        "than 50,000 images train.",
+    )
+    lr: float = same_option(Hyperparameters, "lr")
+    lr_schedule: LrSchedule = same_option(Hyperparameters, "lr_schedule")
+    weight_decay: float = same_option(Hyperparameters, "weight_decay")
+    momentum: float = same_option(Hyperparameters, "momentum")
+    clip: float = same_option(Hyperparameters, "clip")
+    precision: Precision = same_option(Hyperparameters, "precision")
+    seed: int = option(0, "It decides splits, weights, orders and policies.", "Training", low=0)
+    devices: str = option(
+        "auto",
+        "auto takes all GPUs, and without one every core of the CPU; or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
+        "Machine",
+    )
+    capture: bool = option(True, "On GPUs, training steps are recorded as CUDA graphs.", "Machine")
+
+    def hyperparameters(self, epochs: int, batch_size: int) -> Hyperparameters:
+        """With sizes that fit the images. Raises ValueError."""
+        return part_of(Hyperparameters, replace(self, epochs=epochs, batch_size=batch_size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(TrainingOptions):
+    """Of a search: its population, its images and its policies."""
+
+    train: int | None = option(
+        None, "So many images train the members. By default half of them, at most 4,000.", "Images", low=1
+    )
+    validation: int | None = option(
+        None, "So many other images score the members. By default all others, at most 46,000.", "Images", low=1
+    )
+    population: int = option(16, "How many members to train.", "Search", low=2)
+    epochs: int | None = option(
+        None,
+        "How many epochs each member trains. By default 200, and fewer where more than 50,000 images train.",
+        "Search",
+        low=1,
+    )
+    interval: int = option(3, "Epochs between two rounds of copying the best members.", "Search", low=1)
+    operations: str | None = option(
+        None, "Only these are searched: names with commas, such as Rotate,Invert. By default the paper's 15.", "Search"
+    )
+    space: str | None = option(
+        None, "What magnitudes mean. By default pba for 32x32 images, and pba-relative for others.", "Search"
+    )
+    backend: Backend = option(
+        "local", "local uses this machine's devices; ray makes the members trials of Ray Tune on a cluster.", "Machine"
+    )
+    address: str | None = option(
+        None,
+        "With ray: the cluster's address. By default this machine's cluster, or a new one.",
+        "Machine",
+        metavar="HOST:PORT|auto",
+    )
+    gpus_per_member: float | None = option(
+        None, "With ray: a part of a GPU, 1, or 0 for CPUs. By default 1 where the cluster has GPUs.", "Machine"
+    )
+    out: Path = option(
+        Path("search"), "The folder for the schedule, the log, the pictures and the checkpoint.", "Output"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(TrainingOptions):
+    """Of trainings that are compared: their policies, how often, and on what."""
+
+    policies: str = option(
+        "none,flip-crop,randaugment,trivialaugment",
+        "These are compared, with commas: none (no augmentation), flip-crop (no policy), names of policies in whatever "
+        "case, files.",
+        "Comparison",
+    )
+    test: str | None = option(
+        None,
+        "Other images score the trainings. By default those of SRC that do not train.",
+        "Images",
+        metavar="SRC2",
+    )
+    train: int | None = option(
+        None, "So many images train, another random part in every repeat. By default four fifths.", "Images", low=1
+    )
+    repeats: int = option(5, "So many trainings with each policy; two or more give intervals.", "Comparison", low=1)
+    out: Path = option(Path("evaluate.png"), "The plot is written to this PNG file.", "Output")
