@@ -101,7 +101,7 @@ def begin(place: Path) -> None:
                 self.flush()
                 os._exit(KILLED)
 
-        Journal.append = append  # type: ignore[method-assign]
+        Journal.append = append  # type: ignore[method-assign, assignment]
         run(place)
 
     assert in_a_child(act) == KILLED

@@ -171,7 +171,7 @@ def test_the_order_of_an_epoch_is_shuffled() -> None:
 def test_within_a_group_extra_draws_fall_to_any_of_it() -> None:
     """10 samples, 15 draws: five come twice, each of the 252 sets of five as likely as any."""
     samples = WeightedSamples(groups_of([1.0] * 10, Labelled([0] * 10)), 15, 3)
-    sets = Counter()
+    sets = Counter[tuple[int, ...]]()
     for epoch in range(5040):
         counts = np.bincount(samples.epoch(epoch).at(np.arange(15))[0], minlength=10)
         sets[tuple(np.flatnonzero(counts == 2).tolist())] += 1

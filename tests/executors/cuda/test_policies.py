@@ -53,7 +53,7 @@ def random_policy(seed: int) -> tuple[Transform, bool]:
 def _images(seed: int) -> list[Image]:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(24, 44, (3, 2)).tolist()
-    return [photo(*sizes[0]), photo(*sizes[1], name="coffee"), gray(*sizes[2])]
+    return [photo(*sizes[0]), photo(sizes[1][0], sizes[1][1], name="coffee"), gray(*sizes[2])]
 
 
 def _agree(seed: int, run: Any) -> None:
