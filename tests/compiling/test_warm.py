@@ -44,7 +44,7 @@ before = made_ready()
 assert {name for name in warm.ENTRIES if before.get(name) != 1} == set(), before
 
 import variegate as vg
-from tests.transforms.test_every_class import EXAMPLES
+from tests.transforms.examples import EXAMPLES
 from variegate import transforms as T
 from variegate.transforms import functional as F
 

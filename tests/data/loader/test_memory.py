@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import load
+from tests.data.loader.loading import load
 from variegate import transforms as T
 
 def resident():

@@ -22,8 +22,8 @@ from torch.utils.data import DataLoader
 
 import variegate as vg
 from tests.data.loader.holding import Augmented, Halved, Loaded
+from tests.data.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
-from tests.data.loader.test_loader import CROPPED, NORMALISED, ids, load, pixels
 from tests.images import photo
 from variegate import transforms as T
 from variegate.data.sources.dataset import DatasetSource
@@ -373,7 +373,7 @@ def at_exit(program: str, folder: Path) -> str:
         import atexit, threading, time
         import variegate as vg
         from tests.data.loader.samples import MemorySource, MemoryStream
-        from tests.data.loader.test_loader import CROPPED, NORMALISED, ids, load
+        from tests.data.loader.loading import CROPPED, NORMALISED, ids, load
         from tests.images import photo
         augmenter = vg.Augmenter(NORMALISED, num_threads=2)
         images = [photo(60, 80)] * 16

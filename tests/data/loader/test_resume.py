@@ -12,8 +12,8 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.stateful import Stateful
 
 import variegate as vg
+from tests.data.loader.loading import CROPPED, Pixels, ids, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import CROPPED, Pixels, ids, load, pixels
 
 OTHERS = [
     {},
