@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -21,10 +20,8 @@ from variegate import transforms as T
 from variegate.data.sources.base import StreamItem
 from variegate.data.sources.folder import FolderSource, open_folder
 
-with contextlib.suppress(ImportError):  # Keras loads TensorFlow; Triton loaded after it, for another test, would abort
-    import triton  # noqa: F401
-pytest.importorskip("keras")
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow gets a process of its own
+pytest.importorskip("keras")
 import keras
 
 from tests.integrations.keras_training import make_loader, train
