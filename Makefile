@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-loader bench-gpu install clean
+.PHONY: help demo test test-all lint bench bench-loader bench-gpu install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -16,7 +16,8 @@ DEMO_ARGS ?=
 
 help:
 	@echo "make demo    expand a few photos with RandAugment and draw a contact sheet"
-	@echo "make test    run the tests            (PYTEST_ARGS='-k rotate')"
+	@echo "make test    run the tests but the slow ones   (PYTEST_ARGS='-k rotate')"
+	@echo "make test-all   all of them: long random runs, and kills and crashes at many more places"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-loader   the same for whole loaders, on all cores"
@@ -26,8 +27,13 @@ help:
 demo: $(VENV)/.installed-demo
 	$(BIN)/variegate demo $(DEMO_ARGS)
 
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.installed-test
+	$(PYTEST) $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

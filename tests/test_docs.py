@@ -17,7 +17,8 @@ from variegate.cli import app
 from variegate.transforms import Transform
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in WRITTEN)
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "results").glob("*.md"))
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)\)")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.transforms.test_calling import POLICIES
-from tests.transforms.test_every_class import EXAMPLES
+from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
 
 EVERY = [example for examples in EXAMPLES.values() for example in examples] + POLICIES

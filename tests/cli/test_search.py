@@ -18,31 +18,9 @@ import typer
 from PIL import Image
 
 import variegate as vg
-from variegate.cli import app, main
+from tests.cli.searches import SMALL, run, search
+from variegate.cli import app
 from variegate.search.prepare import known_operations
-
-SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--padding", 1, "--cutout", 0)
-
-
-@pytest.fixture
-def stripes(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    for number in range(60):
-        pixels = rng.integers(60, 120, (8, 8, 3)).astype(np.uint8)
-        pixels[:: 1 + number % 2] += 60
-        path = tmp_path / "stripes" / ("all", "half")[number % 2] / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels).save(path)
-    return tmp_path / "stripes"
-
-
-def run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def search(stripes: Path, out: Path, *more: object) -> int:
-    population = ("--train", 32, "--population", 4, "--epochs", 4, "--interval", 2)
-    return run("search", stripes, "--out", out, *population, *SMALL, "--devices", "cpu", *more)
 
 
 def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,21 +17,13 @@ import pytest
 import variegate.search.checkpoint
 import variegate.search.local
 import variegate.training.images
-from tests.cli import test_search
-from tests.cli.test_search import stripes
+from tests.cli.searches import search_in_three_steps as search
 from variegate.search.log import PopulationLog
 from variegate.search.run import SearchRun
 from variegate.training.classifier import Classifier
 
-__all__ = ["stripes"]
-
 TOLD = ("note: ", "sizes: ", "step ")
 KEPT = "interrupted: the steps that are over are kept; the same command goes on"
-
-
-def search(stripes: Path, out: Path, *more: object) -> int:
-    """Three steps."""
-    return test_search.search(stripes, out, "--epochs", 3, "--interval", 1, *more)
 
 
 def interrupting(real: Callable[..., Any], undo: Callable[[], None]) -> Callable[..., Any]:
@@ -90,7 +82,7 @@ def test_from_outside_with_a_second_search_meanwhile(
     pytest.importorskip("fcntl")
     out = tmp_path / "out"
     driver = (
-        "import sys; from pathlib import Path; from tests.cli.test_search_interrupted import search;"
+        "import sys; from pathlib import Path; from tests.cli.searches import search_in_three_steps as search;"
         "from variegate.search import checkpoint; save = checkpoint.save;"
         "checkpoint.save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"

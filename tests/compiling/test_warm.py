@@ -44,7 +44,7 @@ before = made_ready()
 assert {name for name in warm.ENTRIES if before.get(name) != 1} == set(), before
 
 import variegate as vg
-from tests.transforms.test_every_class import EXAMPLES
+from tests.transforms.examples import EXAMPLES
 from variegate import transforms as T
 from variegate.transforms import functional as F
 
@@ -189,7 +189,7 @@ def test_the_command_where_nothing_can_be_kept(
 
 def test_a_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     compiles = Compiles(monkeypatch)
-    monkeypatch.setattr(warm.config, "CACHE_DIR", "/dev/null/x")
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "/dev/null/x")
     with pytest.raises(NotKeptError, match="NUMBA_CACHE_DIR: got '/dev/null/x', which cannot be written; accepted: "):
         warm.warm()
     assert compiles.times == 0

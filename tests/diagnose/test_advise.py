@@ -241,7 +241,7 @@ def test_what_a_model_takes() -> None:
     assert consumed(None, 50, 64) == 1280
     for arguments in ((1.0, 1.0), (0.0, None), (None, -1.0), (float("inf"), None)):
         with pytest.raises(ValueError, match="accepted: "):
-            consumed(*arguments, 64)
+            consumed(arguments[0], arguments[1], 64)
 
 
 def test_a_diagnosis_is_json() -> None:

@@ -25,7 +25,7 @@ def test_sharpness(name: str) -> None:
 def _convolved(img_HWC: np.ndarray, kernel: torch.Tensor, mode: str) -> np.ndarray:
     """float64 [H, W, C] by torch: padded by indices (torch refuses wide reflections), then conv2d per channel."""
     down, right = kernel.shape[0] // 2, kernel.shape[1] // 2
-    padded = np.pad(img_HWC, ((down, down), (right, right), (0, 0)), mode=mode)
+    padded = np.pad(img_HWC, ((down, down), (right, right), (0, 0)), mode=mode)  # type: ignore[call-overload]
     planes = torch.from_numpy(padded).permute(2, 0, 1)[:, None].double()
     out = torch.nn.functional.conv2d(planes, kernel[None, None].double())
     return out[:, 0].permute(1, 2, 0).numpy()

@@ -43,7 +43,7 @@ def run(folder: Path) -> dict[str, Any]:
 
     images = ray.data.read_images(str(folder / "photos"), include_paths=True)
     by_path = MapBatches(RAGGED, id="path", seed=4)
-    results = {
+    results: dict[str, Any] = {
         "actor": rows_of(on_an_actor, "id"),
         "images": rows_of(images.map_batches(by_path, batch_size=3), "path"),
     }

@@ -15,20 +15,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import variegate as vg
 from tests.images import PHOTOS, photo
 from variegate import transforms as T
 from variegate.data.sources.base import StreamItem
 from variegate.data.sources.folder.source import FolderSource, open_folder
 
-pytest.importorskip("keras")
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow gets a process of its own
+pytest.importorskip("keras")
 import keras
 
+from tests.integrations.keras_training import make_loader, train
 from variegate.integrations.keras import PyDataset
 
 ROOT = Path(__file__).resolve().parents[2]
-POLICY = T.Compose([T.RandomResizedCrop(16), T.GaussianNoise(sigma=0.05), T.Normalize(0.5, 0.25)])
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def source(root: Path) -> FolderSource:
     return open_folder(root)
-
-
-def make_loader(source: Any, t: Any = POLICY, **arguments: Any) -> vg.Loader:
-    return vg.Loader(source, t, **{"batch_size": 4, "device": "cpu", "layout": "NHWC", **arguments})
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------
@@ -163,49 +158,22 @@ def test_labels_that_no_one_hot_vector_has(source: FolderSource) -> None:
 
 # -- training ----------------------------------------------------------------------------------------------------------
 
-# Trains with every batch recorded, by the sum of its pixels, and prints them.
-TRAIN = """
-import json, sys
-import keras
-import variegate as vg
-from tests.integrations.test_keras import POLICY, make_loader
-from variegate.data.sources.folder.source import open_folder
-from variegate.integrations.keras import PyDataset
 
-class Model(keras.Sequential):
-    def train_step(self, *arguments):
-        data = arguments[-1]
-        seen.append(float(keras.ops.sum(data[0])))
-        return super().train_step(*arguments)
-
-root = sys.argv[1]
-for workers in (1, 3):
-    seen = []
-    keras.utils.set_random_seed(0)
-    dataset = PyDataset(make_loader(open_folder(root)), one_hot=True, workers=workers, max_queue_size=2)
-    model = Model([keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(3, activation="softmax")])
-    model.compile(keras.optimizers.Adam(0.003), "categorical_crossentropy", run_eagerly=True)
-    history = model.fit(dataset, epochs=4, shuffle=False, callbacks=[dataset.epochs()], verbose=0)
-    validation = PyDataset(make_loader(open_folder(root), shuffle=False), one_hot=True)
-    print(json.dumps({
-        "backend": keras.backend.backend(), "seen": seen, "losses": history.history["loss"],
-        "evaluated": model.evaluate(validation, verbose=0), "predicted": model.predict(validation, verbose=0).shape,
-    }))
-"""
+def train_elsewhere(root: Path, backend: str) -> list[dict[str, Any]]:
+    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-m", "tests.integrations.keras_training", str(root)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    assert run.returncode == 0, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("backend", ["torch", "tensorflow"])
 def test_fit_sees_every_batch_of_every_epoch(root: Path, backend: str) -> None:
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"needs {backend}")
-    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    run = subprocess.run(
-        [sys.executable, "-c", TRAIN, str(root)], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
-    )
-    assert run.returncode == 0, run.stderr
     loader = make_loader(open_folder(root))
     expected = [float(loader.batch(i, epoch).images.sum()) for epoch in range(4) for i in range(5)]
-    results = [json.loads(line) for line in run.stdout.splitlines()]
+    results = train(root) if backend == keras.backend.backend() else train_elsewhere(root, backend)
     assert len(results) == 2
     for result in results:
         assert result["backend"] == backend

@@ -379,7 +379,7 @@ def test_floats_are_refused_whole() -> None:
 
 
 def test_bad_images_are_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    files = [*JPEGS]
+    files: list[bytes | None] = [*JPEGS]
     files[1], files[4], files[6] = None, b"no image", JPEGS[6][:-200]
     given = table(files, label=range(8))
     good = [0, 2, 3, 5, 7]

@@ -277,7 +277,7 @@ def test_the_epoch_reaches_workers_that_run_already(method: str) -> None:
     collate = vg.Collate(NOISE, seed=9)
     arguments = {"persistent_workers": True, "multiprocessing_context": method}
     loader = load(vg.WithIds(SamePhoto()), 1 if method == "spawn" else 2, collate, **arguments)
-    by_epoch = {}
+    by_epoch: dict[int, Any] = {}
     for epoch in (0, 1, 0):
         collate.set_epoch(epoch)
         images = images_of(loader)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.outside.ending import run_python
-from variegate.outside import files
 from variegate.outside.files import NotRegularError, TooLargeError, check_regular, open_regular, read_regular
 
 EACH = """
@@ -68,7 +67,7 @@ def test_what_took_the_place_of_a_file_is_refused_too(tmp_path: Path, monkeypatc
     opened = os.open
     before = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched:
-        patched.setattr(files.os, "open", replace)
+        patched.setattr(os, "open", replace)
         with pytest.raises(NotRegularError):
             read_regular(str(path))
     assert len(os.listdir("/proc/self/fd")) == before
@@ -103,7 +102,7 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
             file.write(b"y" * 1000)
         return read(descriptor, count)
 
-    monkeypatch.setattr(files.os, "read", grow)
+    monkeypatch.setattr(os, "read", grow)
     with pytest.raises(TooLargeError, match=r"more than 64 KiB, the most"):
         read_regular(path, 64 << 10)
 

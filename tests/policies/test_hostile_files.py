@@ -160,7 +160,7 @@ def test_what_is_only_unusual_loads(tmp_path: Path) -> None:
     assert load_policy(path) == T.Compose([T.Rotate(3), T.Rotate(3)])
     path.write_text("type: Cond\nby: label\ncases: {0: {type: Invert}, 7: {type: Equalize}}\n")
     assert load_policy(path) == T.Cond("label", {0: T.Invert(), 7: T.Equalize()})
-    many = T.Cond("label", {i: [T.Rotate(3), T.RandAugment(), T.Invert()] for i in range(1000)})
+    many = T.Cond("label", {i: [T.Rotate(3), T.RandAugment(), T.Invert()] for i in range(1000)})  # type: ignore[misc]
     assert T.from_dict(json.loads(json.dumps(many.to_dict()))) == many
 
 

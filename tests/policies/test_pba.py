@@ -195,7 +195,7 @@ def test_algorithm_1_firing_rates(draw) -> None:
     names = ["Invert", "Equalize", "Solarize", "AutoContrast", "Posterize", "Color"]
     ops = [Op.INVERT, Op.EQUALIZE, Op.SOLARIZE, Op.AUTOCONTRAST, Op.POSTERIZE, Op.SATURATION]
     program = draw(PBA(steady(*((n, p, 3) for n, p in zip(names, probabilities, strict=True)))), 20_000)
-    rng, expected = np.random.default_rng(0), Counter()
+    rng, expected = np.random.default_rng(0), Counter[tuple[Op, ...]]()
     for _ in range(20_000):
         left, fired = rng.choice(3, p=[0.2, 0.3, 0.5]), []
         for i in rng.permutation(6):
@@ -206,9 +206,9 @@ def test_algorithm_1_firing_rates(draw) -> None:
     found = Counter(tuple(op for op, _ in program.operations(row)) for row in range(20_000))
     assert program.length.max() == 2
     assert not (program.opcode == Op.SOLARIZE).any()
-    for fired in expected.keys() | found.keys():
+    for which in expected.keys() | found.keys():
         # Both sides are counts: the deviation of a difference is the square root of twice the mean.
-        assert abs(found[fired] - expected[fired]) < 5 * np.sqrt(2 * max(expected[fired], 5))
+        assert abs(found[which] - expected[which]) < 5 * np.sqrt(2 * max(expected[which], 5))
 
 
 def test_signs_of_both_operations_are_even_and_independent(draw) -> None:

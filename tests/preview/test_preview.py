@@ -17,8 +17,7 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
 from variegate.errors import DecodeError
 from variegate.preview import check_out, policy_sheet, sweep_sheet, sweepable
-from variegate.preview.captions import captions
-from variegate.preview.samples import choose_images, sample_rows
+from variegate.preview.samples import captions, choose_images, sample_rows
 from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
 from variegate.preview.sweep import Sweep, sweep_of, sweep_rows
 from variegate.preview.text import wrap, wrap_name
@@ -200,6 +199,12 @@ def test_a_sheet_fits_on_a_screen(policy: str, tmp_path: Path) -> None:
     assert sheet.num_images + sheet.dropped == 4
     assert (sheet.dropped > 0) == any("images fit on a screen; --images 4 shows all" in note for note in sheet.notes())
     assert (sheet.cell < 224) == any(f"pictures are reduced to {sheet.cell} pixels" in note for note in sheet.notes())
+
+
+def test_small_pictures_are_not_said_to_be_reduced(photos: Path) -> None:
+    sheet = policy_sheet(photos, "none", images=1)
+    assert sheet.cell < 224
+    assert sheet.notes() == []
 
 
 def test_more_is_drawn_where_it_is_asked_for(photos: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from variegate.search import History, Numbers, Population, SearchSpace, Settings
+from variegate.search import History, Numbers, Population, Row, SearchSpace, Settings
 
 Scores = Callable[[Population], Sequence[float]]
 SMALL = SearchSpace(("Rotate", "Invert"))
@@ -26,7 +26,7 @@ def drawn(seed: int = 0, lost: float = 0.0) -> Scores:
 
 
 def run(settings: Settings, scores: Scores) -> History:
-    population, rows = Population(settings), []
+    population, rows = Population(settings), list[Row]()
     while not population.is_done:
         rows += population.advance(scores(population)).rows
     return History.of(settings, rows)

@@ -21,15 +21,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of itself")
-def test_killed_at_every_system_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_at_every_system_call(tmp_path: Path, every: int) -> None:
     # In memory, where there is such a place: thousands of fsyncs take their time on a disk.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as place:
-        command = [sys.executable, "-m", "tests.search.crashing", place]
+        command = [sys.executable, "-m", "tests.search.crashing", place, str(every)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["wrong"] == [], done.stderr
-    assert found["steps"] > 40
+    assert found["steps"] > 40 - every
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="asks the system what a descriptor is of")

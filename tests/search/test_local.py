@@ -121,7 +121,7 @@ def test_members_that_diverge_are_replaced(tmp_path: Path, monkeypatch: pytest.M
     lost = member_seed(0, 2)
 
     def diverges(self: Classifier, images: Any, transform: Any, epoch: int) -> float:
-        return math.nan if self.seed == lost and epoch < 2 else train(self, images, transform, epoch)
+        return math.nan if self.seed == lost and epoch < 2 else float(train(self, images, transform, epoch))
 
     monkeypatch.setattr(Classifier, "train", diverges)
     assert LocalSearch(small_run(epochs=4), tmp_path / "out", ["cpu"]).run() is not None

@@ -97,7 +97,7 @@ def test_goes_on_from_any_checkpoint_as_if_never_stopped(stop: int, seed: int) -
     whole_settings = Settings(size=5, space=SMALL, seed=seed, interval=2, epochs=20)
     scores = drawn(seed % 50, lost=0.15)
     whole = run(whole_settings, scores)
-    population, rows = Population(whole_settings), []
+    population, rows = Population(whole_settings), list[Row]()
     for _ in range(stop):
         rows += population.advance(scores(population)).rows
     resumed = Population.from_dict(json.loads(json.dumps(population.to_dict())))
@@ -162,7 +162,8 @@ def test_what_is_missing_is_named_and_so_is_what_is_no_mapping(path: tuple[str, 
     kept = inner.pop(path[-1])
     with pytest.raises(PolicyError, match=message):
         Population.from_dict(described)
-    for other in (None, [], "x", {"x": 1}):
+    wrong: tuple[object, ...] = (None, [], "x", {"x": 1})
+    for other in wrong:
         inner[path[-1]] = other
         with pytest.raises(ValueError, match="accepted"):
             Population.from_dict(described)

@@ -123,6 +123,7 @@ TuneSearch(small_run(), Path(sys.argv[1]), address=sys.argv[2]).run(look)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes as Linux lets one")
 @pytest.mark.usefixtures("_one_at_a_time")
 def test_whatever_is_killed_the_files_are_the_same(reference: dict[str, bytes], tmp_path: Path, cluster: str) -> None:

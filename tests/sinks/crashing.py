@@ -101,7 +101,7 @@ def begin(place: Path) -> None:
                 self.flush()
                 os._exit(KILLED)
 
-        Journal.append = append  # type: ignore[method-assign]
+        Journal.append = append  # type: ignore[method-assign, assignment]
         run(place)
 
     assert in_a_child(act) == KILLED
@@ -111,9 +111,10 @@ LOST = (file_of(2, 1), file_of(3, 0))
 CHANGED = {"changed": (1, 2)}
 
 
-def main(root: Path, kind: str) -> None:
+def main(root: Path, kind: str, every: int) -> None:
     """Of a run that begins ("fresh"); of one that is complete and done again without resuming ("again"), or has lost
-    outputs ("lost"), or another source ("changed"); of one that was killed and has lost outputs ("begun")."""
+    outputs ("lost"), or another source ("changed"); of one that was killed and has lost outputs ("begun"). Killed at
+    every ``every``-th system call."""
     run(root / "whole")
     begin(root / "begun")
     run(root / "reference", changed=CHANGED.get(kind, ()))
@@ -134,7 +135,7 @@ def main(root: Path, kind: str) -> None:
     step, code = 0, KILLED
     gc.freeze()  # so that children copy less memory
     while code == KILLED:
-        step += 1
+        step += every
         lay(kind, root, place)
         code = killed_run(place, step, kind)
         wrong += [f"killed at {step}: {what}" for what in seen_wrong(place, whole, unseen)]
@@ -148,8 +149,8 @@ def main(root: Path, kind: str) -> None:
             wrong.append(f"killed at {step}, it ended with {sorted(tree(place))}")
     if code != 0:
         wrong.append(f"not killed, it ended with {code}")
-    print(json.dumps({"steps": step - 1, "wrong": wrong}))
+    print(json.dumps({"steps": step - every, "wrong": wrong}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

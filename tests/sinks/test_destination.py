@@ -45,7 +45,7 @@ def begun(storage: Storage) -> Destination:
 
 
 def contents(storage: Storage, folder: str = "") -> dict[str, bytes]:
-    found = {}
+    found: dict[str, bytes] = {}
     for name in storage.list(folder):
         path = f"{folder}/{name}".strip("/")
         found |= contents(storage, path) if name.endswith("/") else {path: storage.read(path)}

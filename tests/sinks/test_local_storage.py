@@ -84,7 +84,7 @@ def test_files_are_synced_before_they_get_their_names_and_folders_afterwards(
 def test_what_could_not_be_synced_is_synced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage(str(tmp_path))
     storage.write("a/1", b"")
-    synced = []
+    synced: list[str] = []
 
     def fail(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -174,7 +174,7 @@ def test_of_many_files_those_before_an_error_are_whole_and_nothing_is_left_of_th
 ) -> None:
     storage = LocalStorage(str(tmp_path))
     storage.prepare()
-    replace, done = os.replace, []
+    replace, done = os.replace, list[tuple[str, ...]]()
 
     def third_fails(*names: str) -> None:
         if len(done) == 2:

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.soak.kills import TARGETS, Kills
 from variegate.demo import write_photos
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--copies", type=int, default=40, help="of each of 36 photos")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--layout", default="folder", choices=("folder", "webdataset", "parquet"))
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         photos = Path(folder) / "photos"
         write_photos(photos)
-        arguments = ["--copies", str(given.copies), "--size", "128", "--layout", given.layout, "--shard-size", "100"]
-        kills = Kills(photos, Path(folder), [*arguments, "--devices", "cpu:0,cpu:1"], given.seed)
+        options = ["--copies", str(given.copies), "--size", "128", "--layout", given.layout, "--shard-size", "100"]
+        kills = Kills(photos, Path(folder), [*options, "--devices", "cpu:0,cpu:1"], given.seed)
         print(
             f"{given.layout}: a run takes {kills.seconds:.1f} s after its start, {len(kills.expected)} files",
             flush=True,

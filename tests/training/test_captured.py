@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.training.test_classifier import NORMALIZE, stripes
+from tests.training.stripes import NORMALIZE, stripes
 from variegate.options.training import Hyperparameters
 from variegate.training.captured import CapturedStep, CaptureError, GraphMemory
 from variegate.training.classifier import Classifier

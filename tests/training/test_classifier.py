@@ -9,28 +9,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
+from tests.training.stripes import NORMALIZE, stripes
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
 from variegate.options.training import Hyperparameters
 from variegate.training.classifier import Classifier
-from variegate.training.images import LabelledImages, load_images, split
+from variegate.training.images import LabelledImages, split
 from variegate.training.models import ModelError
-
-NORMALIZE = T.Normalize(0.5, 0.25)
-
-
-def stripes(number: int = 240) -> LabelledImages:
-    """Three classes: stripes across, stripes down, none; in noise."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(number) % 3
-    pixels = rng.integers(60, 120, (number, 8, 8, 3)).astype(np.uint8)
-    pixels[labels == 0, ::2] += 90
-    pixels[labels == 1, :, ::2] += 90
-    return load_images((pixels, labels.tolist()), device="cpu")
 
 
 def trained(data: LabelledImages, epochs: int, seed: int = 1) -> Classifier:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.test_classifier import stripes
+from tests.training.stripes import stripes
 from variegate.data.sources.base import SourceError
 from variegate.training.images import load_images, split
 

@@ -13,8 +13,7 @@ import torch
 
 import variegate as vg
 from tests.images import photo
-from tests.transforms.test_calling import POLICIES
-from tests.transforms.test_every_class import EXAMPLES
+from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.transforms import functional as F

@@ -17,16 +17,11 @@ from torch.utils.data import DataLoader, Dataset
 
 import variegate as vg
 from tests.images import gray, photo
-from tests.transforms.test_every_class import EXAMPLES
+from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
 from variegate.integrations import alone
 from variegate.integrations.streams import RunningIds
 
-POLICIES = [
-    *(vg.load_policy(name) for name in ("imagenet", "v0", "randaugment", "trivialaugment", "augmix", "3-augment")),
-    *(vg.load_policy(name) for name in ("pba-cifar10", "rand-m9-mstd0.5-inc1")),
-    T.Augmentation("turn", "Rotate", (0, 30)),
-]
 EVERY = [
     *(pytest.param(example, id=f"{name}-{i}") for name, all_ in EXAMPLES.items() for i, example in enumerate(all_)),
     *(pytest.param(policy, id=f"{type(policy).__name__}-{i}") for i, policy in enumerate(POLICIES)),

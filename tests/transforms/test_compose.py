@@ -54,7 +54,8 @@ def test_one_of_may_take_none(draw: Any) -> None:
 def test_some_of_takes_subsets_in_the_order_listed(draw: Any) -> None:
     pairs = dict.fromkeys(itertools.combinations(OPS, 2), 1 / 3)
     assert_shares(counts(draw(T.SomeOf([A, B, C], 2), 9000)), pairs)
-    any_number = {(): 1 / 4, OPS: 1 / 4, **{(op,): 1 / 12 for op in OPS}, **dict.fromkeys(pairs, 1 / 12)}
+    subsets: list[tuple[int, ...]] = [(op,) for op in OPS]
+    any_number = {(): 1 / 4, OPS: 1 / 4, **dict.fromkeys([*subsets, *pairs], 1 / 12)}
     assert_shares(counts(draw(T.SomeOf([A, B, C], (0, 3)), 12_000)), any_number)
 
 

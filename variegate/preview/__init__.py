@@ -40,14 +40,15 @@ def check_out(path: Path) -> None:
 class Sheet:
     """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode.
 
-    ``cell``: the side of the squares that its pictures are in, in pixels. ``dropped``: how many images more were to be
-    shown, and did not fit on a screen.
+    ``cell``: the side of the squares that its pictures are in, in pixels. ``is_reduced``: whether some are larger than
+    that. ``dropped``: how many images more were to be shown, and did not fit on a screen.
     """
 
     picture: Image.Image
     num_images: int
     bad: list[DecodeError]
     cell: int
+    is_reduced: bool = False
     dropped: int = 0
 
     def notes(self) -> list[str]:
@@ -61,7 +62,7 @@ class Sheet:
             notes.append(
                 f"the sheet is larger than {width} x {height} pixels; fewer --images or --samples make it smaller"
             )
-        elif self.cell < LARGEST_CELL:
+        elif self.is_reduced:
             notes.append(f"pictures are reduced to {self.cell} pixels to fit on a screen; --cell 224 draws them larger")
         return notes
 
@@ -124,5 +125,6 @@ def _drawn(
         side, column = sizes_for(rows, title, notes) if cell is None else (cell, max(cell, NARROWEST_COLUMN))
         picture = draw_sheet(rows, title, notes, side, column)
         if not may_drop or cell is not None or len(rows) == 1 or picture.height <= SCREEN[1]:
-            return Sheet(picture, len(rows), bad, side, found - len(rows))
+            longest = max(max(one.img_HWC.shape[:2]) for row in rows for one in row)
+            return Sheet(picture, len(rows), bad, side, side < min(longest, LARGEST_CELL), found - len(rows))
         rows = rows[:-1]

@@ -1,9 +1,11 @@
-"""What a policy does: rows of an image and its augmented copies."""
+"""What a policy does: rows of an image and its augmented copies, with the operations in the order in which they ran."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +16,8 @@ from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder.source import FolderSource, open_folder
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
-from variegate.preview.captions import captions
 from variegate.preview.sheet import Cell
-from variegate.program.describe import operations_of
+from variegate.program import describe
 from variegate.transforms.base import Transform
 
 Image_HWC = npt.NDArray[np.uint8]
@@ -65,7 +66,7 @@ def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: 
         program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy)
         outputs = augmenter.run(program, pictures)
         for n, row in enumerate(rows):
-            row.append(Cell(outputs[n].numpy(), f"copy {copy}", captions(operations_of(program, n))))
+            row.append(Cell(outputs[n].numpy(), f"copy {copy}", captions(describe.operations_of(program, n))))
     return rows
 
 
@@ -88,3 +89,22 @@ def _first_readable(
         except DecodeError as error:
             bad[index] = error
     return None
+
+
+def captions(operations: list[dict[str, Any]]) -> list[str]:
+    """As ``program.describe``, but operations that all chains of a blend begin with are written once."""
+    if len(operations) != 1 or operations[0]["op"] != "Blend":
+        return describe.captions(operations)
+    chains = operations[0]["chains"]
+    common = _shared([chain["operations"] for chain in chains])
+    lines = describe.captions(chains[0]["operations"][:common]) if common else []
+    lines.append(f"blend of {len(chains)}:")
+    for chain in chains:
+        own = chain["operations"][common:]
+        lines.append(f"{chain['weight']:.0%} {', '.join(describe.captions(own)) if own else 'no operation'}")
+    return lines
+
+
+def _shared(chains: list[list[dict[str, Any]]]) -> int:
+    """How many operations all of them begin with."""
+    return len(list(takewhile(lambda each: all(one == each[0] for one in each), zip(*chains, strict=False))))

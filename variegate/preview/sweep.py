@@ -12,8 +12,7 @@ from variegate.augmenter import Augmenter
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import space
-from variegate.preview.captions import captions
-from variegate.preview.samples import Chosen, original
+from variegate.preview.samples import Chosen, captions, original
 from variegate.preview.sheet import Cell
 from variegate.program.describe import operations_of
 

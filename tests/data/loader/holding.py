@@ -24,7 +24,7 @@ class Augmented(Dataset[Any]):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         images = [photo(40, 48), photo(40, 48)[:, ::-1]]
-        return self.augmenter(images, ids=[index, 1000 + index], epoch=1)
+        return self.augmenter(images, ids=[index, 1000 + index], epoch=1)  # type: ignore[return-value]
 
 
 class Loaded(IterableDataset[Any]):

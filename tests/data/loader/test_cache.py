@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.data.loader.loading import CROPPED, load, pixels
 from tests.data.loader.samples import MemorySource, jpeg
-from tests.data.loader.test_loader import CROPPED, load, pixels
 from tests.images import photo
 from variegate.data.decode import read_image
 from variegate.data.loader.cache import open_cache

@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.data.loader.loading import load, pixels
 from tests.data.loader.samples import MemorySource
-from tests.data.loader.test_loader import load, pixels
 
 PROGRAM = """
 import hashlib, json, os, sys
 import torch.distributed as dist
 from tests.data.loader.samples import MemorySource
-from tests.data.loader.test_loader import load
+from tests.data.loader.loading import load
 
 out, state, steps = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
 dist.init_process_group("gloo")
@@ -81,7 +81,7 @@ UNALIKE = """
 import sys
 import torch.distributed as dist
 from tests.data.loader.samples import MemorySource
-from tests.data.loader.test_loader import load
+from tests.data.loader.loading import load
 
 dist.init_process_group("gloo")
 try:
@@ -107,7 +107,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import RandomSampler
 from tests.data.loader.samples import MemorySource
-from tests.data.loader.test_loader import load
+from tests.data.loader.loading import load
 
 dist.init_process_group("gloo")
 torch.manual_seed(7)

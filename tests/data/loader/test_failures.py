@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import variegate as vg
+from tests.data.loader.loading import CROPPED, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
-from tests.data.loader.test_loader import CROPPED, load, pixels
 from variegate import transforms as T
 from variegate.data.sources.base import SampleName, SourceError, StreamItem
 from variegate.errors import DecodeError

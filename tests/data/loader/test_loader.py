@@ -16,34 +16,12 @@ import pytest
 import torch
 
 import variegate as vg
+from tests.data.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
 from variegate.data.decode import read_image
 
-CROPPED = T.Compose([T.RandomResizedCrop(24), T.RandAugment(2, 9)])
-NORMALISED = T.Compose([CROPPED, T.Normalize(0.5, 0.25)])
-
-Pixels = dict[int, bytes]
 _THREADS = ("variegate-read", "variegate-batch", "variegate-stream")
-
-
-def load(source: Any, transform: Any = CROPPED, **options: Any) -> vg.Loader:
-    return vg.Loader(source, transform, **({"batch_size": 4, "device": "cpu", "num_threads": 2} | options))
-
-
-def pixels(loader: vg.Loader) -> Pixels:
-    """The bytes of every sample of an epoch by id, padding left out."""
-    found: Pixels = {}
-    for batch in loader:
-        for sample_id, image, is_padding in zip(batch.ids.tolist(), batch.images, batch.padding, strict=True):
-            if not is_padding:
-                assert sample_id not in found
-                found[sample_id] = image.numpy().tobytes()
-    return found
-
-
-def ids(loader: vg.Loader) -> list[int]:
-    return [sample_id for batch in loader for sample_id in batch.ids.tolist()]
 
 
 def test_batches_hold_images_labels_ids_and_marks() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import load
+from tests.data.loader.loading import load
 from variegate import transforms as T
 
 def resident():
@@ -36,10 +36,10 @@ print(run({source}, **{options}))
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        ("MemorySource(96)", "{}"),
-        ("MemoryStream(96)", "{}"),
+        pytest.param("MemorySource(96)", "{}", marks=pytest.mark.slow),
+        pytest.param("MemoryStream(96)", "{}", marks=pytest.mark.slow),
         ("MemorySource(96, broken)", "{'on_error': 'skip'}"),
-        ("MemorySource(96)", "{'cache': 'host'}"),
+        pytest.param("MemorySource(96)", "{'cache': 'host'}", marks=pytest.mark.slow),
     ],
 )
 def test_fifty_epochs_take_no_more_than_ten(source: str, options: str) -> None:

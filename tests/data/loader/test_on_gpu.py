@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from tests.data.loader.loading import CROPPED, NORMALISED, load
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import CROPPED, NORMALISED, load
 
 pytestmark = pytest.mark.gpu
 

@@ -22,8 +22,8 @@ from torch.utils.data import DataLoader
 
 import variegate as vg
 from tests.data.loader.holding import Augmented, Halved, Loaded
+from tests.data.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
-from tests.data.loader.test_loader import CROPPED, NORMALISED, ids, load, pixels
 from tests.images import photo
 from variegate import transforms as T
 from variegate.data.sources.objects.dataset import DatasetSource
@@ -218,10 +218,10 @@ def test_a_gpu_is_refused_in_a_forked_child_in_one_line(monkeypatch: pytest.Monk
     assert "operations:" in in_child(lambda: augmenter.explain(3))
 
 
-METHODS = [pytest.param("fork", marks=needs_fork), "forkserver", "spawn"]
+FORK, FORKSERVER = pytest.param("fork", marks=needs_fork), pytest.param("forkserver", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [FORK, FORKSERVER, "spawn"])
 def test_workers_of_a_data_loader_hold_an_augmenter(method: str) -> None:
     augmenter = vg.Augmenter(T.Compose([NORMALISED.transforms[0], Halved(), NORMALISED.transforms[1]]), seed=4)
     dataset = Augmented(augmenter, 6)
@@ -236,8 +236,8 @@ def test_workers_of_a_data_loader_hold_an_augmenter(method: str) -> None:
         assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("batches", [0, 2])
+@pytest.mark.parametrize("method", [FORK, FORKSERVER, "spawn"])
+@pytest.mark.parametrize("batches", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_workers_of_a_data_loader_hold_a_loader(method: str, batches: int) -> None:
     """Each worker goes through the epoch that the loader would begin next, whether or not one was left by a break."""
     loader = load(MemorySource(10))
@@ -373,7 +373,7 @@ def at_exit(program: str, folder: Path) -> str:
         import atexit, threading, time
         import variegate as vg
         from tests.data.loader.samples import MemorySource, MemoryStream
-        from tests.data.loader.test_loader import CROPPED, NORMALISED, ids, load
+        from tests.data.loader.loading import CROPPED, NORMALISED, ids, load
         from tests.images import photo
         augmenter = vg.Augmenter(NORMALISED, num_threads=2)
         images = [photo(60, 80)] * 16
@@ -429,7 +429,9 @@ EXITS = {
 }
 
 
-@pytest.mark.parametrize("program", EXITS)
+@pytest.mark.parametrize(
+    "program", [pytest.param(name, marks=[] if name.startswith("first") else pytest.mark.slow) for name in EXITS]
+)
 def test_augmenters_work_at_exit(program: str, tmp_path: Path) -> None:
     assert at_exit(EXITS[program], tmp_path) == "(16, 3, 24, 24)\n"
 
@@ -472,11 +474,17 @@ LOADERS_AT_EXIT = {
 
 # Where a stream, which one thread reads, has something of its own to wait for.
 _OF_STREAMS = ("goes on in atexit", "left open", "left by a break")
+# An exit that another one holds in itself.
+_SLOW = [("MemorySource", name) for name in ("in atexit", "again in atexit", "left open", "left by a break")]
 
 
 @pytest.mark.parametrize(
     ("source", "program"),
-    [*(("MemorySource", name) for name in LOADERS_AT_EXIT), *(("MemoryStream", name) for name in _OF_STREAMS)],
+    [
+        *(("MemorySource", name) for name in LOADERS_AT_EXIT if ("MemorySource", name) not in _SLOW),
+        *(("MemoryStream", name) for name in _OF_STREAMS),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in _SLOW),
+    ],
 )
 def test_loaders_end_well_at_exit(source: str, program: str, tmp_path: Path) -> None:
     made = f"loader = load({source}(40), prefetch=3)\n"

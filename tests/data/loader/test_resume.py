@@ -12,8 +12,8 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.stateful import Stateful
 
 import variegate as vg
+from tests.data.loader.loading import CROPPED, Pixels, ids, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import CROPPED, Pixels, ids, load, pixels
 
 OTHERS = [
     {},
@@ -131,10 +131,10 @@ def test_a_distributed_checkpoint_saves_and_loads_it(tmp_path: Path) -> None:
     iterator = iter(loader)
     next(iterator)
     model = torch.nn.Linear(2, 2)
-    dcp.save({"loader": loader, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)
+    dcp.save({"loader": loader, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)  # type: ignore[attr-defined]
     expected = {i: image.numpy().tobytes() for b in iterator for i, image in zip(b.ids.tolist(), b.images, strict=True)}
     again = load(MemorySource(31), batch_size=5)
-    dcp.load({"loader": again, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)
+    dcp.load({"loader": again, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)  # type: ignore[attr-defined]
     assert pixels(again) == expected
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler
 
 import variegate as vg
+from tests.data.loader.loading import by_key, ids, keys, load, pixels_of
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import ids, load
-from tests.data.loader.test_weights import by_key, keys, pixels_of
 
 
 class Seeded(Sampler[int]):

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import variegate as vg
+from tests.data.loader.loading import CROPPED, by_key, keys, load, pixels_of
 from tests.data.loader.samples import MemorySource, MemoryStream
-from tests.data.loader.test_loader import CROPPED, load
 from tests.data.sources.tars import encoded, write_tar
 from tests.images import photo
 from variegate import transforms as T
@@ -55,18 +55,6 @@ def draw(weights: Any, source: Any, epoch: int, number: int | None = None, seed:
     for index, times in Counter(indices.tolist()).items():
         assert sorted(copies[indices == index].tolist()) == list(range(times))
     return indices
-
-
-def keys(loader: vg.Loader) -> list[tuple[int, int]]:
-    """(id, copy) of an epoch, padding left out."""
-    return [
-        key
-        for batch in loader
-        for key, is_padding in zip(
-            zip(batch.ids.tolist(), batch.copies.tolist(), strict=True), batch.padding, strict=True
-        )
-        if not is_padding
-    ]
 
 
 # -- how often ---------------------------------------------------------------------------------------------------------
@@ -171,7 +159,7 @@ def test_the_order_of_an_epoch_is_shuffled() -> None:
 def test_within_a_group_extra_draws_fall_to_any_of_it() -> None:
     """10 samples, 15 draws: five come twice, each of the 252 sets of five as likely as any."""
     samples = WeightedSamples(groups_of([1.0] * 10, Labelled([0] * 10)), 15, 3)
-    sets = Counter()
+    sets = Counter[tuple[int, ...]]()
     for epoch in range(5040):
         counts = np.bincount(samples.epoch(epoch).at(np.arange(15))[0], minlength=10)
         sets[tuple(np.flatnonzero(counts == 2).tolist())] += 1
@@ -253,20 +241,6 @@ def test_ranks_batches_and_a_resume_change_nothing(
             found |= pixels_of(batch)
     assert found == expected
     assert len(expected) == number
-
-
-def pixels_of(batch: vg.Batch) -> dict[tuple[int, int], bytes]:
-    rows = zip(batch.ids.tolist(), batch.copies.tolist(), batch.images, batch.padding, strict=True)
-    return {(i, copy): image.numpy().tobytes() for i, copy, image, is_padding in rows if not is_padding}
-
-
-def by_key(loader: vg.Loader) -> dict[tuple[int, int], bytes]:
-    found: dict[tuple[int, int], bytes] = {}
-    for batch in loader:
-        part = pixels_of(batch)
-        assert not part.keys() & found.keys()
-        found |= part
-    return found
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

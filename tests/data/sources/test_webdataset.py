@@ -186,7 +186,7 @@ def test_the_fingerprint_covers_names_sizes_and_labels_and_not_the_place(tmp_pat
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The shards that were walked over, instead of found in an index."""
     walked: list[str] = []
-    original = tar_listing.index_shard
+    original = tar_listing.index_shard  # type: ignore[attr-defined]
 
     def index_shard(shard: Location, version: object) -> object:
         walked.append(shard.address())

@@ -116,7 +116,7 @@ def test_a_disk_that_takes_nothing_ends_the_run(tmp_path: Path, monkeypatch: pyt
 def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage(tmp_path)
     storage.prepare()
-    encode = job_module.encode_image
+    encode = job_module.encode_image  # type: ignore[attr-defined]
     seen: list[int] = []
 
     def fails_once(*arguments: Any) -> bytes:

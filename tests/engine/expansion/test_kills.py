@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.bounded import fail_after
 from tests.engine.expansion.samples import expansion, lay_photos
+from tests.soak import kill_augment
 from tests.soak.kills import Kills
 
 
@@ -24,3 +25,10 @@ def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
         if kills.compared == 0:
             kills.complete()
     assert kills.killed == {"parent": 1, "worker": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")
+@pytest.mark.parametrize("layout", ["folder", "webdataset", "parquet"])
+def test_of_many_kills_none_changes_a_byte(layout: str) -> None:
+    kill_augment.main(["--kills", "10", "--copies", "20", "--layout", layout])

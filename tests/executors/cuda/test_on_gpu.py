@@ -162,9 +162,9 @@ def test_the_cpu_refuses_cuda_tensors(cuda_images: torch.Tensor) -> None:
 def test_functions_run_on_the_device() -> None:
     img = photo(40, 50)
     for function, args in ((F.rotate, (30.0,)), (F.equalize, ()), (F.resize, ((20, 30),)), (F.gaussian_blur, (5,))):
-        out = function(img, *args, device="cuda")
+        out = function(img, *args, device="cuda")  # type: ignore[misc]
         assert isinstance(out, np.ndarray)
-        np.testing.assert_array_equal(out, function(img, *args, device="cpu"))
+        np.testing.assert_array_equal(out, function(img, *args, device="cpu"))  # type: ignore[misc]
 
 
 def test_a_captured_augmenter_replays_new_programs(cuda_images: torch.Tensor) -> None:

@@ -100,7 +100,7 @@ def test_functions_of_one_name_have_different_keys() -> None:
         def __repr__(self) -> str:
             return "the same name"
 
-    first, second = (triton_functions([PointFunction(lambda: 0, "f", Compiled(key))]) for key in ("a", "b"))
+    first, second = (triton_functions([PointFunction(lambda: 0, "f", Compiled(key))]) for key in ("a", "b"))  # type: ignore[misc]
     assert str(first) != str(second)
     assert first.cache_key != second.cache_key
 

@@ -1,0 +1,125 @@
+"""The package as a whole: imports run in no circle, a class name means one class, no function takes a crowd."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_ARGUMENTS = 10
+# Arguments that users give by name: constructors of the public API, and commands, whose arguments are their options.
+MANY_ARGUMENTS_ALLOWED = {
+    *("variegate.data.loader.loader.Loader.__init__", "variegate.engine.engine.Engine.__init__"),
+    "variegate.integrations.ray.MapBatches.__init__",
+    *(f"variegate.cli.{command}.{command}" for command in ("augment", "bench", "doctor", "evaluate")),
+    *(f"variegate.cli.{command}.{command}" for command in ("preview", "search", "simulate")),
+}
+# Triton compiles functions of plain arguments alone.
+TRITON_KERNELS = "variegate.executors.cuda.kernels."
+
+Modules = dict[str, tuple[Path, ast.Module]]
+
+
+def read_modules(root: Path) -> Modules:
+    """Every module below ``root``/variegate by its dotted name."""
+    modules: Modules = {}
+    for path in sorted((root / "variegate").rglob("*.py")):
+        name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        modules[name] = path, ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return modules
+
+
+def run_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything in ``node`` that may ever run: what type checkers alone read is left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for other in child.orelse:
+                yield from (other, *run_nodes(other))
+            continue
+        yield child
+        yield from run_nodes(child)
+
+
+def imports_of(modules: Modules, name: str) -> set[str]:
+    """The modules of the package that ``name`` imports, at its top or inside a function."""
+    path, tree = modules[name]
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    found: set[str] = set()
+    for node in run_nodes(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*parents, *([node.module] if node.module else [])])
+            # `from package import x` may name a module, or something that the package holds.
+            found.update(full if (full := f"{base}.{alias.name}") in modules else base for alias in node.names)
+    return {other for other in found if other in modules and other != name}
+
+
+def circle_in(modules: Modules) -> list[str]:
+    """Modules each of which imports the next, and the last one the first; empty where there are none."""
+    try:
+        TopologicalSorter({name: imports_of(modules, name) for name in modules}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def classes_in(modules: Modules) -> dict[str, list[str]]:
+    places = defaultdict(list)
+    for name, (_, tree) in modules.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    return places
+
+
+def functions_in(node: ast.AST, name: str) -> Iterator[tuple[str, int]]:
+    """The full name of every function, and how many arguments it takes."""
+    for child in ast.iter_child_nodes(node):
+        inner = name
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inner = f"{name}.{child.name}"
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield inner, len([*child.args.posonlyargs, *child.args.args, *child.args.kwonlyargs])
+        yield from functions_in(child, inner)
+
+
+@pytest.fixture(scope="module")
+def package() -> Modules:
+    return read_modules(ROOT)
+
+
+def test_imports_run_in_no_circle(package: Modules) -> None:
+    assert circle_in(package) == []
+
+
+def test_no_class_name_is_used_twice(package: Modules) -> None:
+    assert {name: places for name, places in classes_in(package).items() if len(places) > 1} == {}
+
+
+def test_no_function_takes_more_than_ten_arguments(package: Modules) -> None:
+    numbers = dict(each for name, (_, tree) in package.items() for each in functions_in(tree, name))
+    many = {name for name, number in numbers.items() if number > MOST_ARGUMENTS and not name.startswith(TRITON_KERNELS)}
+    assert many - MANY_ARGUMENTS_ALLOWED == set()
+    assert MANY_ARGUMENTS_ALLOWED - many == set(), "take these off the list"
+
+
+@pytest.mark.parametrize(
+    ("b", "circle"),
+    [
+        ("from variegate import a", ["variegate.a", "variegate.b", "variegate.a"]),
+        ("def later():\n    from .a import x", ["variegate.a", "variegate.b", "variegate.a"]),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from variegate.a import x", []),
+    ],
+)
+def test_circles_are_found_wherever_they_close(tmp_path: Path, b: str, circle: list[str]) -> None:
+    (tmp_path / "variegate").mkdir()
+    for name, text in (("__init__", ""), ("a", "import variegate.b\nx = 1"), ("b", b)):
+        (tmp_path / "variegate" / f"{name}.py").write_text(text)
+    assert sorted(set(circle_in(read_modules(tmp_path)))) == sorted(set(circle))
