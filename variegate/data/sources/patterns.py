@@ -66,43 +66,42 @@ def missing(path: str) -> SourceError:
 def _expand(text: str, pattern: Location) -> list[str]:
     at = text.find("{")
     while at >= 0:
-        end = _closing(text, at)
-        choices = _choices(text[at + 1 : end], pattern) if end > 0 else None
+        end, parts = _split_at_commas(text, at)
+        choices = _choices(parts, pattern)
         if choices is not None:
             return [text[:at] + middle + rest for middle, rest in product(choices, _expand(text[end + 1 :], pattern))]
         at = text.find("{", at + 1)
     return [text]
 
 
-def _closing(text: str, at: int) -> int:
-    depth = 0
-    for index in range(at, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[index], 0)
+def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
+    """Where the brace that opens at ``begin`` closes, and the parts between its commas; none where it stays open."""
+    depth, parts, start = 0, [], begin + 1
+    for at in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0 or (depth == 1 and text[at] == ","):
+            parts.append(text[start:at])
+            start = at + 1
         if depth == 0:
-            return index
-    return -1
+            return at, parts
+    return begin, []
 
 
-def _choices(inside: str, pattern: Location) -> list[str] | None:
+def _choices(parts: list[str], pattern: Location) -> list[str] | None:
     """What one pair of braces stands for; None where it stands for itself."""
-    if match := _RANGE.match(inside):
-        first, last = int(match[1]), int(match[2])
-        step = abs(int(match[3] or 1)) or 1
-        if abs(last - first) // step >= _MOST_NAMES:
-            raise SourceError(f"{pattern}: {{{inside}}} is more than {_MOST_NAMES:,} names; check the range")
-        is_padded = any(len(end.lstrip("-")) > 1 and end.lstrip("-").startswith("0") for end in match.group(1, 2))
-        width = max(len(match[1]), len(match[2])) if is_padded else 0
-        sign = 1 if last >= first else -1
-        return [f"{number:0{width}d}" for number in range(first, last + sign, sign * step)]
-    parts, depth, start = [], 0, 0
-    for index, letter in enumerate(inside):
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            parts.append(inside[start:index])
-            start = index + 1
-    if not parts:
+    if len(parts) > 1:
+        return [name for part in parts for name in _expand(part, pattern)]
+    match = _RANGE.match(parts[0]) if parts else None
+    if match is None:
         return None
-    return [name for part in [*parts, inside[start:]] for name in _expand(part, pattern)]
+    first, last = int(match[1]), int(match[2])
+    step = abs(int(match[3] or 1)) or 1
+    if abs(last - first) // step >= _MOST_NAMES:
+        raise SourceError(f"{pattern}: {{{parts[0]}}} is more than {_MOST_NAMES:,} names; check the range")
+    is_padded = any(len(end.lstrip("-")) > 1 and end.lstrip("-").startswith("0") for end in match.group(1, 2))
+    width = max(len(match[1]), len(match[2])) if is_padded else 0
+    sign = 1 if last >= first else -1
+    return [f"{number:0{width}d}" for number in range(first, last + sign, sign * step)]
 
 
 def _has_glob(location: Location) -> bool:

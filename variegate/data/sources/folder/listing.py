@@ -90,9 +90,6 @@ class FolderListing(IndexedSource):
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.array([self.samples[index].label for index in indices.tolist()], np.int64)
 
-    def class_name(self, index: int) -> str:
-        return self.classes[self.samples[index].label]
-
     def notes(self) -> list[str]:
         """What a user may want to know about what was not listed, a line each."""
         empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []

@@ -18,10 +18,6 @@ from variegate.outside.location import Location
 class FolderSource(FolderListing):
     """A folder on a disk of this machine, or mounted as one."""
 
-    @property
-    def root(self) -> Path:
-        return Path(self.folder.address())
-
     def read(self, index: int) -> Item:
         """The bytes of the file and its class. Raises DecodeError naming the file."""
         check_index(index, len(self))

@@ -24,32 +24,32 @@ class WalkedFolder:
 
 def walk(root: str | os.PathLike[str]) -> WalkedFolder:
     """Names that begin with a dot are passed over. Links are followed, but not to a folder around them."""
-    found = WalkedFolder()
+    walked = WalkedFolder()
     waiting: list[tuple[str, str, tuple[str, ...]]] = [(os.fspath(root), "", ())]
     while waiting:
-        place, relative, above = waiting.pop()
-        real = os.path.realpath(place)
+        path, relative, above = waiting.pop()
+        real = os.path.realpath(path)
         if real in above:
             continue
         inside = f"{relative}/" if relative else ""
-        names = found.files[relative] = []
+        names = walked.files[relative] = []
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(path) as entries:
                 for entry in entries:
                     if entry.name.startswith("."):
                         continue
-                    kind = _kind(entry)
-                    if kind == "folder":
+                    what = _kind(entry)
+                    if what == "folder":
                         waiting.append((entry.path, inside + entry.name, (*above, real)))
-                    elif kind == "file":
+                    elif what == "file":
                         names.append(entry.name)
                     else:
-                        found.irregular.append(inside + entry.name)
+                        walked.irregular.append(inside + entry.name)
         except OSError as error:
-            found.unread.append(f"{relative or '.'} ({error.strerror or error})")
-    found.irregular.sort()
-    found.unread.sort()
-    return found
+            walked.unread.append(f"{relative or '.'} ({error.strerror or error})")
+    walked.irregular.sort()
+    walked.unread.sort()
+    return walked
 
 
 def walk_remote(location: Location) -> WalkedFolder:

@@ -35,9 +35,9 @@ _COLUMNS = (("offsets", np.int64), ("sizes", np.int64), ("kinds", np.uint8), ("v
 
 def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
     """The kept index of a shard; None where there is none that fits."""
-    for place in _places(shard, cache_dir):
+    for path in _index_paths(shard, cache_dir):
         try:
-            index = _parse(read_regular(place), version)
+            index = _parse(read_regular(path), version)
         # Whatever is wrong with it, it can be made again.
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             continue
@@ -48,10 +48,10 @@ def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLi
 
 def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
     """Keep an index -> False where no place for it can be written to."""
-    return any(_write(place, _pack(index)) for place in _places(shard, cache_dir))
+    return any(_write(path, _pack(index)) for path in _index_paths(shard, cache_dir))
 
 
-def _places(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
+def _index_paths(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
     """Where an index may be, the best first. A cache folder that was asked for is the only one."""
     # The address without its query, which changes with every signature; the index says whether it is the same file.
     whole_name = str(shard) if shard.is_url else os.path.abspath(shard.address())

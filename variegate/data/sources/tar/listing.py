@@ -57,11 +57,11 @@ def list_shards(
     locations = sorted_shards(shards)
     with ThreadPoolExecutor(min(_INDEXING_THREADS, len(locations)), "variegate-index") as pool:
         try:
-            found = list(pool.map(partial(_index, may_skip=on_error == "skip", cache_dir=cache_dir), locations))
+            indexed = list(pool.map(partial(_index, may_skip=on_error == "skip", cache_dir=cache_dir), locations))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    indexes = [index for index, _ in found]
+    indexes = [index for index, _ in indexed]
     if not any(len(index) for index in indexes):
         reasons = [
             f"{shard}: {index.failure.reason}" for shard, index in zip(locations, indexes, strict=True) if index.failure
@@ -71,7 +71,7 @@ def list_shards(
     resolver = LabelResolver(classes, is_labelled=first.kinds[0] != LabelKind.NONE)
     listed = [_resolve(*one, resolver, bool(classes)) for one in zip(locations, indexes, strict=True)]
     return listed, _notes(
-        listed, [str(shard) for shard, (_, is_kept) in zip(locations, found, strict=True) if not is_kept]
+        listed, [str(shard) for shard, (_, is_kept) in zip(locations, indexed, strict=True) if not is_kept]
     )
 
 

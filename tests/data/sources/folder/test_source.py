@@ -31,7 +31,7 @@ def test_class_folders_in_the_order_of_image_folder(tmp_path: Path) -> None:
     ]
     assert len(source) == 6
     assert source.file(3) == tmp_path / "cat/deep/er/1.webp"
-    assert source.class_name(4) == "dog"
+    assert source.classes[source.samples[4].label] == "dog"
 
 
 def test_empty_classes_keep_their_index_and_are_reported(tmp_path: Path) -> None:
