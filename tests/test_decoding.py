@@ -14,8 +14,8 @@ from PIL import Image
 
 import variegate as vg
 from tests.images import photo
-from variegate import decoding
 from variegate import transforms as T
+from variegate.backends import encoded_batch
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, read_image
 from variegate.errors import DecodeError
@@ -88,8 +88,8 @@ def test_large_crops_are_decoded_at_a_scale(flip: float) -> None:
 
 def test_rows_of_a_blend_share_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    decode = decoding.decode_jpeg_box
-    monkeypatch.setattr(decoding, "decode_jpeg_box", lambda *a, **k: calls.append(a) or decode(*a, **k))
+    decode = encoded_batch.decode_jpeg_box
+    monkeypatch.setattr(encoded_batch, "decode_jpeg_box", lambda *a, **k: calls.append(a) or decode(*a, **k))
     aug = vg.Augmenter(T.Compose([CROP, T.AugMix()]), num_threads=1)
     aug.decode_and_run([FILES["4:2:0"]] * 5, ids=range(5))
     assert len(calls) == 5

@@ -110,8 +110,7 @@ class Session:
         """Of a loader that decodes everything every time; whole pictures, where the user's has a cache."""
         cache = {} if self.loader.cache is None else {"cache": "host", "cache_bytes": 1}
         loader = Loader(view, self.transform, **self.options | cache | {"num_threads": threads})
-        times = StageTimes()
-        times.is_exact = True
+        times = StageTimes(is_exact=True)
         loader.observe(times)
         mean_bytes = sum(sample.nbytes for sample in view.samples) / len(view.samples)
         self._plan_loader(rates, loader, mean_bytes, times)

@@ -18,9 +18,9 @@ import simplejpeg
 from variegate.data.decode.budget import room_for
 from variegate.data.decode.formats import JPEG_FORMATS
 from variegate.data.decode.header import JpegHeader, read_header
-from variegate.data.decode.limits import check_bytes, check_pixels
 from variegate.data.decode.orientation import apply_orientation, stored_rows_needed
 from variegate.data.decode.pillow import PillowFile
+from variegate.data.decode.refusals import check_bytes, check_pixels
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]

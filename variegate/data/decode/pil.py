@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode.limits import check_pixels, check_side
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode.refusals import check_pixels, check_side, reason_for
 from variegate.errors import DecodeError
 from variegate.outside.addresses import speakable
 

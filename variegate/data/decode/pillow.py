@@ -17,10 +17,16 @@ from variegate.data.decode.budget import LARGE, room_for
 from variegate.data.decode.cost import bytes_needed
 from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import pillow_orientation
-from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_bytes, check_limit, check_pixels
 from variegate.data.decode.orientation import as_stored
 from variegate.data.decode.pil import warn_if_clipped
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode.refusals import (
+    MAX_DECODE_BYTES,
+    MAX_PIXELS,
+    check_bytes,
+    check_limit,
+    check_pixels,
+    reason_for,
+)
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]

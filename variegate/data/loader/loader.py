@@ -216,12 +216,12 @@ class Loader(CopiedAnew):
         )
 
     def observe(self, *observers: Observer) -> None:
-        """Tell these, and no others, of every piece of work in iterations that begin from now on.
+        """Tell these, and no others, of every piece of work that is done from now on.
 
         Each has ``stage_done(stage, seconds, samples, nbytes)``, called by the threads that do the work, and
         ``is_exact``. A copy of the loader has none.
         """
-        self._pipeline.observers = observers
+        self._pipeline.observers[:] = observers
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins this epoch; in the middle, if that is where ``load_state_dict`` left it."""

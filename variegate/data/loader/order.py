@@ -26,7 +26,7 @@ from variegate.data.loader.reading import (
     with_those_before,
 )
 from variegate.data.loader.share import Share
-from variegate.data.shuffle import Permutation, Purpose
+from variegate.data.shuffle import OrderPurpose, Permutation
 from variegate.data.shuffle_buffer import shuffled
 from variegate.data.sources.base import Source, SourceError, StreamItem, StreamSource
 from variegate.errors import DecodeError
@@ -149,7 +149,7 @@ class StreamOrder:
         """All samples of an epoch."""
         shards = np.arange(self._source.num_shards, dtype=np.int64)
         if self._shuffle:
-            shards = Permutation(len(shards), self._seed, epoch, Purpose.SHARDS)(shards)
+            shards = Permutation(len(shards), self._seed, epoch, OrderPurpose.SHARDS)(shards)
         every = (item for shard in shards.tolist() for item in self._whole(shard))
         if not self._shuffle:
             return every
@@ -193,7 +193,7 @@ def _facts(
 
 
 def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:
-    key = rng.stream_key(seed, epoch, int(Purpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
+    key = rng.stream_key(seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
     return rng.sample_words(np.array([sample_id], np.uint64), key, _SUBSTITUTES)[0]
 
 

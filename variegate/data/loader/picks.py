@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.shuffle import Permutation, Purpose
+from variegate.data.shuffle import OrderPurpose, Permutation
 
 Indices = npt.NDArray[np.int64]
 Copies = npt.NDArray[np.uint32]
@@ -110,7 +110,7 @@ class ListedSamples:
     def epoch(self, epoch: int) -> EpochOrder:
         if not self._shuffle:
             return self._list
-        return self._list.permuted(Permutation(self._list.length, self._seed, epoch, Purpose.DRAWS))
+        return self._list.permuted(Permutation(self._list.length, self._seed, epoch, OrderPurpose.DRAWS))
 
     def expected_length(self) -> int:
         return self._list.length

@@ -39,8 +39,7 @@ _SEEN_AT_LEAST = 1000
 
 
 class Pipeline:
-    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that begins from
-    now on.
+    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that is done.
 
     Raises what ``Loader`` does.
     """
@@ -62,7 +61,7 @@ class Pipeline:
         # For a copy in another process: the same source and rank, and whatever else it finds there.
         self.portable = replace(given, source=source, rank=options.rank, world_size=options.world_size)
         self.log = FailureLog(options.max_errors)
-        self.observers: tuple[Observer, ...] = ()
+        self.observers: list[Observer] = []
         self.cache = open_cache(
             options.cache,
             max_bytes=options.cache_bytes,
