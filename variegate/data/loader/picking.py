@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from variegate.data.loader.options import CheckedOptions, check_integer
-from variegate.data.loader.picks import EverySample, ListedSamples, Picks
+from variegate.data.loader.options import LoaderOptions, check_integer
+from variegate.data.loader.picks import ListedOrder, Picks, SamePicks
 from variegate.data.loader.samplers import AskedEachEpoch, check_indices, is_listed
 from variegate.data.loader.weighted import WeightedSamples
 from variegate.data.loader.weights import groups_of
@@ -13,7 +13,7 @@ from variegate.data.sources.base import Source, StreamSource
 _MOST_DRAWS = 1 << 40
 
 
-def check_picking(source: Source | StreamSource, options: CheckedOptions) -> bool:
+def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
     """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     if sampler is not None and weights is not None:
@@ -38,7 +38,7 @@ def check_picking(source: Source | StreamSource, options: CheckedOptions) -> boo
     return False
 
 
-def picks_of(source: Source, options: CheckedOptions, shuffle: bool) -> Picks:
+def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
     """For options that ``check_picking`` took. Raises ValueError for a source without samples, and for what
     ``sampler`` or ``weights`` must not be."""
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
@@ -49,8 +49,7 @@ def picks_of(source: Source, options: CheckedOptions, shuffle: bool) -> Picks:
         if draws > _MOST_DRAWS:
             raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
         return WeightedSamples(groups_of(options.weights, source), draws, seed)
-    if sampler is None:
-        return EverySample(samples, seed, shuffle)
-    if is_listed(sampler):
-        return ListedSamples(check_indices("sampler", sampler, samples), seed, shuffle)
-    return AskedEachEpoch(sampler, samples)
+    if sampler is not None and not is_listed(sampler):
+        return AskedEachEpoch(sampler, samples)
+    indices = None if sampler is None else check_indices("sampler", sampler, samples)
+    return SamePicks(ListedOrder(indices, samples if indices is None else len(indices)), seed, shuffle)

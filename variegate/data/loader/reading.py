@@ -18,7 +18,7 @@ from variegate.data.decode import is_jpeg
 from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
 from variegate.data.loader.observer import Observer, Stage
-from variegate.data.loader.options import CheckedOptions
+from variegate.data.loader.options import LoaderOptions
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Item, SampleName, Source, StreamItem
 from variegate.errors import DecodeError
@@ -79,7 +79,7 @@ class Reader:
     that. ``in_memory``: the source's pixels lie in memory already, and gain only by another memory.
     """
 
-    def __init__(self, options: CheckedOptions, cache: PixelCache | None, in_memory: bool) -> None:
+    def __init__(self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool) -> None:
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
         self.may_gather = in_memory and (cache is None or not cache.holds_device_memory)
 
@@ -159,7 +159,7 @@ class _Clock:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepToRead:
     """What a rank reads for one batch: ``indices``, of which ``padding`` repeat others; which ``copies`` of their
     samples they are; and how many samples of the epoch are ``done`` afterwards."""
 
@@ -173,7 +173,7 @@ def start_reading(
     reader: Reader,
     source: Source,
     pool: Executor,
-    step: Step,
+    step: StepToRead,
     observer: Observer,
     is_stopped: Callable[[], bool] | None = None,
 ) -> Waiting:

@@ -10,7 +10,7 @@ import numpy as np
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from variegate.data.loader.picks import Indices, Listed
+from variegate.data.loader.picks import Indices, ListedOrder
 
 _ACCEPTED = (
     "a sequence or array of indices, an object with __iter__ and __len__ such as a torch Sampler, a function epoch -> "
@@ -50,13 +50,15 @@ class AskedEachEpoch:
         self._sampler, self._samples = sampler, samples
         self._is_function = not hasattr(sampler, "__iter__")
 
-    def epoch(self, epoch: int) -> Listed:
+    def epoch(self, epoch: int) -> ListedOrder:
         """Raises ValueError or TypeError naming the first index that is none."""
+        name, indices = "sampler", self._sampler
         if self._is_function:
-            return Listed(check_indices(f"sampler({epoch})", self._sampler(epoch), self._samples))
-        if hasattr(self._sampler, "set_epoch"):
+            name, indices = f"sampler({epoch})", self._sampler(epoch)
+        elif hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
-        return Listed(check_indices("sampler", self._sampler, self._samples))
+        checked = check_indices(name, indices, self._samples)
+        return ListedOrder(checked, len(checked))
 
     def expected_length(self) -> int | None:
         return None if self._is_function else len(self._sampler)
