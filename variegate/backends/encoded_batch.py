@@ -18,14 +18,13 @@ from variegate.data.decode import (
     MAX_PIXELS,
     JpegHeader,
     PillowFile,
-    check_jpeg,
     check_limit,
     check_side,
+    checked_header,
     decode_jpeg_box,
     decode_jpeg_scaled,
     is_complete,
     is_jpeg,
-    read_header,
     read_image,
 )
 from variegate.errors import DecodeError
@@ -139,11 +138,7 @@ class EncodedBatch:
 
     def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
         name = self.name(i)
-        try:
-            header = read_header(data)
-        except ValueError as error:
-            raise DecodeError(name, str(error)) from error
-        check_jpeg(header, name, *self._limits)
+        header = checked_header(data, name, *self._limits)
         check_side(name, *header.oriented_size)
         self.headers[i] = header
         return (*header.oriented_size, 3)
