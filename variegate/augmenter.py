@@ -13,7 +13,7 @@ import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.inputs import check_sizes, looks_like_sizes
-from variegate.backends.outputs import leaving
+from variegate.backends.outputs import with_wanted_channels
 from variegate.backends.runner import ForkedRunner, Runner, make_runner
 from variegate.errors import shown
 from variegate.executors.images import check_fits
@@ -175,7 +175,7 @@ class Augmenter(CopiedAnew):
         """
         batch = self._runner.take(images)
         program = self._sample(batch.shapes, ids, epoch, copy, given)
-        return leaving(self._runner.run(program, batch), program.output)
+        return with_wanted_channels(self._runner.run(program, batch), program.output)
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
         """Execute a program of ``self.program`` on its images, given as for a call.
@@ -184,7 +184,7 @@ class Augmenter(CopiedAnew):
         """
         batch = self._runner.take(images)
         check_fits(program, batch.shapes)
-        return leaving(self._runner.run(program, batch), program.output)
+        return with_wanted_channels(self._runner.run(program, batch), program.output)
 
     def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
         """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
@@ -231,7 +231,7 @@ class Augmenter(CopiedAnew):
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
         program = self._sample(batch.shapes, ids, epoch, copy, given)
-        return leaving(self._runner.decode_and_run(program, batch), program.output)
+        return with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
 
     def program(
         self,

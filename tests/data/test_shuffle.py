@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.data.shuffle import Permutation, Purpose
+from variegate.data.shuffle import OrderPurpose, Permutation
 from variegate.data.shuffle_buffer import shuffled
 from variegate.program import rng
 
@@ -62,7 +62,7 @@ def test_seed_epoch_and_purpose_each_give_another_order() -> None:
         tuple(permutation(1000, seed=1)),
         tuple(permutation(1000, seed=1 << 40)),
         tuple(permutation(1000, epoch=1)),
-        tuple(Permutation(1000, 0, 0, Purpose.SHARDS)(np.arange(1000)).tolist()),
+        tuple(Permutation(1000, 0, 0, OrderPurpose.SHARDS)(np.arange(1000)).tolist()),
     ]
     assert len(set(orders)) == len(orders)
 

@@ -11,7 +11,7 @@ import torch
 
 from variegate.backends.cuda import CudaRunner
 from variegate.backends.inputs import as_tensor
-from variegate.backends.outputs import first_channel, wants_one
+from variegate.backends.outputs import first_channel, wants_one_channel
 from variegate.backends.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class CapturedAugmenter:
         programs = [runner.lower(sample(batch.shapes, ids, epoch)) for epoch in range(_SAMPLES)]
         self._runner, self._sample, self._shapes = runner, sample, batch.shapes
         self._run: CapturedRun = runner.captured(programs, batch)
-        made, output = self._run.output, programs[0].output
-        self._output = first_channel(made, output.layout) if wants_one(output) else made
+        result, output = self._run.output, programs[0].output
+        self._output = first_channel(result, output.layout) if wants_one_channel(output) else result
         self.replays = self.launched = 0
 
     @property

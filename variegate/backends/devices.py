@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,20 +55,14 @@ def _check_cuda(given: str, name: str) -> str:
     return f"cuda:{index}"
 
 
-class Executor(Protocol):
-    """What runs programs."""
+@dataclass(frozen=True)
+class NamedExecutor:
+    """``run``: a sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]) -> one array per output."""
 
-    def run(self, program: Program, images: Sequence[npt.NDArray[np.uint8]]) -> list[npt.NDArray[Any]]:
-        """A sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]) -> one array per output."""
-        ...
-
-
-class _Named:
-    def __init__(self, run: Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]) -> None:
-        self.run = run
+    run: Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]
 
 
-def get_executor(device: str) -> Executor:
+def get_executor(device: str) -> NamedExecutor:
     """The executor of a device name, see ``resolve``; results are arrays on the host, whichever it is.
 
     Raises:
@@ -78,11 +73,11 @@ def get_executor(device: str) -> Executor:
     if name == "reference":
         from variegate.executors.reference import run
 
-        return _Named(run)
+        return NamedExecutor(run)
     if name == "cpu":
         from variegate.executors.cpu import run as run_compiled
 
-        return _Named(run_compiled)
+        return NamedExecutor(run_compiled)
     from variegate.executors.cuda.host import run_on_host_arrays
 
-    return _Named(lambda program, images: run_on_host_arrays(program, images, name))
+    return NamedExecutor(lambda program, images: run_on_host_arrays(program, images, name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,36 +11,27 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.inputs import as_tensor, check_image
 from variegate.data.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,
     JpegHeader,
     PillowFile,
-    check_jpeg,
     check_limit,
     check_side,
+    checked_header,
     decode_jpeg_box,
     decode_jpeg_scaled,
     is_complete,
     is_jpeg,
-    read_header,
     read_image,
 )
 from variegate.errors import DecodeError
-from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
-# First row, first column, and those after the last.
-Box = tuple[int, int, int, int]
-
-# Reach of the resampling filters, in source pixels at scale 1. (Members of an enumeration take a while to look up.)
-_SUPPORT = {int(Interpolation.BILINEAR): 1.0, int(Interpolation.BICUBIC): 2.0}
-_RESIZED_CROP = int(Op.RESIZED_CROP)
 _SCALES = (8, 4, 2)
-
-
 # A thread keeps its buffers for good; those of larger pictures are made and given back.
 _KEPT_BYTES = 4 << 20
 _local = threading.local()
@@ -49,10 +39,10 @@ _local = threading.local()
 
 def _buffer(place: int, size: int) -> Image:
     """uint8[>= size] of this thread, the same memory for the same place."""
-    held: dict[int, Image] = _local.__dict__.setdefault("buffers", {})
-    if place not in held or held[place].size < size:
-        held[place] = np.empty(size, np.uint8)
-    return held[place]
+    buffers: dict[int, Image] = _local.__dict__.setdefault("buffers", {})
+    if place not in buffers or buffers[place].size < size:
+        buffers[place] = np.empty(size, np.uint8)
+    return buffers[place]
 
 
 class EncodedBatch:
@@ -148,11 +138,7 @@ class EncodedBatch:
 
     def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
         name = self.name(i)
-        try:
-            header = read_header(data)
-        except ValueError as error:
-            raise DecodeError(name, str(error)) from error
-        check_jpeg(header, name, *self._limits)
+        header = checked_header(data, name, *self._limits)
         check_side(name, *header.oriented_size)
         self.headers[i] = header
         return (*header.oriented_size, 3)
@@ -185,11 +171,11 @@ class EncodedBatch:
 
     def box_needed(self, fused: Program, row: int, margin: int) -> Box | None:
         """The part of its picture that the row reads, and ``margin`` pixels more on each side; None for all of it."""
-        support = _support(fused, row)
+        support = crop_support(fused, row)
         if support is None:
             return None
         height, width = self.shapes[fused.source[row], :2].tolist()
-        box = _reach(fused.args[row, 0], support, height, width, margin)
+        box = crop_reach(fused.args[row, 0], support, height, width, margin)
         return None if box == (0, 0, height, width) else box
 
     def loader(self, fused: Program) -> Callable[[int, int], Image]:
@@ -200,29 +186,28 @@ class EncodedBatch:
 
         def load(row: int, place: int) -> Image:
             with self.decoding():
-                return decode(row, place)
-
-        def decode(row: int, place: int) -> Image:
-            source = int(fused.source[row])
-            header = self.headers[source]
-            support = _support(fused, row)
-            if header is None or support is None:
-                image = self.whole(source)
-                if fused.blend is not None:
-                    self.decoded[source] = image  # other rows read it as well
-                return image
-            try:
-                if fused.blend is not None:
-                    return self._decode_once(fused, row, source, header, support)
-                size = 3 * (header.height + 2 * header.mcu_height) * header.width
-                room = _buffer(place, size) if size <= _KEPT_BYTES else None
-                return self._decode_for(fused, row, source, header, support, room)
-            except DecodeError as error:
-                self._note(source, error)
-                # Nothing of the row was rewritten, so it reads a picture of the size in the header.
-                return np.zeros(tuple(self.shapes[source]), np.uint8)
+                return self._load(fused, row, place)
 
         return load
+
+    def _load(self, fused: Program, row: int, place: int) -> Image:
+        source = int(fused.source[row])
+        header, support = self.headers[source], crop_support(fused, row)
+        if header is None or support is None:
+            image = self.whole(source)
+            if fused.blend is not None:
+                self.decoded[source] = image  # other rows read it as well
+            return image
+        try:
+            if fused.blend is not None:
+                return self._decode_once(fused, row, source, header, support)
+            size = 3 * (header.height + 2 * header.mcu_height) * header.width
+            buffer = _buffer(place, size) if size <= _KEPT_BYTES else None
+            return self._decode_for(fused, row, source, header, support, buffer)
+        except DecodeError as error:
+            self._note(source, error)
+            # Nothing of the row was rewritten, so it reads a picture of the size in the header.
+            return np.zeros(tuple(self.shapes[source]), np.uint8)
 
     def _decode_once(self, fused: Program, row: int, source: int, header: JpegHeader, support: float) -> Image:
         """A blend's rows begin with the same crop of one image, which is decoded for the first of them and kept."""
@@ -247,36 +232,9 @@ class EncodedBatch:
                 args[:4] /= divisor
                 fused.in_shape[row, :2] = image.shape[:2]
                 return image
-        first_y, first_x, end_y, end_x = _reach(args, support, in_height, in_width)
+        first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
         image, part_top, part_left = decode_jpeg_box(
             data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
         )
         shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])
         return image
-
-
-def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width: int) -> None:
-    """Rewrite the row's first resize to a part of the picture that begins at ``top``, ``left``."""
-    fused.args[row, 0, 0] -= top
-    fused.args[row, 0, 1] -= left
-    fused.in_shape[row, :2] = height, width
-
-
-def _support(fused: Program, row: int) -> float | None:
-    """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise."""
-    if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP:
-        return None
-    return _SUPPORT.get(int(fused.flags[row, 0]))
-
-
-def _reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
-    """What a resized crop reads: the filter reaches past the box, further the more it shrinks."""
-    top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
-    reach_y = math.ceil(support * max(height / out_height, 1.0)) + 1 + margin
-    reach_x = math.ceil(support * max(width / out_width, 1.0)) + 1 + margin
-    return (
-        max(0, math.floor(top) - reach_y),
-        max(0, math.floor(left) - reach_x),
-        min(in_height, math.ceil(top + height) + reach_y),
-        min(in_width, math.ceil(left + width) + reach_x),
-    )

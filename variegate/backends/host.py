@@ -38,13 +38,8 @@ def take_host_batch(images: Any) -> HostBatch:
     return HostBatch(arrays, shapes_of(arrays))
 
 
-class ReferenceRunner:
-    """It runs sampled programs; lowering serves explanations only."""
-
-    lower = staticmethod(lower)
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        self._dtype = dtype
+class _HostRunner:
+    """Takes images into the host's memory."""
 
     def take(self, images: Any) -> HostBatch:
         return take_host_batch(images)
@@ -52,17 +47,29 @@ class ReferenceRunner:
     def shapes(self, images: Any) -> npt.NDArray[np.int32]:
         return take_host_batch(images).shapes
 
+
+class ReferenceRunner(_HostRunner):
+    """It runs sampled programs; lowering serves explanations only."""
+
+    lower = staticmethod(lower)
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+
     def run(self, program: Program, batch: HostBatch) -> Any:
         results = reference.run(program, list(batch.images))
         same = len({result.shape for result in results}) == 1
         return to_tensors(np.stack(results) if same else None, results, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        images = [batch.whole(i) for i in range(len(batch.files))]
+        with batch.decoding():
+            images = [batch.whole(i) for i in range(len(batch.files))]
         return self.run(program, HostBatch(images, batch.shapes))
 
 
-class CpuRunner:
+class CpuRunner(_HostRunner):
+    """It runs fused programs by compiled kernels."""
+
     def __init__(self, dtype: torch.dtype, num_threads: int | None, geometry: str) -> None:
         self.lower = partial(lower, geometry=geometry)
         self._dtype = dtype
@@ -72,20 +79,15 @@ class CpuRunner:
 
         self._executor = executor
 
-    def take(self, images: Any) -> HostBatch:
-        return take_host_batch(images)
-
-    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
-        return take_host_batch(images).shapes
-
     def run(self, program: Program, batch: HostBatch) -> Any:
-        fused = self.lower(program)
-        stacked, results = self._executor.allocate(fused)
-        self._executor.run_into(fused, batch.images, results, stacked, self._num_threads)
-        return to_tensors(stacked, results, self._dtype)
+        return self._run(program, batch.images, None)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        return self._run(program, None, batch)
+
+    def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
         fused = self.lower(program)
         stacked, results = self._executor.allocate(fused)
-        self._executor.run_into(fused, None, results, stacked, self._num_threads, batch.loader(fused))
+        load = None if encoded is None else encoded.loader(fused)
+        self._executor.run_into(fused, images, results, stacked, self._num_threads, load)
         return to_tensors(stacked, results, self._dtype)

@@ -13,7 +13,7 @@ from variegate.threads import by_openmp
 Tensors = torch.Tensor | list[torch.Tensor]
 
 
-def wants_one(output: Output) -> bool:
+def wants_one_channel(output: Output) -> bool:
     """Whether the transform says that one channel leaves (``T.Grayscale()``)."""
     return getattr(output, "channels", None) == 1
 
@@ -23,13 +23,13 @@ def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
     return image[..., :1, :, :] if layout == "NCHW" else image[..., :1]
 
 
-def leaving(made: Any, output: Output) -> Tensors:
-    """What an executor made -> what leaves; one tensor, where that makes the shapes agree."""
-    if not wants_one(output):
-        return made
-    if isinstance(made, torch.Tensor):
-        return first_channel(made, output.layout).contiguous()
-    images = [first_channel(image, output.layout).contiguous() for image in made]
+def with_wanted_channels(results: Any, output: Output) -> Tensors:
+    """An executor's results, of as many channels as are wanted; one tensor, where that makes the shapes agree."""
+    if not wants_one_channel(output):
+        return results
+    if isinstance(results, torch.Tensor):
+        return first_channel(results, output.layout).contiguous()
+    images = [first_channel(image, output.layout).contiguous() for image in results]
     return torch.stack(images) if len({image.shape for image in images}) == 1 else images
 
 

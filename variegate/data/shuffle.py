@@ -20,7 +20,7 @@ from variegate.program.compiled import kernel
 _ROUNDS = 8
 
 
-class Purpose(IntEnum):
+class OrderPurpose(IntEnum):
     """What a stream of random numbers is for; no two share one. The numbers are part of what is reproducible."""
 
     SAMPLES = 0
@@ -42,7 +42,7 @@ class Permutation:
     [2, 3, 1, 9, 6, 5, 0, 7, 8, 4]
     """
 
-    def __init__(self, length: int, seed: int, epoch: int, purpose: Purpose = Purpose.SAMPLES) -> None:
+    def __init__(self, length: int, seed: int, epoch: int, purpose: OrderPurpose = OrderPurpose.SAMPLES) -> None:
         self._length = length
         self._half = (max((length - 1).bit_length(), 2) + 1) // 2
         self._key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
@@ -63,7 +63,7 @@ def permute_within(
 ) -> npt.NDArray[np.int64]:
     """Many permutations at once, all int64[N]: that of group ``groups[n]``, of 0..lengths[n]-1, at ``positions[n]``."""
     out = np.empty(len(positions), np.int64)
-    key = rng.stream_key(seed, epoch, int(Purpose.MEMBERS), rng.SHUFFLE_DOMAIN)
+    key = rng.stream_key(seed, epoch, int(OrderPurpose.MEMBERS), rng.SHUFFLE_DOMAIN)
     _permute_within(positions, lengths, groups, key, out)
     return out
 
@@ -97,7 +97,7 @@ def _walk(value: Any, length: Any, half: Any, group: Any, key: Any) -> Any:
             return np.int64(value)
 
 
-def random_words(first: int, number: int, seed: int, epoch: int, purpose: Purpose) -> npt.NDArray[np.uint32]:
+def random_words(first: int, number: int, seed: int, epoch: int, purpose: OrderPurpose) -> npt.NDArray[np.uint32]:
     """Words ``first``..``first + number - 1`` of the stream of a purpose, uint32[number, 4]."""
     counters = np.arange(first, first + number, dtype=np.uint64)
     key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from variegate.data.shuffle import Purpose, random_words
+from variegate.data.shuffle import OrderPurpose, random_words
 
 T = TypeVar("T")
 
@@ -52,5 +52,5 @@ def shuffled(
 def _draws(seed: int, epoch: int) -> Iterator[int]:
     first = 0
     while True:
-        yield from random_words(first, _BLOCK, seed, epoch, Purpose.BUFFER)[:, 0].tolist()
+        yield from random_words(first, _BLOCK, seed, epoch, OrderPurpose.BUFFER)[:, 0].tolist()
         first += _BLOCK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from variegate.diagnose import measurements as m
@@ -39,15 +39,9 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "bottleneck": self.bottleneck,
-            "summary": self.summary,
-            "images_per_second": self.images_per_second,
-            "consume": self.consume,
-            "margin": self.margin,
-            "keeps_up": self.keeps_up,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
+        out = asdict(self)
+        findings = out.pop("findings")
+        return {**out, "keeps_up": self.keeps_up, "findings": list(findings)}
 
 
 def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:

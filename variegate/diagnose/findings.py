@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from variegate.diagnose import measurements as m
 from variegate.diagnose.costs import Costs
@@ -30,9 +29,6 @@ class Finding:
     gain: float = 1.0
     is_limit: bool = False
     images_per_second: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def more_threads(data: m.Measurements, costs: Costs) -> Finding | None:

@@ -110,8 +110,7 @@ class Session:
         """Of a loader that decodes everything every time; whole pictures, where the user's has a cache."""
         cache = {} if self.loader.cache is None else {"cache": "host", "cache_bytes": 1}
         loader = Loader(view, self.transform, **self.options | cache | {"num_threads": threads})
-        times = StageTimes()
-        times.is_exact = True
+        times = StageTimes(is_exact=True)
         loader.observe(times)
         mean_bytes = sum(sample.nbytes for sample in view.samples) / len(view.samples)
         self._plan_loader(rates, loader, mean_bytes, times)
@@ -125,7 +124,7 @@ class Session:
         threads: int | None = None,
         batch_size: int | None = None,
     ) -> None:
-        """Pictures to batches, one after another; on a GPU, pictures that are there already."""
+        """Pictures to batches, by a loader; on a GPU, of pictures that are there already."""
         pictures, number = self.chosen.pictures if pictures is None else pictures, batch_size or self._batch_size
         view = InMemoryView(with_pictures(self.chosen.samples, pictures), number)
         changes = {
@@ -133,7 +132,6 @@ class Session:
             "num_threads": threads or self._threads,
             "cache": "device" if self._device.startswith("cuda") else None,
             "cache_side": None,
-            "prefetch": 0,
         }
         mean_bytes = sum(picture.nbytes for picture in pictures) / len(pictures)
         step = self._plan_loader({stage: ()}, Loader(view, transform, **self.options | changes), mean_bytes)

@@ -3,10 +3,9 @@
 from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
 from variegate.data.decode.image import read_bytes, read_image
-from variegate.data.decode.jpeg import check_jpeg, decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
-from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
-from variegate.data.decode.pil import pixels_of_pil
-from variegate.data.decode.pillow import PillowFile
+from variegate.data.decode.jpeg import checked_header, decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
+from variegate.data.decode.pillow import PillowFile, pixels_of_pil
+from variegate.data.decode.refusals import MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
 
 __all__ = [
     "FORMATS",
@@ -14,10 +13,10 @@ __all__ = [
     "MAX_PIXELS",
     "JpegHeader",
     "PillowFile",
-    "check_jpeg",
     "check_limit",
     "check_pixels",
     "check_side",
+    "checked_header",
     "decode_jpeg",
     "decode_jpeg_box",
     "decode_jpeg_scaled",

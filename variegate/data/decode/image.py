@@ -29,8 +29,8 @@ def read_image(
     UserWarning names the file. ``name`` stands for the file in errors.
 
     Raises DecodeError(path, reason) whatever the file holds, and, before any pixel is decoded, for more than
-    ``max_pixels`` (default ``limits.MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes``
-    (default ``limits.MAX_DECODE_BYTES``, 1 GB) of memory to decode. ValueError for a limit that is no positive integer.
+    ``max_pixels`` (default ``MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes``
+    (default ``MAX_DECODE_BYTES``, 1 GB) of memory to decode. ValueError for a limit that is no positive integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         path, data = name or "<bytes>", bytes(source)

@@ -18,9 +18,9 @@ import simplejpeg
 from variegate.data.decode.budget import room_for
 from variegate.data.decode.formats import JPEG_FORMATS
 from variegate.data.decode.header import JpegHeader, read_header
-from variegate.data.decode.limits import check_bytes, check_pixels
 from variegate.data.decode.orientation import apply_orientation, stored_rows_needed
 from variegate.data.decode.pillow import PillowFile
+from variegate.data.decode.refusals import check_bytes, check_pixels
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]
@@ -38,7 +38,7 @@ def decode_jpeg(
 
     Raises DecodeError naming ``path``. What Pillow accepts with a shrug (bytes between segments, say), is accepted.
     """
-    header = _header(data, path, max_pixels, max_decode_bytes)
+    header = checked_header(data, path, max_pixels, max_decode_bytes)
     return _decode_whole(data, header, path, max_decode_bytes)
 
 
@@ -56,9 +56,9 @@ def decode_jpeg_scaled(
     The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; sizes are those after the EXIF orientation. A
     picture smaller than asked for comes back whole. On photos of ImageNet's size, half scale saves about a quarter
     of the time and smaller scales little more: most of it goes into the Huffman code, which is read in any case.
-    ``header``: where it was read, and checked by ``check_jpeg``.
+    ``header``: where it was read, by ``checked_header``.
     """
-    header = header or _header(data, path, max_pixels, max_decode_bytes)
+    header = header or checked_header(data, path, max_pixels, max_decode_bytes)
     if header.orientation >= 5:
         min_height, min_width = min_width, min_height
     for divisor in _FAST_DIVISORS:
@@ -88,7 +88,7 @@ def decode_jpeg_box(
     used if large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
     ``header``: as for ``decode_jpeg_scaled``.
     """
-    header = header or _header(data, path, max_pixels, max_decode_bytes)
+    header = header or checked_header(data, path, max_pixels, max_decode_bytes)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
     # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
     block = header.mcu_height
@@ -107,22 +107,18 @@ def is_complete(data: bytes) -> bool:
     return data[-2:] == _EOI or _EOI in data[-64:]
 
 
-def check_jpeg(
-    header: JpegHeader, path: str, max_pixels: int | None = None, max_decode_bytes: int | None = None
-) -> None:
-    """Raise DecodeError for a picture beyond a limit. Whatever part of it is wanted, the whole is what counts."""
-    check_pixels(path, header.height, header.width, max_pixels)
-    kind = "progressive JPEG" if header.coefficient_bytes else "JPEG"
-    needed = _bytes_needed(header, header.height, header.width)
-    check_bytes(path, header.height, header.width, kind, needed, max_decode_bytes)
-
-
-def _header(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> JpegHeader:
+def checked_header(
+    data: bytes, path: str, max_pixels: int | None = None, max_decode_bytes: int | None = None
+) -> JpegHeader:
+    """Raises DecodeError for a picture beyond a limit. Whatever part of it is wanted, the whole is what counts."""
     try:
         header = read_header(data)
     except ValueError as error:
         raise DecodeError(path, str(error)) from error
-    check_jpeg(header, path, max_pixels, max_decode_bytes)
+    check_pixels(path, header.height, header.width, max_pixels)
+    kind = "progressive JPEG" if header.coefficient_bytes else "JPEG"
+    needed = _bytes_needed(header, header.height, header.width)
+    check_bytes(path, header.height, header.width, kind, needed, max_decode_bytes)
     return header
 
 

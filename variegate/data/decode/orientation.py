@@ -8,44 +8,31 @@ import numpy.typing as npt
 Image_HWC = npt.NDArray[np.uint8]
 
 
+# Of the stored picture: steps along its rows and columns, and whether these change places then.
+_TURNS = {
+    2: (1, -1, False),
+    3: (-1, -1, False),
+    4: (-1, 1, False),
+    5: (1, 1, True),
+    6: (-1, 1, True),
+    7: (-1, -1, True),
+    8: (1, -1, True),
+}
+
+
 def apply_orientation(img_HWC: Image_HWC, orientation: int) -> Image_HWC:
     """The stored picture as it is meant to be seen; contiguous. Values other than 2..8 change nothing."""
-    if orientation == 2:
-        turned = img_HWC[:, ::-1]
-    elif orientation == 3:
-        turned = img_HWC[::-1, ::-1]
-    elif orientation == 4:
-        turned = img_HWC[::-1]
-    elif orientation == 5:
-        turned = img_HWC.transpose(1, 0, 2)
-    elif orientation == 6:
-        turned = img_HWC[::-1].transpose(1, 0, 2)
-    elif orientation == 7:
-        turned = img_HWC[::-1, ::-1].transpose(1, 0, 2)
-    elif orientation == 8:
-        turned = img_HWC[:, ::-1].transpose(1, 0, 2)
-    else:
+    if orientation not in _TURNS:
         return img_HWC
-    return np.ascontiguousarray(turned)
+    y, x, is_transposed = _TURNS[orientation]
+    turned = img_HWC[::y, ::x]
+    return np.ascontiguousarray(turned.transpose(1, 0, 2) if is_transposed else turned)
 
 
 def as_stored(shown_HWC: Image_HWC, orientation: int) -> Image_HWC:
     """A view of a picture as it is shown, laid out as it is stored: writing to it turns what is written."""
-    if orientation == 2:
-        return shown_HWC[:, ::-1]
-    if orientation == 3:
-        return shown_HWC[::-1, ::-1]
-    if orientation == 4:
-        return shown_HWC[::-1]
-    if orientation == 5:
-        return shown_HWC.transpose(1, 0, 2)
-    if orientation == 6:
-        return shown_HWC.transpose(1, 0, 2)[::-1]
-    if orientation == 7:
-        return shown_HWC.transpose(1, 0, 2)[::-1, ::-1]
-    if orientation == 8:
-        return shown_HWC.transpose(1, 0, 2)[:, ::-1]
-    return shown_HWC
+    y, x, is_transposed = _TURNS.get(orientation, (1, 1, False))
+    return (shown_HWC.transpose(1, 0, 2) if is_transposed else shown_HWC)[::y, ::x]
 
 
 def stored_rows_needed(

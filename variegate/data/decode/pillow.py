@@ -1,4 +1,4 @@
-"""What Pillow decodes, as RGB arrays: every kind but JPEG, and JPEGs that simplejpeg does not take.
+"""What Pillow decodes, as arrays: every kind but JPEG, JPEGs that simplejpeg does not take, and images of its own.
 
 Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
 ``np.array``) holds up to fourteen; strips of rows, converted and turned on their way into the result, hold seven.
@@ -7,6 +7,7 @@ Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB arr
 from __future__ import annotations
 
 import io
+import warnings
 from types import TracebackType
 
 import numpy as np
@@ -17,11 +18,18 @@ from variegate.data.decode.budget import LARGE, room_for
 from variegate.data.decode.cost import bytes_needed
 from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import pillow_orientation
-from variegate.data.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS, check_bytes, check_limit, check_pixels
 from variegate.data.decode.orientation import as_stored
-from variegate.data.decode.pil import warn_if_clipped
-from variegate.data.decode.reasons import reason_for
+from variegate.data.decode.refusals import (
+    MAX_DECODE_BYTES,
+    MAX_PIXELS,
+    check_bytes,
+    check_limit,
+    check_pixels,
+    check_side,
+    reason_for,
+)
 from variegate.errors import DecodeError
+from variegate.outside.addresses import speakable
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -29,6 +37,7 @@ Image_HWC = npt.NDArray[np.uint8]
 _STRIP = 1 << 18
 # Where one of these stands anywhere in a file, it may be turned by metadata that come after its pixels.
 _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile type")
+_IN_GRAY = ("1", "L", "LA", "La")
 
 
 class PillowFile:
@@ -110,3 +119,35 @@ def _to_rgb(image: Image.Image, orientation: int) -> Image_HWC:
         strip = image if rows >= height else image.crop((0, top, width, bottom))
         stored[top:bottom] = np.asarray(strip if strip.mode == "RGB" else strip.convert("RGB"))
     return img_HWC
+
+
+def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
+    """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped.
+
+    The EXIF orientation is left alone, as torchvision does: whoever opened the image has turned it already if it was to
+    be turned. An image that was opened and not yet loaded is decoded here. Raises DecodeError naming the image for a
+    damaged or closed one, and for one with more pixels, or a longer side, than is taken.
+    """
+    check_pixels(name, image.height, image.width)
+    check_side(name, image.height, image.width)
+    warn_if_clipped(image, name)
+    try:
+        plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
+        pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
+    except MemoryError:
+        raise
+    except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
+        if "closed" in str(error):
+            raise DecodeError(name, "a closed PIL image; accepted: an open one, or a loaded copy of it") from error
+        raise DecodeError(name, reason_for(error, b"?")) from error
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def warn_if_clipped(image: Image.Image, name: str) -> None:
+    """A UserWarning for gray of 16 or 32 bits, most of which turns white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        warnings.warn(
+            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
+            'convert("RGB") does. Scale such images to 8 bits first.',
+            stacklevel=3,
+        )

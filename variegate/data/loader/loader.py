@@ -14,7 +14,7 @@ from variegate.data.loader.batch import Batch
 from variegate.data.loader.epochs import BatchIterator, Epochs
 from variegate.data.loader.failures import Failure
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
-from variegate.data.loader.options import LoaderOptions, OnError, check_integer
+from variegate.data.loader.options import OnError, check_integer
 from variegate.data.loader.order import IndexedOrder
 from variegate.data.loader.pipeline import Pipeline
 from variegate.data.loader.state import check_done, make_state, read_state
@@ -104,9 +104,9 @@ class Loader(CopiedAnew):
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
     ) -> None:
-        self._start(LoaderOptions(**{name: value for name, value in locals().items() if name != "self"}))
+        self._start({name: value for name, value in locals().items() if name != "self"})
 
-    def _start(self, given: LoaderOptions) -> None:
+    def _start(self, given: Mapping[str, Any]) -> None:
         pipeline = self._pipeline = Pipeline(given)
         options = pipeline.options
         self.batch_size, self.drop_last, self.prefetch = options.batch_size, options.drop_last, options.prefetch
@@ -123,7 +123,7 @@ class Loader(CopiedAnew):
 
     def __getstate__(self) -> dict[str, Any]:
         for name in ("source", "transform", "sampler", "weights"):
-            value = getattr(self._pipeline.portable, name)
+            value = self._pipeline.portable[name]
             check_copied(name, value, "accepted: what can be, or make the Loader in the other process")
         return self._portable()
 
@@ -216,12 +216,12 @@ class Loader(CopiedAnew):
         )
 
     def observe(self, *observers: Observer) -> None:
-        """Tell these, and no others, of every piece of work in iterations that begin from now on.
+        """Tell these, and no others, of every piece of work that is done from now on.
 
         Each has ``stage_done(stage, seconds, samples, nbytes)``, called by the threads that do the work, and
         ``is_exact``. A copy of the loader has none.
         """
-        self._pipeline.observers = observers
+        self._pipeline.observers[:] = observers
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins this epoch; in the middle, if that is where ``load_state_dict`` left it."""

@@ -17,7 +17,7 @@ from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.failures import Failure
 from variegate.data.loader.observer import Observer
-from variegate.data.loader.options import CheckedOptions
+from variegate.data.loader.options import LoaderOptions
 from variegate.data.loader.reading import Rows
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.threads import extra_seconds
@@ -41,7 +41,7 @@ class BatchMaker:
     """``options``: ``on_error`` is "raise" for the first bad sample of a batch, "skip" for none of them, or "replace"
     for another sample in the place of each."""
 
-    def __init__(self, augmenter: Augmenter, options: CheckedOptions, substitutes: FindSubstitutes) -> None:
+    def __init__(self, augmenter: Augmenter, options: LoaderOptions, substitutes: FindSubstitutes) -> None:
         self.augmenter, self.options, self.substitutes = augmenter, options, substitutes
 
     def make(self, rows: Rows, epoch: int, observer: Observer) -> BatchResult:

@@ -27,7 +27,8 @@ class Observer(Protocol):
     """``is_exact``: work that was queued on a GPU is waited for at the end of its stage, which takes time of its own;
     else a stage ends for the observer when its work is queued."""
 
-    is_exact: bool
+    @property
+    def is_exact(self) -> bool: ...
 
     def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
         """A piece of work is done. Called by the thread that did it, by several at the same time."""
@@ -73,18 +74,21 @@ class LoaderStats:
 
 
 class StageTimes:
-    """An observer that adds up, and tells others."""
+    """An observer that adds up, and tells ``others``, of which there may be more or fewer at any time."""
 
-    def __init__(self, others: Sequence[Observer] = ()) -> None:
-        self.is_exact = any(other.is_exact for other in others)
+    def __init__(self, others: Sequence[Observer] = (), is_exact: bool = False) -> None:
         self.begin = time.perf_counter()
-        self._others = others
+        self._others, self._is_exact = others, is_exact
         self._totals: dict[Stage, StageStats] = {}
         self.after_fork()
         at_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
+
+    @property
+    def is_exact(self) -> bool:
+        return self._is_exact or any(other.is_exact for other in self._others)
 
     def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,7 +21,7 @@ OnError = Literal["raise", "skip", "replace"]
 
 @dataclass(frozen=True)
 class LoaderOptions:
-    """``Loader`` says what they mean."""
+    """``Loader`` says what they mean. Made by ``check``."""
 
     source: Any
     transform: Transform | None
@@ -29,9 +30,9 @@ class LoaderOptions:
     seed: int
     shuffle: bool | None
     drop_last: bool
-    num_threads: int | None
-    rank: int | None
-    world_size: int | None
+    num_threads: int
+    rank: int
+    world_size: int
     on_error: OnError
     cache: Literal["host", "device"] | str | os.PathLike[str] | None
     prefetch: int
@@ -42,46 +43,35 @@ class LoaderOptions:
     geometry: Geometry
     cache_bytes: int | None
     cache_side: int | None
-    max_pixels: int | None
-    max_decode_bytes: int | None
+    max_pixels: int
+    max_decode_bytes: int
     sampler: Any
     weights: Any
     num_samples: int | None
     shuffle_buffer: int
     shuffle_bytes: int
 
-    def checked(self) -> CheckedOptions:
-        """With integers for integers, and what None stands for of ranks, threads and limits.
+    @classmethod
+    def check(cls, given: Mapping[str, Any]) -> LoaderOptions:
+        """A user's arguments, with integers for integers, and what None stands for of ranks, threads and limits.
 
         Raises ValueError naming the argument, its value and what is accepted.
         """
-        least = {"batch_size": 1, "prefetch": 0, "shuffle_buffer": 1, "shuffle_bytes": 1}
-        integers = {name: check_integer(name, getattr(self, name), number) for name, number in least.items()}
-        accepted = get_args(OnError)
-        if self.on_error not in accepted:
-            raise ValueError(f"on_error: got {self.on_error!r}; accepted: " + ", ".join(map(repr, accepted)))
-        if self.max_errors is not None and self.on_error == "raise":
-            got = f"got {self.max_errors!r} with on_error='raise'"
+        options = dict(given)
+        for name, least in {"batch_size": 1, "prefetch": 0, "shuffle_buffer": 1, "shuffle_bytes": 1}.items():
+            options[name] = check_integer(name, given[name], least)
+        for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
+            options[name] = check_limit(name, given[name], default)
+        on_error, max_errors = given["on_error"], given["max_errors"]
+        if on_error not in get_args(OnError):
+            raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, get_args(OnError))))
+        if max_errors is not None and on_error == "raise":
+            got = f"got {max_errors!r} with on_error='raise'"
             raise ValueError(f"max_errors: {got}; accepted with on_error='skip' or 'replace'")
-        rank, world_size = find_rank(self.rank, self.world_size)
-        threads = max(1, default_threads() // processes_here()) if self.num_threads is None else self.num_threads
-        found = {
-            "max_pixels": check_limit("max_pixels", self.max_pixels, MAX_PIXELS),
-            "max_decode_bytes": check_limit("max_decode_bytes", self.max_decode_bytes, MAX_DECODE_BYTES),
-            "num_threads": threads,
-            "rank": rank,
-            "world_size": world_size,
-        }
-        return CheckedOptions(**{**vars(self), **integers, **found})
-
-
-@dataclass(frozen=True)
-class CheckedOptions(LoaderOptions):
-    num_threads: int
-    rank: int
-    world_size: int
-    max_pixels: int
-    max_decode_bytes: int
+        options["rank"], options["world_size"] = find_rank(given["rank"], given["world_size"])
+        if given["num_threads"] is None:
+            options["num_threads"] = max(1, default_threads() // processes_here())
+        return cls(**options)
 
     @property
     def decode_limits(self) -> tuple[int, int]:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.loader.observer import Observer
-from variegate.data.loader.options import CheckedOptions
-from variegate.data.loader.picks import EpochOrder, Listed, Picks
+from variegate.data.loader.options import LoaderOptions
+from variegate.data.loader.picks import EpochOrder, ListedOrder, Picks
 from variegate.data.loader.reading import (
     Reader,
     Rows,
-    Step,
+    StepToRead,
     Waiting,
     samples_of,
     start_reading,
@@ -26,7 +26,7 @@ from variegate.data.loader.reading import (
     with_those_before,
 )
 from variegate.data.loader.share import Share
-from variegate.data.shuffle import Permutation, Purpose
+from variegate.data.shuffle import OrderPurpose, Permutation
 from variegate.data.shuffle_buffer import shuffled
 from variegate.data.sources.base import Source, SourceError, StreamItem, StreamSource
 from variegate.errors import DecodeError
@@ -55,7 +55,8 @@ class IndexedOrder:
 
     def facts(self) -> dict[str, Any]:
         """What the order depends on, fit for JSON."""
-        return _facts(self._seed, self._shuffle, self._source, len(self._source), None) | self._picks.facts()
+        known = {"source": self._source.fingerprint, "samples": len(self._source), "buffer": None}
+        return {"seed": self._seed, "shuffle": self._shuffle, **known, **self._picks.facts()}
 
     def length(self, epoch: int) -> int:
         """Samples of an epoch."""
@@ -70,7 +71,7 @@ class IndexedOrder:
     def digest(self, epoch: int) -> str | None:
         """Of an order that was asked for; None where it follows from the facts."""
         order = self._orders.get(epoch)
-        return None if self.is_known or not isinstance(order, Listed) else order.digest()
+        return None if self.is_known or not isinstance(order, ListedOrder) else order.digest()
 
     def check(self, epoch: int, digest: str | None) -> None:
         """Raises ValueError where the order of an epoch is not the one that a state tells of."""
@@ -105,7 +106,7 @@ class IndexedOrder:
     ) -> Waiting:
         positions, padding = share.positions(step)
         indices, copies = order.at(positions)
-        to_read = Step(indices, padding, copies, share.done_after(step))
+        to_read = StepToRead(indices, padding, copies, share.done_after(step))
         return start_reading(self._reader, self._source, pool, to_read, observer, is_stopped)
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
@@ -132,7 +133,7 @@ class IndexedOrder:
 class StreamOrder:
     """Shards in a keyed permutation, their samples through a shuffle buffer."""
 
-    def __init__(self, source: StreamSource, reader: Reader, options: CheckedOptions, shuffle: bool) -> None:
+    def __init__(self, source: StreamSource, reader: Reader, options: LoaderOptions, shuffle: bool) -> None:
         self._source, self._reader = source, reader
         self._seed, self._shuffle = options.seed, shuffle
         self._limits = {"max_items": options.shuffle_buffer, "max_bytes": options.shuffle_bytes}
@@ -143,13 +144,14 @@ class StreamOrder:
     def facts(self) -> dict[str, Any]:
         """As for random access; and the limits of the buffer, which decide about the order as well."""
         buffer = list(self._limits.values()) if self._shuffle else None
-        return _facts(self._seed, self._shuffle, self._source, None, buffer)
+        known = {"source": self._source.fingerprint, "samples": None, "buffer": buffer}
+        return {"seed": self._seed, "shuffle": self._shuffle, **known}
 
     def samples(self, epoch: int) -> Iterator[StreamItem]:
         """All samples of an epoch."""
         shards = np.arange(self._source.num_shards, dtype=np.int64)
         if self._shuffle:
-            shards = Permutation(len(shards), self._seed, epoch, Purpose.SHARDS)(shards)
+            shards = Permutation(len(shards), self._seed, epoch, OrderPurpose.SHARDS)(shards)
         every = (item for shard in shards.tolist() for item in self._whole(shard))
         if not self._shuffle:
             return every
@@ -180,20 +182,8 @@ class StreamOrder:
         return rows.others(row)
 
 
-def _facts(
-    seed: int, shuffle: bool, source: Source | StreamSource, samples: int | None, buffer: list[int] | None
-) -> dict[str, Any]:
-    return {
-        "seed": seed,
-        "shuffle": shuffle,
-        "source": source.fingerprint,
-        "samples": samples,
-        "buffer": buffer,
-    }
-
-
 def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:
-    key = rng.stream_key(seed, epoch, int(Purpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
+    key = rng.stream_key(seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
     return rng.sample_words(np.array([sample_id], np.uint64), key, _SUBSTITUTES)[0]
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from variegate.data.loader.options import CheckedOptions, check_integer
-from variegate.data.loader.picks import EverySample, ListedSamples, Picks
-from variegate.data.loader.samplers import AskedEachEpoch, check_indices, is_listed
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch.utils.data import BatchSampler
+from torch.utils.data.distributed import DistributedSampler
+
+from variegate.data.loader.options import LoaderOptions, check_integer
+from variegate.data.loader.picks import Indices, ListedOrder, Picks, SamePicks
 from variegate.data.loader.weighted import WeightedSamples
 from variegate.data.loader.weights import groups_of
 from variegate.data.sources.base import Source, StreamSource
@@ -12,8 +19,13 @@ from variegate.data.sources.base import Source, StreamSource
 # Draws are counted in float64, which holds whole numbers and their fractions up to here.
 _MOST_DRAWS = 1 << 40
 
+_ACCEPTED = (
+    "a sequence or array of indices, an object with __iter__ and __len__ such as a torch Sampler, a function epoch -> "
+    "indices, or None"
+)
 
-def check_picking(source: Source | StreamSource, options: CheckedOptions) -> bool:
+
+def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
     """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     if sampler is not None and weights is not None:
@@ -38,7 +50,7 @@ def check_picking(source: Source | StreamSource, options: CheckedOptions) -> boo
     return False
 
 
-def picks_of(source: Source, options: CheckedOptions, shuffle: bool) -> Picks:
+def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
     """For options that ``check_picking`` took. Raises ValueError for a source without samples, and for what
     ``sampler`` or ``weights`` must not be."""
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
@@ -49,8 +61,94 @@ def picks_of(source: Source, options: CheckedOptions, shuffle: bool) -> Picks:
         if draws > _MOST_DRAWS:
             raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
         return WeightedSamples(groups_of(options.weights, source), draws, seed)
-    if sampler is None:
-        return EverySample(samples, seed, shuffle)
-    if is_listed(sampler):
-        return ListedSamples(check_indices("sampler", sampler, samples), seed, shuffle)
-    return AskedEachEpoch(sampler, samples)
+    if sampler is not None and not is_listed(sampler):
+        return AskedEachEpoch(sampler, samples)
+    indices = None if sampler is None else check_indices("sampler", sampler, samples)
+    return SamePicks(ListedOrder(indices, samples if indices is None else len(indices)), seed, shuffle)
+
+
+def is_listed(sampler: Any) -> bool:
+    """Indices that are there already, to be read in any order; else each epoch is asked for its own.
+
+    Raises TypeError or ValueError for what is neither.
+    """
+    kind = type(sampler).__name__
+    if isinstance(sampler, DistributedSampler) or (hasattr(sampler, "num_replicas") and hasattr(sampler, "rank")):
+        raise ValueError(
+            f"sampler: got {kind}, which takes one rank's share; the Loader does that itself (rank, world_size). "
+            "Accepted: the order of all samples, the same on every rank"
+        )
+    if isinstance(sampler, BatchSampler):
+        raise ValueError(f"sampler: got {kind}, which yields batches; accepted: one index after another (batch_size)")
+    is_other = isinstance(sampler, (str, bytes, Mapping, set, frozenset))
+    if not is_other and (isinstance(sampler, Sequence) or hasattr(sampler, "__array__")):
+        return True
+    has_order = hasattr(sampler, "__iter__") and hasattr(sampler, "__len__")
+    if is_other or not (has_order or callable(sampler)):
+        lacks = "" if has_order or not hasattr(sampler, "__iter__") else " (its length is not known)"
+        raise TypeError(f"sampler: got {kind}{lacks}; accepted: {_ACCEPTED}")
+    return False
+
+
+class AskedEachEpoch:
+    """The order that a sampler, or a function of the epoch, gives when an epoch begins; perhaps never again."""
+
+    is_known = False
+
+    def __init__(self, sampler: Any, samples: int) -> None:
+        self._sampler, self._samples = sampler, samples
+        self._is_function = not hasattr(sampler, "__iter__")
+
+    def epoch(self, epoch: int) -> ListedOrder:
+        """Raises ValueError or TypeError naming the first index that is none."""
+        name, indices = "sampler", self._sampler
+        if self._is_function:
+            name, indices = f"sampler({epoch})", self._sampler(epoch)
+        elif hasattr(self._sampler, "set_epoch"):
+            self._sampler.set_epoch(epoch)
+        checked = check_indices(name, indices, self._samples)
+        return ListedOrder(checked, len(checked))
+
+    def expected_length(self) -> int | None:
+        return None if self._is_function else len(self._sampler)
+
+    def facts(self) -> dict[str, str]:
+        return {"sampler": "asked in each epoch"}
+
+
+def check_indices(name: str, given: Any, samples: int) -> Indices:
+    """int64[N], N > 0, each from 0 to ``samples`` - 1. Raises TypeError or ValueError naming the first that is not."""
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        raise TypeError(f"{name}: gave {type(given).__name__}; accepted: indices")
+    values = np.asarray(given) if hasattr(given, "__array__") else list(given)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # of different kinds, of which some are no numbers
+        array = np.empty(len(values), object)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: got shape {array.shape}; accepted: one index after another, not batches of them")
+    if not len(array):
+        raise ValueError(f"{name}: gave no index; accepted: at least one")
+    if array.dtype.kind == "b":
+        raise TypeError(f"{name}: got True and False; accepted: indices, such as np.flatnonzero(mask)")
+    if array.dtype.kind not in "iu":
+        array = _one_by_one(name, values.tolist() if isinstance(values, np.ndarray) else values, samples)
+    outside = (array < 0) | (array >= samples)
+    if outside.any():
+        first = int(outside.argmax())
+        raise ValueError(f"{name}[{first}]: got {array[first]}; accepted: integers from 0 to {samples - 1}")
+    return np.array(array, np.int64)
+
+
+def _one_by_one(name: str, values: Iterable[Any], samples: int) -> Indices:
+    """Integers of other kinds, such as tensors of one number."""
+    indices = []
+    for place, value in enumerate(values):
+        try:
+            index = operator.index(value)
+        except TypeError:
+            index = -1
+        if not 0 <= index < samples or isinstance(value, bool):
+            raise ValueError(f"{name}[{place}]: got {value!r}; accepted: integers from 0 to {samples - 1}")
+        indices.append(index)
+    return np.array(indices, np.int64)

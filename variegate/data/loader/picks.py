@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.shuffle import Permutation, Purpose
+from variegate.data.shuffle import OrderPurpose, Permutation
 
 Indices = npt.NDArray[np.int64]
 Copies = npt.NDArray[np.uint32]
@@ -44,79 +44,49 @@ class Picks(Protocol):
         ...
 
 
-class _Whole:
-    """Every sample once."""
+class ListedOrder:
+    """``indices``: None for every sample once. One that comes k times is copies 0..k-1, by their place in the list."""
 
-    is_every = True
-
-    def __init__(self, length: int, permutation: Permutation | None) -> None:
-        self.length, self._permutation = length, permutation
+    def __init__(self, indices: Indices | None, length: int, permutation: Permutation | None = None) -> None:
+        self.length, self.is_every, self._permutation = length, indices is None, permutation
+        self._indices = indices
+        self._copies = None if indices is None else _count(indices)
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
         indices = positions if self._permutation is None else self._permutation(positions)
-        return indices, np.zeros(len(positions), np.uint32)
+        copies = np.zeros(len(indices), np.uint32) if self._copies is None else self._copies[indices]
+        return indices if self._indices is None else self._indices[indices], copies
 
-
-class EverySample:
-    """Each of ``length`` samples once, in a keyed permutation or in the source's order."""
-
-    is_known = True
-
-    def __init__(self, length: int, seed: int, shuffle: bool) -> None:
-        self._length, self._seed, self._shuffle = length, seed, shuffle
-
-    def epoch(self, epoch: int) -> EpochOrder:
-        return _Whole(self._length, Permutation(self._length, self._seed, epoch) if self._shuffle else None)
-
-    def expected_length(self) -> int:
-        return self._length
-
-    def facts(self) -> dict[str, str]:
-        return {}
-
-
-class Listed:
-    """Samples by a list of their indices. Those that come k times are copies 0..k-1, by their place in the list."""
-
-    is_every = False
-
-    def __init__(self, indices: Indices, permutation: Permutation | None = None) -> None:
-        self.length, self._indices, self._permutation = len(indices), indices, permutation
-        self._copies = _count(indices)
-
-    def at(self, positions: Indices) -> tuple[Indices, Copies]:
-        places = positions if self._permutation is None else self._permutation(positions)
-        copies = np.zeros(len(places), np.uint32) if self._copies is None else self._copies[places]
-        return self._indices[places], copies
-
-    def permuted(self, permutation: Permutation) -> Listed:
-        """The same list, read in another order."""
-        again = object.__new__(Listed)
+    def permuted(self, permutation: Permutation) -> ListedOrder:
+        """The same samples, read in another order."""
+        again = object.__new__(ListedOrder)
         again.__dict__.update(self.__dict__, _permutation=permutation)
         return again
 
-    def digest(self) -> str:
-        return hashlib.sha256(self._indices.tobytes()).hexdigest()[:16]
+    def digest(self) -> str | None:
+        return None if self._indices is None else hashlib.sha256(self._indices.tobytes()).hexdigest()[:16]
 
 
-class ListedSamples:
-    """One list for all epochs, in a keyed permutation or as it is."""
+class SamePicks:
+    """One order for all epochs, in a keyed permutation or as it is."""
 
     is_known = True
 
-    def __init__(self, indices: Indices, seed: int, shuffle: bool) -> None:
-        self._list, self._seed, self._shuffle = Listed(indices), seed, shuffle
+    def __init__(self, order: ListedOrder, seed: int, shuffle: bool) -> None:
+        self._order, self._seed, self._shuffle = order, seed, shuffle
+        self._purpose = OrderPurpose.SAMPLES if order.is_every else OrderPurpose.DRAWS
 
     def epoch(self, epoch: int) -> EpochOrder:
         if not self._shuffle:
-            return self._list
-        return self._list.permuted(Permutation(self._list.length, self._seed, epoch, Purpose.DRAWS))
+            return self._order
+        return self._order.permuted(Permutation(self._order.length, self._seed, epoch, self._purpose))
 
     def expected_length(self) -> int:
-        return self._list.length
+        return self._order.length
 
     def facts(self) -> dict[str, str]:
-        return {"sampler": self._list.digest()}
+        digest = self._order.digest()
+        return {} if digest is None else {"sampler": digest}
 
 
 def _count(indices: Indices) -> Copies | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -38,14 +38,13 @@ _SEEN_AT_LEAST = 1000
 
 
 class Pipeline:
-    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that begins from
-    now on.
+    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that is done.
 
     Raises what ``Loader`` does.
     """
 
-    def __init__(self, given: LoaderOptions) -> None:
-        options = self.options = given.checked()
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        options = self.options = LoaderOptions.check(given)
         self.augmenter = Augmenter(
             Identity() if options.transform is None else options.transform,
             options.device,
@@ -59,9 +58,9 @@ class Pipeline:
         self.source = source = _open(options.source, options.on_error)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
-        self.portable = replace(given, source=source, rank=options.rank, world_size=options.world_size)
+        self.portable = {**given, "source": source, "rank": options.rank, "world_size": options.world_size}
         self.log = FailureLog(options.max_errors)
-        self.observers: tuple[Observer, ...] = ()
+        self.observers: list[Observer] = []
         self.cache = open_cache(
             options.cache,
             max_bytes=options.cache_bytes,
@@ -80,7 +79,7 @@ class Pipeline:
         self.facts = self.order.facts()  # asked once: a state may be taken at every step
         self._check_length()
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
-        self.ranks_compared = given.rank is not None or is_alone
+        self.ranks_compared = given["rank"] is not None or is_alone
         self._handover = Handover(self.augmenter.device)
         self._maker = BatchMaker(self.augmenter, options, self.order.substitutes)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.

@@ -18,8 +18,12 @@ from variegate.data.decode import is_jpeg
 from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
 from variegate.data.loader.observer import Observer, Stage
-from variegate.data.loader.options import CheckedOptions
-from variegate.data.sources.base import Item, PixelSource, SampleName, Source, StreamItem
+from variegate.data.sources.base import Item
+from variegate.data.sources.base import PixelSource
+from variegate.data.sources.base import SampleName
+from variegate.data.sources.base import Source
+from variegate.data.sources.base import StreamItem
+from variegate.data.loader.options import LoaderOptions
 from variegate.errors import DecodeError
 
 # Samples that a thread reads at a time from a local disk.
@@ -78,7 +82,7 @@ class Reader:
     that. ``in_memory``: the source's pixels lie in memory already, and gain only by another memory.
     """
 
-    def __init__(self, options: CheckedOptions, cache: PixelCache | None, in_memory: bool) -> None:
+    def __init__(self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool) -> None:
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
         self.may_gather = in_memory and (cache is None or not cache.holds_device_memory)
 
@@ -158,7 +162,7 @@ class _Clock:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepToRead:
     """What a rank reads for one batch: ``indices``, of which ``padding`` repeat others; which ``copies`` of their
     samples they are; and how many samples of the epoch are ``done`` afterwards."""
 
@@ -172,7 +176,7 @@ def start_reading(
     reader: Reader,
     source: Source,
     pool: Executor,
-    step: Step,
+    step: StepToRead,
     observer: Observer,
     is_stopped: Callable[[], bool] | None = None,
 ) -> Waiting:

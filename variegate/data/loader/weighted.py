@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.loader.picks import Copies, EpochOrder, Indices
-from variegate.data.shuffle import Permutation, Purpose, permute_within, random_words
+from variegate.data.shuffle import OrderPurpose, Permutation, permute_within, random_words
 
 
 class Groups:
@@ -45,13 +45,13 @@ class _Drawn:
         self.length, self._groups = length, groups
         self._seed, self._epoch = seed, epoch
         number = len(groups.mass)
-        self._order = Permutation(number, seed, epoch, Purpose.GROUPS)(np.arange(number))
+        self._order = Permutation(number, seed, epoch, OrderPurpose.GROUPS)(np.arange(number))
         reached = np.cumsum(groups.mass[self._order])
         # Multiplied before it is divided: with whole numbers for weights both are exact.
         expected = reached * length / reached[-1]
-        word = int(random_words(0, 1, seed, epoch, Purpose.START)[0, 0])
+        word = int(random_words(0, 1, seed, epoch, OrderPurpose.START)[0, 0])
         self._ends = np.ceil(expected - (word + 0.5) * 2.0**-32).astype(np.int64).clip(0, length)
-        self._shuffled = Permutation(length, seed, epoch, Purpose.DRAWS)
+        self._shuffled = Permutation(length, seed, epoch, OrderPurpose.DRAWS)
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
         draws = self._shuffled(positions)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Protocol
 
-from variegate.data.loader.cache.device import DeviceCache
 from variegate.data.loader.cache.disk import DiskCache
-from variegate.data.loader.cache.host import HostCache, available_memory
+from variegate.data.loader.cache.memory import DeviceCache, HostCache, available_memory
 from variegate.data.loader.cache.pictures import Picture
 
 __all__ = ["PixelCache", "open_cache"]

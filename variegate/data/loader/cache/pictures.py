@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode import PillowFile, check_side, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
-from variegate.errors import DecodeError
+from variegate.data.decode import PillowFile, check_side, checked_header, decode_jpeg_scaled, is_jpeg, read_image
 
 Picture = npt.NDArray[np.uint8]
 
@@ -43,11 +42,9 @@ def decode_picture(
     elif side is None or not is_jpeg(data):
         image = read_image(data, name, max_pixels, max_decode_bytes)
     else:
-        try:
-            height, width = jpeg_size(data)
-        except ValueError as error:
-            raise DecodeError(name, str(error)) from error
-        image = decode_jpeg_scaled(data, *_reduced(height, width, side), name, max_pixels, max_decode_bytes)
+        header = checked_header(data, name, max_pixels, max_decode_bytes)
+        sides = _reduced(*header.oriented_size, side)
+        image = decode_jpeg_scaled(data, *sides, name, max_pixels, max_decode_bytes, header)
     check_side(name, *image.shape[:2])
     return image if side is None else _resize(image, side)
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import operator
 
+from PIL import Image, UnidentifiedImageError
+
+from variegate.data.decode.formats import READ, kind_not_read, kind_read
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_SIDE
 
@@ -61,3 +64,25 @@ def check_side(path: str, height: int, width: int) -> None:
 
 def _gigabytes(count: int) -> str:
     return f"{count / 1e9:.2f} GB" if count >= 10_000_000 else f"{count:,} bytes"
+
+
+def reason_for(error: BaseException, data: bytes) -> str:
+    """One plain sentence without the file's name."""
+    size = f"{len(data):,} bytes"
+    text = " ".join(str(error).split()).rstrip(".")
+    if not data:
+        return "zero bytes: the file is empty"
+    if isinstance(error, UnidentifiedImageError):
+        if (kind := kind_read(data)) is not None:
+            return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
+        if (kind := kind_not_read(data)) is not None:
+            return f"its contents are {kind}, whatever its name; accepted: {READ}"
+        return f"not an image: no known format begins with {data[:12]!r}"
+    if isinstance(error, Image.DecompressionBombError):
+        return f"more pixels than Pillow's limit against decompression bombs ({text})"
+    lowered = text.lower()
+    if any(word in lowered for word in ("truncated", "premature end", "not enough image data", "unexpected eof")):
+        return f"truncated: it ends after {size}, in the middle of the picture"
+    if isinstance(error, EOFError) or (isinstance(error, (IndexError, SyntaxError)) and not text):
+        return f"truncated or damaged: it ends after {size}"
+    return f"damaged: {text or type(error).__name__}"

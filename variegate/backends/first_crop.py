@@ -1,0 +1,45 @@
+"""The crop that a row of a program begins with: which part of its picture is read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.ops import Interpolation, Op
+from variegate.program.program import Program
+
+# First row, first column, and those after the last.
+Box = tuple[int, int, int, int]
+
+# Reach of the resampling filters, in source pixels at scale 1. (Members of an enumeration take a while to look up.)
+_SUPPORT = {int(Interpolation.BILINEAR): 1.0, int(Interpolation.BICUBIC): 2.0}
+_RESIZED_CROP = int(Op.RESIZED_CROP)
+
+
+def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width: int) -> None:
+    """Rewrite the row's first resize to a part of the picture that begins at ``top``, ``left``."""
+    fused.args[row, 0, 0] -= top
+    fused.args[row, 0, 1] -= left
+    fused.in_shape[row, :2] = height, width
+
+
+def crop_support(fused: Program, row: int) -> float | None:
+    """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise."""
+    if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP:
+        return None
+    return _SUPPORT.get(int(fused.flags[row, 0]))
+
+
+def crop_reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
+    """What a resized crop reads: the filter reaches past the box, further the more it shrinks."""
+    top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
+    reach_y = math.ceil(support * max(height / out_height, 1.0)) + 1 + margin
+    reach_x = math.ceil(support * max(width / out_width, 1.0)) + 1 + margin
+    return (
+        max(0, math.floor(top) - reach_y),
+        max(0, math.floor(left) - reach_x),
+        min(in_height, math.ceil(top + height) + reach_y),
+        min(in_width, math.ceil(left + width) + reach_x),
+    )
