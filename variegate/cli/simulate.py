@@ -7,9 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from variegate.cli.console import FAILED, drawn, emit_json, fail, say, stderr, stdout
+from variegate.cli.console import (
+    FAILED,
+    drawn,
+    emit_json,
+    fail,
+    say,
+    stderr,
+    stdout,
+    table_of,
+)
 from variegate.cli.options import CommandOptions
 from variegate.cli.progress import StageProgress
 from variegate.options import option, part_of
@@ -62,8 +69,8 @@ def simulate(options: SimulateOptions) -> None:
 def _report(
     scenario: Scenario, speeds: list[float], ideal: float, outcomes: list[Outcome], out: Path, as_json: bool
 ) -> None:
+    from variegate.engine.simulation.outcome import describe
     from variegate.engine.simulation.plot import draw_plot
-    from variegate.engine.simulation.words import describe
 
     lines = describe(scenario, speeds, ideal)
     if not as_json:
@@ -78,11 +85,10 @@ def _report(
 
 
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
-    from variegate.engine.simulation.words import seconds
+    from variegate.engine.simulation.outcome import seconds
 
-    table = Table(box=None, pad_edge=False, collapse_padding=True)
-    for heading in ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain"):
-        table.add_column(heading, justify="right" if heading else "left", header_style="dim", no_wrap=True)
+    headings = ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain")
+    table = table_of(headings, collapse_padding=True)
     for outcome in outcomes:
         table.add_row(
             outcome.strategy.name,

@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from variegate.engine.simulation import STRATEGIES, Chance, Outcome, Scenario, ideal_seconds, simulate
-from variegate.engine.simulation.outcome import BINS, Spans
-from variegate.engine.simulation.words import describe, seconds
+from variegate.engine.simulation.outcome import BINS, Spans, describe, seconds
 
 
 def test_who_was_at_work_when() -> None:

@@ -1,8 +1,9 @@
-"""What came of a strategy."""
+"""What came of a strategy, and in words what it was tried on."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.engine.simulation.strategies import Strategy
+from variegate.options.simulation import Scenario
 
 # Parts of the time from the beginning to the end for which it is said how many devices were at work.
 BINS = 240
@@ -83,3 +85,26 @@ def _passed(moments: array[int], edges: npt.NDArray[np.float64]) -> npt.NDArray[
     sums = np.concatenate([[0.0], np.cumsum(in_order, dtype=np.float64)])
     before = np.searchsorted(in_order, edges)
     return before * edges - sums[before]
+
+
+def seconds(value: float) -> str:
+    """Three digits or more: ``"0.123 s"``, ``"1.23 s"``, ``"12.3 s"``, ``"1,234 s"``."""
+    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{places}f} s"
+
+
+def describe(scenario: Scenario, speeds: Sequence[float], ideal: float) -> list[str]:
+    """Two lines: what there is to do and by whom; how, what goes wrong, and how fast it could be."""
+    devices = "1 device" if scenario.devices == 1 else f"{scenario.devices:,} devices"
+    slowest, fastest = min(speeds), max(speeds)
+    of = f"of speed {slowest:.3g}" if slowest == fastest else f"of speeds {slowest:.3g} to {fastest:.3g}"
+    first = (
+        f"{devices} {of}; {scenario.tasks:,} tasks of {scenario.task_items:,} items, "
+        f"{scenario.task_seconds:g} s each at speed 1, varying by {scenario.variation:.0%}"
+    )
+    queue = "all waiting at once" if scenario.queue is None else f"{scenario.queue:,} waiting per device"
+    wrong = "no failures"
+    if scenario.failure_rate:
+        wrong = f"a worker is lost {scenario.failure_rate:g} times an hour, back after {scenario.restart:g} s"
+    second = f"{queue}, {scenario.in_flight} in flight; {wrong}; ideal {seconds(ideal)}"
+    return [first, second]

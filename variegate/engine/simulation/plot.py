@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.engine.simulation.outcome import BINS, Outcome
-from variegate.engine.simulation.words import seconds
+from variegate.engine.simulation.outcome import BINS, Outcome, seconds
 from variegate.plotting import FRAME, GREEN, INK, PALE_BLUE, RED, drawn_figure, label_rows
 
 
