@@ -19,7 +19,6 @@ from PIL import Image
 
 import variegate as vg
 from variegate.cli import app, main
-from variegate.search.prepare import known_operations
 
 SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--padding", 1, "--cutout", 0)
 
@@ -131,10 +130,6 @@ def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"sizes: {evaluated}; wrn-16-1, 1 epoch, batches of {second}, {shape}\n" in shown.err
     assert "No verdict: a single repeat is there" in shown.out
     assert "95 %" not in shown.out
-
-
-def test_operations_are_known_whatever_their_case() -> None:
-    assert known_operations("rotate, TRANSLATEx,Spin", None) == ("Rotate", "TranslateX", "Spin")
 
 
 @pytest.mark.parametrize("name", ["search", "evaluate"])

@@ -78,7 +78,7 @@ def _for_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def drawn(draw: Callable[[], object], out: Path) -> str | None:
+def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
     """Draw the plot -> its file; None, with a note, without matplotlib."""
     from variegate.plotting import PlotError
 

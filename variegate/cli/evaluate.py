@@ -12,10 +12,10 @@ from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
     cell,
-    drawn,
     emit_json,
     fail,
     interrupt_sets,
+    plot_or_note,
     say,
     stderr,
     stdout,
@@ -125,7 +125,7 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
     counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
     remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
     try:
-        plot = drawn(lambda: plot_evaluation(comparison, out, remark), out)
+        plot = plot_or_note(lambda: plot_evaluation(comparison, out, remark), out)
     except WriteError as error:  # told after the table, which took the time
         unwritten = error
     if as_json:

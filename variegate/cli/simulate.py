@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from variegate.cli.console import (
     FAILED,
-    drawn,
     emit_json,
     fail,
+    plot_or_note,
     say,
     stderr,
     stdout,
@@ -77,7 +77,7 @@ def _report(
         for line in lines:
             say(line)
         _print_table(ideal, outcomes)
-    plot = drawn(lambda: draw_plot(outcomes, ideal, lines, out), out)
+    plot = plot_or_note(lambda: draw_plot(outcomes, ideal, lines, out), out)
     if as_json:
         emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
     elif plot is not None:
