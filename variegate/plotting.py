@@ -91,6 +91,13 @@ def label_rows(axes: Any, labels: Sequence[str]) -> None:
     axes.tick_params(axis="y", labelcolor=INK, labelsize=LABEL)
 
 
+def line_handles(entries: Sequence[tuple[str, str]], **style: Any) -> list[Any]:
+    """For a legend: a line for each colour and what it means."""
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], color=colour, label=meaning, **style) for colour, meaning in entries]
+
+
 def drawable(text: str) -> str:
     """Text with names in it: as it may be printed, and without a dollar that begins a formula."""
     return speakable(text).replace("$", r"\$")

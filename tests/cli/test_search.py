@@ -20,7 +20,6 @@ from PIL import Image
 import variegate as vg
 from tests.cli.searches import SMALL, run, search
 from variegate.cli import app
-from variegate.search.prepare import known_operations
 
 
 def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,10 +108,6 @@ def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"sizes: {evaluated}; wrn-16-1, 1 epoch, batches of {second}, {shape}\n" in shown.err
     assert "No verdict: a single repeat is there" in shown.out
     assert "95 %" not in shown.out
-
-
-def test_operations_are_known_whatever_their_case() -> None:
-    assert known_operations("rotate, TRANSLATEx,Spin", None) == ("Rotate", "TranslateX", "Spin")
 
 
 @pytest.mark.parametrize("name", ["search", "evaluate"])

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rich.table import Table
-
 from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
-    cell,
     emit_json,
     fail,
     interrupt_sets,
+    print_facts,
     say,
     stderr,
-    stdout,
     warnings_as_notes,
 )
 from variegate.cli.live import ExpansionView
@@ -197,13 +194,7 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
             destination=shown(str(expansion.destination)),
         )
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    for name, value in _facts(report):
-        table.add_row(name, value)
-    table.add_row("where", cell(shown(str(expansion.destination))))
-    stdout().print(table)
+    print_facts([*_facts(report), ("where", shown(str(expansion.destination)))])
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:

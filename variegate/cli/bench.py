@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from variegate.cli.console import drawn, emit_json, say
+from variegate.cli.console import emit_json, plot_or_note, say
 from variegate.cli.measuring import MeasuringOptions, print_rates, run_measurements
 from variegate.options import option
 
@@ -28,7 +28,7 @@ def bench(options: BenchOptions) -> None:
     check_path(options.out)
     measured = run_measurements(options)
     diagnosis = advise(measured)
-    plot = drawn(lambda: draw_plot(measured, diagnosis.bottleneck, options.out), options.out)
+    plot = plot_or_note(lambda: draw_plot(measured, diagnosis.bottleneck, options.out), options.out)
     if options.as_json:
         emit_json("done", bottleneck=diagnosis.bottleneck, plot=plot, measurements=measured.to_dict())
         return

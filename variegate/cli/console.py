@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from variegate.outside.addresses import speakable, without_secrets
@@ -42,6 +43,24 @@ def cell(text: str) -> Text:
     return Text(speakable(text))
 
 
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """A name and a value on each line."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, cell(value))
+    stdout().print(table)
+
+
+def table_of(headings: Sequence[str], **options: Any) -> Table:
+    """Empty, with numbers flush right under all headings but the first."""
+    table = Table(box=None, pad_edge=False, header_style="dim", **options)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place else "left", overflow="fold")
+    return table
+
+
 def emit_json(event: str, **fields: Any) -> None:
     """A line of JSON on standard output, in ASCII. Names are as they are, addresses without secrets; numbers that JSON
     does not have are null."""
@@ -59,7 +78,7 @@ def _for_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def drawn(draw: Callable[[], object], out: Path) -> str | None:
+def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
     """Draw the plot -> its file; None, with a note, without matplotlib."""
     from variegate.plotting import PlotError
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from variegate.cli.augment import run_expansion
-from variegate.cli.console import cell, emit_json, say, stderr, stdout
+from variegate.cli.console import (
+    emit_json,
+    print_facts,
+    say,
+    stderr,
+)
 from variegate.cli.options import CommandOptions
 from variegate.options import option
 
@@ -52,15 +55,15 @@ def demo(options: DemoOptions) -> None:
             prepare_seconds=round(done.prepare_seconds, 3),
         )
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    table.add_row("photos", cell(f"{done.photos}  ({done.num_photos} in class folders)"))
-    table.add_row("augmented", cell(f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)"))
-    table.add_row("contact sheet", cell(str(done.sheet)))
-    table.add_row("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)")
-    table.add_row("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate")
-    stdout().print(table)
+    print_facts(
+        [
+            ("photos", f"{done.photos}  ({done.num_photos} in class folders)"),
+            ("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)"),
+            ("contact sheet", str(done.sheet)),
+            ("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)"),
+            ("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate"),
+        ]
+    )
     for line in (
         "",
         "Next:",

@@ -8,9 +8,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from variegate.cli.console import FAILED, INTERRUPTED, cell, drawn, emit_json, fail, interrupt_sets, say, stderr, stdout
+from variegate.cli.console import (
+    FAILED,
+    INTERRUPTED,
+    cell,
+    emit_json,
+    fail,
+    interrupt_sets,
+    plot_or_note,
+    say,
+    stderr,
+    stdout,
+    table_of,
+)
 from variegate.cli.options import device_list
 from variegate.cli.progress import counting_bar
 from variegate.cli.training import ClassesOptions, load
@@ -115,7 +125,7 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
     counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
     remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
     try:
-        plot = drawn(lambda: plot_evaluation(comparison, out, remark), out)
+        plot = plot_or_note(lambda: plot_evaluation(comparison, out, remark), out)
     except WriteError as error:  # told after the table, which took the time
         unwritten = error
     if as_json:
@@ -150,12 +160,10 @@ def _described(policy: str, comparison: Comparison) -> dict[str, object]:
 def _print_table(comparison: Comparison) -> None:
     from variegate.search.verdict import cells
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
     # What each training came to is in the plot and in --json: a line has 80 characters.
     to = f"to {comparison.reference}" + (" (95 %)" if comparison.repeats > 1 else "")
     titles = ("policy", "accuracy", "spread", *([to] if comparison.reference is not None else []), "s a training")
-    for name in titles:
-        table.add_column(name, justify="left" if name == "policy" else "right", overflow="fold")
+    table = table_of(titles)
     for one in comparison.summaries:
         mean, spread, difference = cells(one, comparison)
         middle = [difference] if comparison.reference is not None else []

@@ -10,7 +10,11 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from variegate.cli.console import emit_json, say
+from variegate.cli.console import (
+    emit_json,
+    say,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion, Report
@@ -98,9 +102,7 @@ class ExpansionView:
             self._live.update(Group(self._bar, self._table(report.snapshot.devices)))
 
     def _table(self, devices: list[DeviceSnapshot]) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("device", "images/s", "queue", "in flight", "images", "stolen", "lost"):
-            table.add_column(name, justify="left" if name == "device" else "right")
+        table = table_of(("device", "images/s", "queue", "in flight", "images", "stolen", "lost"))
         for device in devices[:_MOST_DEVICES]:
             name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
             rate = f"{device.rate * self._per_item:,.0f}" if device.rate else ""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from variegate.cli.console import say, stderr, stdout, warnings_as_notes
+from variegate.cli.console import (
+    say,
+    stderr,
+    stdout,
+    table_of,
+    warnings_as_notes,
+)
 from variegate.cli.options import PolicyOptions
 from variegate.cli.progress import StageProgress
 from variegate.data.sources.file_kinds import IMAGES_HELP
@@ -56,9 +60,7 @@ def print_rates(measured: Measurements, bottleneck: str) -> None:
 
     for line in data_lines(measured):
         say(line)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "images/s", "MB/s", "threads", "spread"):
-        table.add_column(heading, justify="right" if heading else "left", header_style="dim", no_wrap=True)
+    table = table_of(("", "images/s", "MB/s", "threads", "spread"))
     for stage, cells in rate_rows(measured):
         table.add_row(*cells, style="bold" if stage == bottleneck else None)
     stdout().print(table)

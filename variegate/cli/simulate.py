@@ -7,9 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from variegate.cli.console import FAILED, drawn, emit_json, fail, say, stderr, stdout
+from variegate.cli.console import (
+    FAILED,
+    emit_json,
+    fail,
+    plot_or_note,
+    say,
+    stderr,
+    stdout,
+    table_of,
+)
 from variegate.cli.options import CommandOptions
 from variegate.cli.progress import StageProgress
 from variegate.options import option, part_of
@@ -70,7 +77,7 @@ def _report(
         for line in lines:
             say(line)
         _print_table(ideal, outcomes)
-    plot = drawn(lambda: draw_plot(outcomes, ideal, lines, out), out)
+    plot = plot_or_note(lambda: draw_plot(outcomes, ideal, lines, out), out)
     if as_json:
         emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
     elif plot is not None:
@@ -80,9 +87,8 @@ def _report(
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
     from variegate.engine.simulation.scenario import seconds
 
-    table = Table(box=None, pad_edge=False, collapse_padding=True)
-    for heading in ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain"):
-        table.add_column(heading, justify="right" if heading else "left", header_style="dim", no_wrap=True)
+    headings = ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain")
+    table = table_of(headings, collapse_padding=True)
     for outcome in outcomes:
         table.add_row(
             outcome.strategy.name,

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 
-from variegate.cli.console import FAILED, emit_json, fail, say, stdout
+from variegate.cli.console import (
+    FAILED,
+    emit_json,
+    fail,
+    print_facts,
+    say,
+)
 from variegate.cli.options import CommandOptions
 from variegate.cli.progress import counting_bar
 from variegate.options import option, same_option
@@ -71,15 +76,8 @@ def _print(found: Verified, deleted: int) -> None:
         say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
     if len(found.problems) > _SHOWN:
         say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column()
-    for name, count in _counts(found).items():
-        if count or name in ("outputs", "good"):
-            table.add_row(name, f"{count:,}")
-    if deleted:
-        table.add_row("deleted", f"{deleted:,}")
-    stdout().print(table)
+    counts = {**_counts(found), "deleted": deleted}
+    print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
 
 
 def _verdict(found: Verified, is_deleted: bool) -> str:

@@ -12,10 +12,7 @@ from variegate.options import check_options, option
 class MeasurementOptions:
     """Of ``measure``, and of the commands that measure.
 
-    Args:
-        batch_size, device, cache, cache_side, prefetch: the loader's; ``threads`` its ``num_threads``.
-        seconds: that each measurement takes, about.
-        limit: samples that are used, drawn as a shuffled epoch draws them; fewer where they are large.
+    ``seconds`` are about kept. Samples are drawn as a shuffled epoch draws them.
 
     Raises ValueError naming the argument.
     """

@@ -16,16 +16,9 @@ Precision = Literal["float32", "bfloat16"]
 class Hyperparameters:
     """Stochastic gradient descent with Nesterov's momentum, as Population Based Augmentation searches and trains.
 
-    Args:
-        epochs: how long, which the learning rate's schedule is spread over.
-        batch_size: images in a step; the rest of an epoch that fills none is left out, as the reference does.
-        lr: the learning rate at the beginning.
-        lr_schedule: "cosine" (to 0 at the end, arXiv 1608.03983) or "step" (a tenth from the half on, a hundredth from
-            three quarters on).
-        weight_decay: L2, of all parameters.
-        momentum, clip: of the updates; the gradient's norm is cut to ``clip`` (0: not at all).
-        precision: "float32", or "bfloat16" for products and convolutions in that (torch's autocast); weights stay
-            float32. Convolutions in "float32" use TF32 where torch does.
+    The rest of an epoch that fills no batch is left out, as the reference does. ``lr_schedule``: "cosine" falls to 0 at
+    the end (arXiv 1608.03983), "step" to a tenth from the half on, and to a hundredth from three quarters on.
+    Convolutions in "float32" use TF32 where torch does; "bfloat16" is torch's autocast.
 
     Raises ValueError naming the argument.
     """

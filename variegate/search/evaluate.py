@@ -71,7 +71,7 @@ class Evaluation:
         the others. ``on_trial`` is called from the threads that train, one at a time.
         """
         names = [resolve(name) for name in self.devices]
-        places = _RepeatImages(self)
+        images = _RepeatImages(self)
         free: SimpleQueue[str] = SimpleQueue()
         for name in names:
             free.put(name)
@@ -83,7 +83,7 @@ class Evaluation:
         def train(job: tuple[int, str]) -> Trial | None:
             device = free.get()
             try:
-                trial = self._trial(job[1], job[0], *places.of(device, job[0]), is_over)
+                trial = self._trial(job[1], job[0], *images.of(device, job[0]), is_over)
                 if trial is not None and on_trial is not None:
                     with telling:
                         on_trial(trial)
@@ -97,16 +97,16 @@ class Evaluation:
         jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
         with one_thread_each(*names):
             if len(names) == 1:
-                found = [train(job) for job in jobs]
+                trials = [train(job) for job in jobs]
             else:
                 with ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
-                    found = list(pool.map(train, jobs))
-        return [trial for trial in found if trial is not None]
+                    trials = list(pool.map(train, jobs))
+        return [trial for trial in trials if trial is not None]
 
     def _trial(
         self, name: str, repeat: int, data: DeviceImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
     ) -> Trial | None:
-        made = Classifier(
+        classifier = Classifier(
             self.model,
             data.train.num_classes,
             self.recipe,
@@ -122,10 +122,10 @@ class Evaluation:
         for epoch in range(self.recipe.epochs):
             if is_over():
                 return None
-            if not math.isfinite(made.train(data.train, transform, epoch)):
+            if not math.isfinite(classifier.train(data.train, transform, epoch)):
                 break
         else:
-            accuracy = made.accuracy(data.scored, data.labels)
+            accuracy = classifier.accuracy(data.scored, data.labels)
         return Trial(name, repeat, accuracy, time.perf_counter() - started)
 
     def _transform(self, name: str, baseline: BaselineAugmentation) -> Transform:
@@ -139,18 +139,18 @@ class _RepeatImages:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation, self._lock = evaluation, Lock()
-        self._found: dict[tuple[str, int], tuple[DeviceImages, BaselineAugmentation]] = {}
+        self._prepared: dict[tuple[str, int], tuple[DeviceImages, BaselineAugmentation]] = {}
 
     def of(self, device: str, repeat: int) -> tuple[DeviceImages, BaselineAugmentation]:
         number = repeat if self._evaluation.subsets.varies else 0
         with self._lock:
-            for key in [key for key in self._found if key[0] == device and key[1] < number]:
-                del self._found[key]
-            if (device, number) not in self._found:
+            for key in [key for key in self._prepared if key[0] == device and key[1] < number]:
+                del self._prepared[key]
+            if (device, number) not in self._prepared:
                 train, scored = self._evaluation.subsets.of(number)
                 baseline = self._evaluation.baseline(train)
-                self._found[device, number] = DeviceImages(train, scored, baseline.plain, device), baseline
-            return self._found[device, number]
+                self._prepared[device, number] = DeviceImages(train, scored, baseline.plain, device), baseline
+            return self._prepared[device, number]
 
 
 def scaled_policy(name: str, epochs: int) -> Transform:

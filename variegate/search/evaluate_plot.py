@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from variegate.plotting import AMBER, BLUE, FAINT, GREEN, INK, PALE_BLUE, drawn_figure, label_rows
+from variegate.plotting import AMBER, BLUE, FAINT, GREEN, INK, PALE_BLUE, drawn_figure, label_rows, line_handles
 from variegate.search.compare import Comparison
 
 # What an interval shows. Red is the colour of limits.
@@ -60,14 +60,8 @@ def _draw_differences(axes: Any, comparison: Comparison) -> None:
 
 def _add_legend(figure: Any, comparison: Comparison) -> None:
     """Of the colours that are there."""
-    from matplotlib.lines import Line2D
-
     others = [difference for name, difference in comparison.differences.items() if name != comparison.reference]
     shown = {difference.shown for difference in others if not math.isnan(difference.low)}
-    style: Any = {"lw": 1.8, "marker": "o", "ms": 5}
-    handles = [
-        Line2D([], [], color=colour, label=_MEANINGS[what], **style)
-        for what, colour in _COLOURS.items()
-        if what in shown
-    ]
+    entries = [(colour, _MEANINGS[what]) for what, colour in _COLOURS.items() if what in shown]
+    handles = line_handles(entries, lw=1.8, marker="o", ms=5)
     figure.legend(handles=handles, loc="outside lower right", ncols=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from variegate.search.policy import Numbers
@@ -26,26 +26,14 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, which knows no NaN: a lost score is null."""
-        return {
-            "step": self.step,
-            "epoch": self.epoch,
-            "member": self.member,
-            "score": self.score if math.isfinite(self.score) else None,
-            "policy": list(self.policy),
-            "copied_from": self.copied_from,
-        }
+        score = self.score if math.isfinite(self.score) else None
+        return {**asdict(self), "score": score, "policy": list(self.policy)}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Row:
-        score = described["score"]
-        return cls(
-            step=described["step"],
-            epoch=described["epoch"],
-            member=described["member"],
-            score=math.nan if score is None else float(score),
-            policy=tuple(described["policy"]),
-            copied_from=described["copied_from"],
-        )
+        named = {one.name: described[one.name] for one in fields(cls)}
+        score = math.nan if named["score"] is None else float(named["score"])
+        return cls(**named | {"score": score, "policy": tuple(named["policy"])})
 
 
 def best_score(rows: Sequence[Row]) -> float:

@@ -106,12 +106,12 @@ class LocalSearch:
             return scores
 
         if len(self.devices) == 1:
-            found = take_turns(0)
+            scores = take_turns(0)
         else:
             with ThreadPoolExecutor(len(self.devices), "variegate-search") as pool:
                 parts = list(pool.map(take_turns, range(len(self.devices))))
-            found = {member: score for part in parts for member, score in part.items()}
-        return [found[member] for member in range(len(self._members))] if len(found) == len(self._members) else None
+            scores = {member: score for part in parts for member, score in part.items()}
+        return [scores[member] for member in range(len(self._members))] if len(scores) == len(self._members) else None
 
     def _train(self, number: int, population: Population, stop: Event | None) -> float | None:
         """A member's part of this step."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.plotting import GREEN, drawn_figure
+from variegate.plotting import GREEN, drawn_figure, line_handles
 from variegate.search.ancestry import Edge, family_tree, members_of
 from variegate.search.history import History
 
@@ -42,7 +42,10 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
         tree.set_title("who copied whom")
         scores.set_title("validation accuracy" if is_share else "score")
         scores.set_xlabel("epoch")
-        _add_legend(tree)
+        meanings = ("the best member's way", "led to a member of the last step", "given up")
+        handles = line_handles(list(zip((_BEST, _ALIVE, _DEAD), meanings, strict=True)), lw=2)
+        place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0}
+        tree.legend(handles=handles, ncols=3, handlelength=1.4, columnspacing=1.4, **place)
 
 
 def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
@@ -128,13 +131,3 @@ def _curve(edge: Edge, history: History) -> Line:
     along = np.linspace(0, 1, 13)
     rise = edge.source + (edge.target - edge.source) * (3 * along**2 - 2 * along**3)
     return list(zip(start + _TURN * (end - start) * along, rise, strict=True))
-
-
-def _add_legend(axes: Any) -> None:
-    from matplotlib.lines import Line2D
-
-    entries = [(_BEST, "the best member's way", 2.4), (_ALIVE, "led to a member of the last step", 1.4)]
-    entries.append((_DEAD, "given up", 1.2))
-    handles = [Line2D([], [], color=colour, lw=width, label=label) for colour, label, width in entries]
-    place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0}
-    axes.legend(handles=handles, ncols=3, handlelength=1.4, columnspacing=1.4, **place)

@@ -45,14 +45,7 @@ class Settings:
         return min(step * self.interval, self.epochs)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "size": self.size,
-            "space": self.space.to_dict(),
-            "seed": self.seed,
-            "interval": self.interval,
-            "epochs": self.epochs,
-            "fraction": self.fraction,
-        }
+        return {**vars(self), "space": self.space.to_dict()}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Settings:

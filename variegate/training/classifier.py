@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,40 +133,36 @@ class Classifier:
             self._optimizer.state[weight]["momentum_buffer"] = momentum
 
 
+@dataclass(frozen=True)
 class _Step:
     """What is done with a batch. It does not know its Classifier: of one that is given up, memory and graph are free at
     once, not when Python next looks for cycles, which may be within the recording of another."""
 
-    def __init__(
-        self,
-        name: str,
-        model: torch.nn.Module,
-        num_classes: int,
-        optimizer: torch.optim.Optimizer,
-        recipe: Hyperparameters,
-    ) -> None:
-        self._name, self._model, self._num_classes = name, model, num_classes
-        self._optimizer, self._recipe = optimizer, recipe
+    name: str
+    model: torch.nn.Module
+    num_classes: int
+    optimizer: torch.optim.Optimizer
+    recipe: Hyperparameters
 
     def __call__(self, batch: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        self._optimizer.zero_grad(set_to_none=True)
-        with _precision(batch.device.type, self._recipe):
+        self.optimizer.zero_grad(set_to_none=True)
+        with _precision(batch.device.type, self.recipe):
             loss = nnf.cross_entropy(self._scores(batch), labels)
         loss.backward()
-        if self._recipe.clip > 0:
-            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._recipe.clip)
-        self._optimizer.step()
+        if self.recipe.clip > 0:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self.optimizer.step()
         return loss.detach()
 
     def _scores(self, batch: torch.Tensor) -> torch.Tensor:
-        wanted = [len(batch), self._num_classes]
+        wanted = [len(batch), self.num_classes]
         try:
-            scores: Any = self._model(batch)
+            scores: Any = self.model(batch)
         except RuntimeError as error:
-            raise ModelError(f"model {self._name}: fails on images {list(batch.shape)}: {error}") from error
+            raise ModelError(f"model {self.name}: fails on images {list(batch.shape)}: {error}") from error
         if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:
             got = list(scores.shape) if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
-            raise ModelError(f"model {self._name}: gave {got}; accepted: scores {wanted}, for each image and class")
+            raise ModelError(f"model {self.name}: gave {got}; accepted: scores {wanted}, for each image and class")
         return scores
 
 

@@ -18,12 +18,8 @@ from variegate.data.decode import is_jpeg
 from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
 from variegate.data.loader.observer import Observer, Stage
-from variegate.data.sources.base import Item
-from variegate.data.sources.base import PixelSource
-from variegate.data.sources.base import SampleName
-from variegate.data.sources.base import Source
-from variegate.data.sources.base import StreamItem
 from variegate.data.loader.options import LoaderOptions
+from variegate.data.sources.base import Item, PixelSource, SampleName, Source, StreamItem
 from variegate.errors import DecodeError
 
 # Samples that a thread reads at a time from a local disk.
