@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ class TableBatch:
         return pa.array(numbers)
 
 
+@dataclass(frozen=True)
 class ImageFiles:
     """Augmented pixels as image files in a table, the way Hugging Face's data sets hold them.
 
@@ -120,11 +122,14 @@ class ImageFiles:
     Raises ValueError for other formats, and for a quality outside 1..100.
     """
 
-    def __init__(self, format: str, quality: int, numbered: bool) -> None:
-        if format not in FORMATS:
-            raise ValueError(f"encode: got {format!r}; accepted: None, " + ", ".join(map(repr, FORMATS)))
-        check_format(format, quality)
-        self._format, self._quality, self._numbered = format, quality, numbered
+    format: str
+    quality: int
+    numbered: bool
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ValueError(f"encode: got {self.format!r}; accepted: None, " + ", ".join(map(repr, FORMATS)))
+        check_format(self.format, self.quality)
 
     def make(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:
         """{"bytes": ..., "path": ...}; the path is that of the original, by the new format's extension.
@@ -137,8 +142,8 @@ class ImageFiles:
                 "since image files hold bytes"
             )
         stem = os.path.splitext(path)[0]
-        name = output_path(stem, copy, self._format) if self._numbered else f"{stem}.{self._format}"
-        return {"bytes": encode_image(img_HWC, self._format, self._quality), "path": name}
+        name = output_path(stem, copy, self.format) if self.numbered else f"{stem}.{self.format}"
+        return {"bytes": encode_image(img_HWC, self.format, self.quality), "path": name}
 
 
 def open_batch(batch: Any) -> ArrayBatch | TableBatch:
