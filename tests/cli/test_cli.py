@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,7 @@ def one_error_line(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[0]
 
 
+@cache
 def registered() -> dict[str, typer.core.TyperCommand]:
     return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 

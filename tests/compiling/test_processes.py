@@ -42,6 +42,7 @@ def test_exactly_one_of_many_processes_compiles_each_kernel(tmp_path: Path) -> N
     assert [sorted(done["results"]) for done in ended] == [[13, 16]] * 4
 
 
+@pytest.mark.slow
 def test_threads_and_processes_together(tmp_path: Path) -> None:
     steps = """
 from concurrent.futures import ThreadPoolExecutor

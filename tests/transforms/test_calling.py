@@ -19,7 +19,7 @@ import variegate as vg
 from tests.images import gray, photo
 from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
-from variegate.integrations import alone
+from variegate.integrations import one_image
 from variegate.integrations.streams import RunningIds
 
 EVERY = [
@@ -40,7 +40,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _count_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alone, "_ids", RunningIds())
+    monkeypatch.setattr(one_image, "_ids", RunningIds())
 
 
 @pytest.mark.parametrize("transform", EVERY)

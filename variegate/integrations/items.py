@@ -14,7 +14,7 @@ from torch.utils.data import default_collate
 
 from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
-from variegate.integrations.images import to_array
+from variegate.integrations.one_image import to_array
 
 _ACCEPTED = '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"'
 

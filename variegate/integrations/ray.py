@@ -19,9 +19,8 @@ from variegate.data.loader.options import check_integer
 from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
-from variegate.integrations.image_files import ImageFiles
 from variegate.integrations.image_rows import ImageRows, Pixels
-from variegate.integrations.ray_batches import ArrayBatch, TableBatch, open_batch
+from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
 from variegate.transforms.base import Transform
 from variegate.transforms.cond import KNOWN, Cond
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from variegate.integrations.image_rows import Pixels
+from variegate.sinks.encode import FORMATS, check_format, encode_image
+from variegate.sinks.naming import output_path
 
 # Hugging Face's struct for the file of an image.
 _FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -107,6 +111,39 @@ class TableBatch:
 
     def numbers(self, numbers: npt.NDArray[np.int64]) -> pa.Array:
         return pa.array(numbers)
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Augmented pixels as image files in a table, the way Hugging Face's data sets hold them.
+
+    ``format``: "jpg", "png" or "webp"; ``numbered``: whether names end in the copy's number.
+
+    Raises ValueError for other formats, and for a quality outside 1..100.
+    """
+
+    format: str
+    quality: int
+    numbered: bool
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ValueError(f"encode: got {self.format!r}; accepted: None, " + ", ".join(map(repr, FORMATS)))
+        check_format(self.format, self.quality)
+
+    def make(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:
+        """{"bytes": ..., "path": ...}; the path is that of the original, by the new format's extension.
+
+        Raises ValueError for pixels that are not uint8, and for a picture larger than the format can hold.
+        """
+        if img_HWC.dtype != np.uint8:
+            raise ValueError(
+                f"encode: got {img_HWC.dtype} pixels, as the transform ends in Normalize; accepted: one without it, "
+                "since image files hold bytes"
+            )
+        stem = os.path.splitext(path)[0]
+        name = output_path(stem, copy, self.format) if self.numbered else f"{stem}.{self.format}"
+        return {"bytes": encode_image(img_HWC, self.format, self.quality), "path": name}
 
 
 def open_batch(batch: Any) -> ArrayBatch | TableBatch:

@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from variegate.augmenter import Augmenter
-from variegate.integrations.images import to_array
 from variegate.integrations.items import stack_labels, take_apart
+from variegate.integrations.one_image import to_array
 from variegate.integrations.streams import RunningIds, SharedEpoch
 from variegate.transforms.base import Transform
 from variegate.warm import make_ready
@@ -25,8 +25,9 @@ class _InWorkers:
 
     def __init__(self, **arguments: Any) -> None:
         self._arguments = arguments
-        self._augmenter: Augmenter | None = Augmenter(**arguments)  # now, so that bad arguments are refused now
-        self._device = self._augmenter.device
+        augmenter = Augmenter(**arguments)  # now, so that bad arguments are refused now
+        self._device = augmenter.device
+        self._augmenters = {False: augmenter}  # by whether it keeps to one thread, as workers are the parallelism
         # Before there are workers, of which one would compile and all others wait. With none to come it is only sooner.
         if self._device == "cpu" and parent_process() is None:
             make_ready()
@@ -54,16 +55,17 @@ class _InWorkers:
                 f"device: got {self._device!r} in a worker process of a DataLoader; accepted there: 'cpu'. For a GPU "
                 "use num_workers=0, or let workers give raw images and call vg.Augmenter in the training loop"
             )
-        if self._augmenter is None:
-            self._augmenter = Augmenter(**self._arguments)
-        return self._augmenter
+        is_single = worker is not None and self._arguments["num_threads"] is None
+        if is_single not in self._augmenters:
+            threads = {"num_threads": 1} if is_single else {}
+            self._augmenters[is_single] = Augmenter(**{**self._arguments, **threads})
+        return self._augmenters[is_single]
 
     def _run(self, images: Any, ids: Any, given: Mapping[str, Any] | None) -> Tensors:
-        augmenter = self._get_augmenter()
-        return augmenter(images, ids=ids, epoch=self.epoch, given=given)
+        return self._get_augmenter()(images, ids=ids, epoch=self.epoch, given=given)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_augmenter": None}
+        return {**self.__dict__, "_augmenters": {}}
 
 
 class ImageTransform(_InWorkers):
@@ -140,16 +142,8 @@ class Collate(_InWorkers):
         num_threads: int | None = None,
         geometry: str = "composed",
     ) -> None:
-        super().__init__(
-            transform=t,
-            device=device,
-            seed=seed,
-            dtype=dtype,
-            layout=layout,
-            num_threads=num_threads,
-            geometry=geometry,
-        )
-        self._single: Augmenter | None = None
+        arguments = {"transform": t, "device": device, "seed": seed, "dtype": dtype, "layout": layout}
+        super().__init__(**arguments, num_threads=num_threads, geometry=geometry)
 
     def __call__(self, items: Sequence[Any]) -> tuple[Tensors, Any]:
         """Augment a batch.
@@ -172,17 +166,6 @@ class Collate(_InWorkers):
         is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
         given = {"label": stacked.tolist()} if is_numbers else None
         return self._run(arrays, self._running_ids.take(len(arrays)) if ids is None else ids, given), stacked
-
-    def _get_augmenter(self) -> Augmenter:
-        augmenter = super()._get_augmenter()
-        if get_worker_info() is None or self._arguments["num_threads"] is not None:
-            return augmenter
-        if self._single is None:  # workers are the parallelism
-            self._single = Augmenter(**{**self._arguments, "num_threads": 1})
-        return self._single
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_single": None}
 
 
 class WithIds(Dataset[Any]):

@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 def call(transform: Any, image: Any) -> torch.Tensor:
     # Here and not above: describing transforms needs neither torch nor a kernel, and those import transforms.
-    from variegate.integrations.alone import augment_one
+    from variegate.integrations.one_image import augment_one
 
     return augment_one(transform, image)

@@ -1,4 +1,9 @@
-"""kill -9 of the parent and of a worker, then the same command again. ``tests/soak`` does many more of it."""
+"""kill -9 of the parent and of workers, then the same command again, as a user would do it.
+
+Quicker tests show what each part owes to it: ``tests/sinks/test_crash_points.py`` (files, journal, manifest) and
+``tests/engine/workers/test_process.py`` (workers that are gone, or whose parent is). ``tests/soak`` is the same as a
+command.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,9 @@ from tests.engine.expansion.samples import expansion, lay_photos
 from tests.soak import kill_augment
 from tests.soak.kills import Kills
 
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")]
 
-@pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")
+
 def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     photos = lay_photos(tmp_path / "photos")
     expansion(photos, tmp_path / "reference", copies=60, seed=0).run()
@@ -27,8 +33,6 @@ def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert kills.killed == {"parent": 1, "worker": 1}
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")
 @pytest.mark.parametrize("layout", ["folder", "webdataset", "parquet"])
 def test_of_many_kills_none_changes_a_byte(layout: str) -> None:
     kill_augment.main(["--kills", "10", "--copies", "20", "--layout", layout])
