@@ -94,7 +94,7 @@ def _is_small(chains: Sequence[Sequence[Step]]) -> bool:
     return max(max(size) for size in sizes) <= 130 and max(kernels, default=0) <= 7
 
 
-# The first three meet long rows of taps.
+# Large resizes and blurs are among the first: half a minute each in the interpreter.
 @pytest.mark.parametrize(
     "seed", [*(pytest.param(n, marks=pytest.mark.slow) for n in range(0, 32, 8)), *range(32, 80, 8)]
 )
