@@ -32,8 +32,8 @@ def test_every_sample_goes_through_every_stage(source: Any, threads: int, prefet
         assert stage.samples == 22
         assert stage.seconds > 0
     assert stats.read.nbytes == stats.decode.nbytes == files(range(22))
-    made = sum([batch.images.nbytes for batch in batches])
-    assert stats.augment.nbytes == stats.hand_over.nbytes == made
+    sizes = [batch.images.nbytes for batch in batches]
+    assert stats.augment.nbytes == stats.hand_over.nbytes == sum(sizes)
     assert stats.augment.times == stats.hand_over.times == 5
     assert stats.wait.times == 5 if not prefetch else stats.wait.times <= 5
     # The consumer's time is not counted twice, and threads cannot have worked for longer than there were of them.
