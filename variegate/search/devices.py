@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from variegate.engine.choice import choose_devices, cores_each, kind_of
+from variegate.engine.device_names import choose_devices, cores_each, kind_of
 from variegate.executors.threads import default_threads
 
 

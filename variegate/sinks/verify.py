@@ -15,7 +15,7 @@ from variegate.data.sources.class_names import CLASS_NAMES, class_names_bytes
 from variegate.data.sources.stamps import printable
 from variegate.sinks import settings as run_settings
 from variegate.sinks.destination import SETTINGS_NAME
-from variegate.sinks.lost import Row, real_name
+from variegate.sinks.lost_outputs import Row, real_name
 from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
 from variegate.sinks.source_record import SOURCE_NAME, read_source
 from variegate.sinks.storage import Storage, open_storage

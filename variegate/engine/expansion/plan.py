@@ -11,14 +11,14 @@ from variegate.augmenter import Augmenter
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS, Listing
 from variegate.data.sources.paths import shown
-from variegate.sinks.encode import check_format
+from variegate.sinks.encode import ImageFormat, check_format
+from variegate.sinks.labels import LAYOUTS, Layout
 from variegate.sinks.naming import OutputNames, names_for
 from variegate.threads import computed_once
 from variegate.transforms.base import Transform
 
 # Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
 PIXELS = 1
-LAYOUTS = ("folder", "webdataset", "parquet")
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
 
@@ -46,8 +46,8 @@ class Plan:
     copies: int = 1
     seed: int = 0
     epoch: int = 0
-    layout: str = "folder"
-    format: str = "jpg"
+    layout: Layout = "folder"
+    format: ImageFormat = "jpg"
     quality: int = 95
     shard_size: int = 1000
     place: str = field(default="", repr=False)  # it may hold a password
