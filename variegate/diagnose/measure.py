@@ -17,8 +17,8 @@ from variegate.diagnose.recipe import training_transform
 from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
-from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown
+from variegate.threads import default_threads
 from variegate.transforms.base import Transform
 
 _BAD_SHOWN = 5

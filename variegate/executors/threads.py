@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import lru_cache
@@ -10,15 +9,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from variegate.threads import Threads
+from variegate.threads import Threads, default_threads
 
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 ROWS_AT_A_TIME = 8
-
-
-def default_threads() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from variegate.engine.device_names import choose_devices, cores_each, kind_of
-from variegate.executors.threads import default_threads
+from variegate.threads import default_threads
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:

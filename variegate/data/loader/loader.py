@@ -30,9 +30,8 @@ from variegate.data.loader.state import check_done, make_state, read_state
 from variegate.data.sources.arrays import ArraySource
 from variegate.data.sources.base import Source, StreamSource
 from variegate.data.sources.opening import open_source
-from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown, speakable
-from variegate.threads import Threads, at_fork, check_running
+from variegate.threads import Threads, at_fork, check_running, default_threads
 from variegate.transforms.base import Transform
 from variegate.transforms.output import Identity
 

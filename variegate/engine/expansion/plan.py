@@ -102,9 +102,14 @@ class Plan:
         return before[1] - before[0]
 
     @property
+    def is_sharded(self) -> bool:
+        """False where every output is a file of its own."""
+        return self.layout != "folder"
+
+    @property
     def items_per_shard(self) -> int:
         """0 where every output is a file of its own."""
-        return 0 if self.layout == "folder" else max(1, self.shard_size * self._items_per_sample // self.copies)
+        return 0 if not self.is_sharded else max(1, self.shard_size * self._items_per_sample // self.copies)
 
     @computed_once
     def names(self) -> OutputNames:
@@ -127,7 +132,7 @@ class Plan:
     def settings(self, executor: str) -> dict[str, Any]:
         """All that the outputs depend on, as JSON. ``executor``: "cpu", "cuda" or "reference", whose pixels may differ
         by a level."""
-        shards = {} if self.layout == "folder" else {"shard_size": self.shard_size}
+        shards = {"shard_size": self.shard_size} if self.is_sharded else {}
         return {
             "source": shown(self.place),
             "samples": len(self.source),
