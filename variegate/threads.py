@@ -67,6 +67,11 @@ else:
             return value
 
 
+def default_threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def check_running(what: str) -> None:
     """Raises RuntimeError while the interpreter is torn down, when modules that work needs are gone."""
     if sys.is_finalizing():

@@ -16,11 +16,11 @@ import torch
 import variegate as vg
 from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
-from variegate.executors.threads import default_threads
 from variegate.search import LostPopulationError, SearchSpace, read_log
 from variegate.search.checkpoint import CHECKPOINT_NAME
 from variegate.search.local import LocalSearch, Progress
 from variegate.search.members import member_seed, search_devices
+from variegate.threads import default_threads
 from variegate.training.classifier import Classifier
 
 

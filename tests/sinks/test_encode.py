@@ -1,19 +1,14 @@
-"""Writing image files: whole or not at all."""
+"""Pixels to the bytes of image files."""
 
 from __future__ import annotations
 
-import errno
 import io
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from variegate.outside.durable import write_atomically
 from variegate.sinks.encode import FORMATS, encode_image
-from variegate.sinks.storage import DiskFullError
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
 
@@ -49,17 +44,3 @@ def test_bad_settings_are_named() -> None:
         encode_image(PHOTO, "jpg", 0)
     with pytest.raises(ValueError, match="webp holds at most 16,383 pixels a side; this picture has 16,384"):
         encode_image(np.zeros((1, 16_384, 3), np.uint8), "webp")
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.jpg"
-    path.write_bytes(b"old")
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(DiskFullError, match=r"a\.jpg: the disk is full \(No space left\)"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.jpg"]

@@ -20,9 +20,9 @@ from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import executor_of, upload_images
 from variegate.executors.cuda.images import PlacedImages, place_packed, place_tensor, place_tensors
-from variegate.executors.threads import default_threads
 from variegate.program.lowering import lower
 from variegate.program.program import Program
+from variegate.threads import default_threads
 
 
 class CudaRunner:

@@ -18,9 +18,9 @@ from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
 from variegate.engine.arguments import build_transform, parse_size
-from variegate.executors.threads import default_threads
 from variegate.options.measurement import MeasurementOptions
 from variegate.outside.addresses import shown
+from variegate.threads import default_threads
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Normalize

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from variegate.engine.choice import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.engine.device_names import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.engine.jobs import JobSpec

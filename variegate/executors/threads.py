@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -12,17 +11,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from variegate.threads import Threads
+from variegate.threads import Threads, default_threads
 
 # Where it is set, ``share_out`` adds how many seconds its threads worked beyond those that its caller waited for them.
 extra_seconds: ContextVar[list[float] | None] = ContextVar("extra_seconds", default=None)
 # Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
 ROWS_AT_A_TIME = 8
-
-
-def default_threads() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=8)

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from variegate.engine.choice import choose_devices, cores_each, kind_of
-from variegate.executors.threads import default_threads
 from variegate.search.evolution import SearchStream, draw
 from variegate.search.policy import Numbers
 from variegate.search.run import SearchRun
+from variegate.threads import default_threads
 from variegate.training.classifier import Classifier
 from variegate.training.images import DeviceImages
 

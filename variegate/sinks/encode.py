@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import simplejpeg
 from PIL import Image
 
-FORMATS = ("jpg", "png", "webp")
+ImageFormat = Literal["jpg", "png", "webp"]
+FORMATS: tuple[ImageFormat, ...] = get_args(ImageFormat)
 _LONGEST_SIDE = {"jpg": 65_535, "webp": 16_383}
 # Level 6, Pillow's default, takes twice as long for files 2 to 3 % smaller.
 _PNG_LEVEL = 3

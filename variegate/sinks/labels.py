@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.tar.class_names import is_a_line
 
-FORMATS = ("folder", "webdataset", "parquet")
+Layout = Literal["folder", "webdataset", "parquet"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 class Labels(NamedTuple):
@@ -37,8 +38,8 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
 
     Raises SourceError where outputs of this format cannot hold such labels, or the classes' names, saying which can.
     """
-    if format not in FORMATS:
-        raise ValueError(f"format: got {format!r}; accepted: {', '.join(FORMATS)}")
+    if format not in LAYOUTS:
+        raise ValueError(f"format: got {format!r}; accepted: {', '.join(LAYOUTS)}")
     kind, width = _kind_of(label)
     if not kind:
         raise SourceError(f"labels such as {_short(label)} cannot be written; accepted: numbers, or rows of numbers")

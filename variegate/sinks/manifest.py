@@ -110,7 +110,7 @@ class Manifest:
         self._file = file
         groups = range(file.metadata.num_row_groups)
         self._starts = [0, *accumulate(file.metadata.row_group(group).num_rows for group in groups)]
-        self._held: tuple[int, Any] = (-1, None)
+        self._cached_group: tuple[int, Any] = (-1, None)
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -135,9 +135,9 @@ class Manifest:
         """
         check_index(index, len(self))
         group = bisect_right(self._starts, index) - 1
-        if self._held[0] != group:
-            self._held = group, self._read(group)
-        return self._row(self._held[1].slice(index - self._starts[group], 1).to_pylist()[0])
+        if self._cached_group[0] != group:
+            self._cached_group = group, self._read(group)
+        return self._row(self._cached_group[1].slice(index - self._starts[group], 1).to_pylist()[0])
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """All of them, as ``row`` gives them. Raises SourceError where they cannot be read."""

@@ -15,11 +15,12 @@ from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.class_names import CLASS_NAMES, class_names_bytes
 from variegate.sinks import settings as run_settings
 from variegate.sinks.destination import SETTINGS_NAME
-from variegate.sinks.lost import Row, real_name
+from variegate.sinks.lost_outputs import Row, real_name
 from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
 from variegate.sinks.source_record import SOURCE_NAME, read_source
 from variegate.sinks.storage import Storage, open_storage
 from variegate.sinks.verify_outputs import COLUMNS, Checked, Problem, Task, file_tasks, shard_tasks
+from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16
 _INDEX = ".tar.vgindex"  # what readers put beside shards
@@ -126,7 +127,7 @@ def _check_outputs(
     make_tasks = file_tasks if manifest.settings.get("layout", "folder") == "folder" else shard_tasks
     tasks = make_tasks(storage, _written(manifest), expected)
     done = 0
-    for checked in _run(tasks, threads or (_REMOTE_THREADS if storage.is_remote else _cores())):
+    for checked in _run(tasks, threads or (_REMOTE_THREADS if storage.is_remote else default_threads())):
         done += checked.outputs
         found.outputs, found.good = done, found.good + checked.good
         found.problems += checked.problems
@@ -172,7 +173,3 @@ def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
             yield from _others(storage, name.rstrip("/"), expected)
         elif printable(name) not in expected and not name.endswith(_INDEX):
             yield printable(name)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

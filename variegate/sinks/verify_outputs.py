@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from variegate.data.sources.stamps import printable
-from variegate.sinks.lost import FileSizes, Row, real_name
+from variegate.sinks.lost_outputs import FileSizes, Row, real_name
 from variegate.sinks.shards.members import ShardContent, read_shard
 from variegate.sinks.storage import Storage
 

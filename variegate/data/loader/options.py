@@ -13,7 +13,7 @@ import torch
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ranks import find_rank, processes_here
-from variegate.executors.threads import default_threads
+from variegate.threads import default_threads
 from variegate.transforms.base import Transform
 
 OnError = Literal["raise", "skip", "replace"]

@@ -50,7 +50,7 @@ def written_row(
     label = int(label) if isinstance(label, (int, np.integer)) else label
     return {
         **_about(plan, index, sample.id, copy),
-        "file": output_path(plan.names.stem(index, label), copy, plan.format) if plan.layout == "folder" else None,
+        "file": output_path(plan.names.stem(index, label), copy, plan.format) if not plan.is_sharded else None,
         "status": "written",
         "reason": None,
         "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,

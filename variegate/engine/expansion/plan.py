@@ -11,14 +11,14 @@ from variegate.augmenter import Augmenter
 from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder.listing import FLAT_CLASS
 from variegate.outside.addresses import shown
-from variegate.sinks.encode import check_format
+from variegate.sinks.encode import ImageFormat, check_format
+from variegate.sinks.labels import LAYOUTS, Layout
 from variegate.sinks.naming import OutputNames, names_for
 from variegate.threads import computed_once
 from variegate.transforms.base import Transform
 
 # Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
 PIXELS = 1
-LAYOUTS = ("folder", "webdataset", "parquet")
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
 
@@ -46,8 +46,8 @@ class Plan:
     copies: int = 1
     seed: int = 0
     epoch: int = 0
-    layout: str = "folder"
-    format: str = "jpg"
+    layout: Layout = "folder"
+    format: ImageFormat = "jpg"
     quality: int = 95
     shard_size: int = 1000
     place: str = field(default="", repr=False)  # it may hold a password
@@ -102,9 +102,14 @@ class Plan:
         return before[1] - before[0]
 
     @property
+    def is_sharded(self) -> bool:
+        """False where every output is a file of its own."""
+        return self.layout != "folder"
+
+    @property
     def items_per_shard(self) -> int:
         """0 where every output is a file of its own."""
-        return 0 if self.layout == "folder" else max(1, self.shard_size * self._items_per_sample // self.copies)
+        return 0 if not self.is_sharded else max(1, self.shard_size * self._items_per_sample // self.copies)
 
     @computed_once
     def names(self) -> OutputNames:
@@ -127,7 +132,7 @@ class Plan:
     def settings(self, executor: str) -> dict[str, Any]:
         """All that the outputs depend on, as JSON. ``executor``: "cpu", "cuda" or "reference", whose pixels may differ
         by a level."""
-        shards = {} if self.layout == "folder" else {"shard_size": self.shard_size}
+        shards = {"shard_size": self.shard_size} if self.is_sharded else {}
         return {
             "source": shown(self.place),
             "samples": len(self.source),

@@ -28,7 +28,7 @@ from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.labels import Labels
-from variegate.sinks.lost import ItemRanges, Lost, take_back_lost
+from variegate.sinks.lost_outputs import ItemRanges, Lost, take_back_lost
 from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
 from variegate.sinks.source_record import write_source
@@ -94,9 +94,8 @@ class Expansion:
         place = None if stamps is None else "source"
         with closing(Destination.open(self.destination, settings, None, self.resume, place)) as destination:
             found = compare(destination, plan, stamps, self.changed)
-            self._lost = take_back_lost(
-                destination, ItemRanges(plan.span_of, plan.items_per_shard > 0), found.is_unwanted
-            )
+            ranges = ItemRanges(plan.span_of, plan.is_sharded)
+            self._lost = take_back_lost(destination, ranges, found.is_unwanted)
             self._tell_lost(self._lost)
             if stamps is not None and not found.is_recorded:
                 # Not before what was made of other files is taken back: nobody could tell it any more.
@@ -124,26 +123,22 @@ class Expansion:
         return report
 
     def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:
-        plan = self.plan
-        is_sharded = plan.items_per_shard > 0
+        plan, storage, kept = self.plan, destination.storage, self._lost.kept
         is_alone = self.engine.workers != "thread"
         stamps = None if self._stamps is None else self._stamps.for_workers()
-        work = (
-            ExpansionSpec(plan, None, is_alone, labels, stamps)
-            if is_sharded
-            else ExpansionSpec(plan, destination.storage, is_alone, None, stamps, self._lost.kept)
-        )
-        commit: Commit = (
-            ShardCommit(plan, destination.storage, labels, journal, self.report)
-            if is_sharded
-            else FileCommit(plan, journal, self.report, self._lost.kept)
-        )
+        commit: Commit
+        if plan.is_sharded:
+            spec = ExpansionSpec(plan, None, is_alone, labels, stamps)
+            commit = ShardCommit(plan, storage, labels, journal, self.report)
+        else:
+            spec = ExpansionSpec(plan, storage, is_alone, None, stamps, kept)
+            commit = FileCommit(plan, journal, self.report, kept)
         results = self.engine.run(
-            work,
+            spec,
             self._tasks(journal),
-            ordered=True if is_sharded else None,
+            ordered=True if plan.is_sharded else None,
             max_items=max(1, _OUTPUTS_AHEAD * len(self.engine.devices) // plan.copies_per_item),
-            has_room=self._has_room if is_sharded else None,
+            has_room=self._has_room if plan.is_sharded else None,
             stop=self.stop,
             on_turn=self._tell,
         )

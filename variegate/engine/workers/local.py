@@ -1,6 +1,5 @@
 """What threads and processes of this machine have in common as workers: how they come and go, and where what they say
-waits.
-"""
+waits."""
 
 from __future__ import annotations
 
@@ -13,47 +12,6 @@ from typing import Any, Protocol
 from variegate.engine.messages import Task, WorkerEvent, WorkerLost
 from variegate.engine.workers.base import GRACE, end_of
 from variegate.engine.workers.loop import WorkerInfo
-
-
-class Inbox:
-    """Messages from the threads that hear the workers, for the one that waits for them."""
-
-    def __init__(self) -> None:
-        self._messages: SimpleQueue[WorkerEvent] = SimpleQueue()
-        self._heard: set[int] = set()
-
-    def open(self, worker: int) -> None:
-        """Hear a worker, until it is lost."""
-        self._heard.add(worker)
-
-    def drop(self, worker: int) -> None:
-        """Hear it no more, not even what it has said already."""
-        self._heard.discard(worker)
-
-    def put(self, message: WorkerEvent) -> None:
-        self._messages.put(message)
-
-    def wait(self, timeout: float) -> list[WorkerEvent]:
-        deadline = time.monotonic() + timeout
-        found: list[WorkerEvent] = []
-        while not found:
-            try:
-                message = self._messages.get(timeout=max(0.0, deadline - time.monotonic()))
-                self._take(message, found)
-                while not self._messages.empty():
-                    self._take(self._messages.get_nowait(), found)
-            except Empty:
-                break
-        return found
-
-    def _take(self, message: WorkerEvent, found: list[WorkerEvent]) -> None:
-        worker = message.worker
-        if worker not in self._heard:
-            return
-        found.append(message)
-        if isinstance(message, WorkerLost):
-            # It is lost once, whoever notices first: itself, or those who hear it end.
-            self._heard.discard(worker)
 
 
 class LocalWorker(Protocol):
@@ -79,7 +37,8 @@ class LocalWorkers(ABC):
 
     def __init__(self, devices: Sequence[str], num_threads: int) -> None:
         self._devices, self._num_threads = devices, num_threads
-        self._inbox = Inbox()
+        self._messages: SimpleQueue[WorkerEvent] = SimpleQueue()  # from the threads that hear the workers
+        self._heard: set[int] = set()  # workers that are not lost or stopped
         self._workers: dict[int, LocalWorker] = {}
         self._stopped: list[LocalWorker] = []
 
@@ -90,26 +49,42 @@ class LocalWorkers(ABC):
     def start(self, device: int, worker: int) -> None:
         self._workers = {number: one for number, one in self._workers.items() if one.is_alive}
         self._stopped = [one for one in self._stopped if one.is_alive]
-        self._inbox.open(worker)
+        self._heard.add(worker)
         try:
             self._workers[worker] = self._begin(WorkerInfo(device, worker, self._devices[device], self._num_threads))
         except OSError as error:
             reason = f"no process could be started: {end_of(error)}"
-            self._inbox.put(WorkerLost(device, worker, reason))
+            self._messages.put(WorkerLost(device, worker, reason))
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
         if (one := self._workers.get(worker)) is not None:
             one.send(task, payload)
 
     def stop(self, worker: int) -> None:
-        self._inbox.drop(worker)
+        self._heard.discard(worker)
         if (one := self._workers.pop(worker, None)) is not None:
             one.kill()
             if one.ends_when_killed:
                 self._stopped.append(one)
 
     def wait(self, timeout: float) -> list[WorkerEvent]:
-        return self._inbox.wait(timeout)
+        deadline = time.monotonic() + timeout
+        found: list[WorkerEvent] = []
+        while not found:
+            try:
+                self._take(self._messages.get(timeout=max(0.0, deadline - time.monotonic())), found)
+                while not self._messages.empty():
+                    self._take(self._messages.get_nowait(), found)
+            except Empty:
+                break
+        return found
+
+    def _take(self, message: WorkerEvent, found: list[WorkerEvent]) -> None:
+        if message.worker in self._heard:
+            found.append(message)
+            if isinstance(message, WorkerLost):
+                # It is lost once, whoever notices first: itself, or those who hear it end.
+                self._heard.discard(message.worker)
 
     def close(self, force: bool = False) -> None:
         workers = [*self._workers.values(), *self._stopped]

@@ -9,17 +9,17 @@ from __future__ import annotations
 import pickle
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import connection
 from queue import SimpleQueue
 from typing import Any
 
 from variegate.engine.jobs import JobSpec
-from variegate.engine.messages import Fatal, Task, WorkerLost, WorkerReady
+from variegate.engine.messages import Fatal, Task, WorkerEvent, WorkerLost, WorkerReady
 from variegate.engine.workers.base import GRACE, end_of
-from variegate.engine.workers.inside import run_worker
-from variegate.engine.workers.local import Inbox, LocalWorker, LocalWorkers
+from variegate.engine.workers.child_process import run_worker
+from variegate.engine.workers.local import LocalWorker, LocalWorkers
 from variegate.engine.workers.loop import WorkerInfo
 from variegate.engine.workers.spawning import (
     SPAWN,
@@ -41,15 +41,15 @@ class ProcessWorkers(LocalWorkers):
         self._spec = encode(spec)
 
     def _begin(self, info: WorkerInfo) -> LocalWorker:
-        return _WorkerProcess(self._spec, info, self._inbox)
+        return _WorkerProcess(self._spec, info, self._messages.put)
 
 
 class _WorkerProcess:
     ends_when_killed = True
 
-    def __init__(self, spec: Parts, info: WorkerInfo, inbox: Inbox) -> None:
+    def __init__(self, spec: Parts, info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> None:
         self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
-        self._info, self._inbox = info, inbox
+        self._info, self._say = info, say
         self._is_ready = False
         self._socket, theirs = socket.socketpair()
         name = f"variegate {info.name} #{info.worker}"
@@ -106,7 +106,7 @@ class _WorkerProcess:
                 head, *body = receive_parts(self._socket)
                 message = unpack_event((pickle.loads(head), body or None))
                 self._is_ready = self._is_ready or isinstance(message, WorkerReady)
-                self._inbox.put(message)
+                self._say(message)
                 # Not to be held while the next one is awaited.
                 del head, body, message
         except (EOFError, OSError):
@@ -132,7 +132,7 @@ class _WorkerProcess:
     def _tell_end(self, remark: str) -> None:
         device, worker = self._info.device, self._info.worker
         if self._process.exitcode == UNGUARDED:
-            self._inbox.put(Fatal(device, worker, UNGUARDED_REASON))
+            self._say(Fatal(device, worker, UNGUARDED_REASON))
         else:
             reason = remark + how_it_ended(self._process.exitcode)
-            self._inbox.put(WorkerLost(device, worker, reason))
+            self._say(WorkerLost(device, worker, reason))

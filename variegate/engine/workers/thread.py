@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 from variegate.engine.jobs import JobSpec
 from variegate.engine.messages import Task, WorkerEvent, WorkerLost
 from variegate.engine.workers.base import end_of
-from variegate.engine.workers.local import Inbox, LocalWorker, LocalWorkers
+from variegate.engine.workers.local import LocalWorker, LocalWorkers
 from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
 
 
@@ -22,7 +22,7 @@ class ThreadWorkers(LocalWorkers):
         self._spec = spec
 
     def _begin(self, info: WorkerInfo) -> LocalWorker:
-        return _WorkerThread(self._spec, info, self._inbox)
+        return _WorkerThread(self._spec, info, self._messages.put)
 
 
 class _Abandoned(BaseException):
@@ -32,9 +32,9 @@ class _Abandoned(BaseException):
 class _WorkerThread:
     ends_when_killed = False
 
-    def __init__(self, spec: JobSpec, info: WorkerInfo, inbox: Inbox) -> None:
+    def __init__(self, spec: JobSpec, info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> None:
         self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
-        self._spec, self._info, self._inbox = spec, info, inbox
+        self._spec, self._info, self._tell = spec, info, say
         self._is_abandoned = threading.Event()
         name = f"variegate {info.name} #{info.worker}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -64,7 +64,7 @@ class _WorkerThread:
         except _Abandoned:
             return
         except BaseException as error:
-            self._inbox.put(WorkerLost(device, worker, f"ended by {end_of(error)}"))
+            self._tell(WorkerLost(device, worker, f"ended by {end_of(error)}"))
 
     def _take(self) -> Assignment | None:
         assignment = self._tasks.get()
@@ -73,4 +73,4 @@ class _WorkerThread:
     def _say(self, message: WorkerEvent) -> None:
         if self._is_abandoned.is_set():
             raise _Abandoned
-        self._inbox.put(message)
+        self._tell(message)

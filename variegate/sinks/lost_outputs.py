@@ -20,13 +20,13 @@ from variegate.sinks.storage import Storage
 Row = dict[str, Any]
 # What is looked at of a row. Rows of earlier versions have no sizes.
 _COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes")
-_FOLDERS_HELD = 16
+_FOLDERS_CACHED = 16
 _ROWS_A_RECORD = 1024
 _MOST_PENDING = 64 << 20
 
 
 class FileSizes:
-    """Sizes of files by name, a listing for each folder, of which the latest are held."""
+    """Sizes of files by name, a listing for each folder, of which the latest are kept."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -36,7 +36,7 @@ class FileSizes:
         """None where there is no such file. ``file``: as the manifest has it, with ``\\udcff`` for bytes."""
         folder, _, name = file.rpartition("/")
         if folder not in self._folders:
-            if len(self._folders) == _FOLDERS_HELD:
+            if len(self._folders) == _FOLDERS_CACHED:
                 del self._folders[next(iter(self._folders))]
             self._folders[folder] = self._list(folder)
         return self._folders[folder].get(name)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from variegate.backends.devices import resolve
-from variegate.executors.threads import default_threads
+from variegate.threads import default_threads
 
 ACCEPTED = "'auto', or a list of names such as ['cuda:0', 'cuda:1'] or ['cpu:0', 'cpu:1']"
 # Cores of a device where nobody says how many: enough that a batch is shared, few enough that devices balance.
