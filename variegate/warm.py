@@ -27,7 +27,7 @@ ENTRIES = (
     "program.lowering.maps._rewrite",
     "program.lowering.tables._build",
     "program.lowering.merge._merge_rows",
-    "program.lowering.merge._compose_rows",
+    "program.lowering.tables._compose",
     "program.lowering.fuse._assign",
     "program.lowering.pass_table._describe",
     "transforms.boxes._draw",

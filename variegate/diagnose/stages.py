@@ -23,7 +23,6 @@ from variegate.data.sources.base import Item, StreamSource
 from variegate.diagnose.timing import Step
 from variegate.diagnose.views import Held, Part, endless, size_of
 from variegate.executors.threads import share_out
-from variegate.program.lowering import lower
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
@@ -146,7 +145,7 @@ def _lowered(augmenter: Augmenter, view: Held | Part, batch: int) -> Program:
     samples = [view.samples[place] for place in view.places(batch)]
     given = given_by_labels([sample.item.label for sample in samples])
     sampled = augmenter.program([s.shape for s in samples], ids=[s.id for s in samples], given=given)
-    return lower(sampled, augmenter.geometry, measured_once=augmenter.device.startswith("cuda"))
+    return augmenter._runner.lower(sampled)
 
 
 def make_step(feed: Feed, augmenter: Augmenter) -> Step:
