@@ -136,12 +136,7 @@ SPECS: dict[Op, OpSpec] = {
         commutes_with_blend=True,
     ),
     Op.PAD: OpSpec(
-        "Pad",
-        Kind.GEOMETRY,
-        ("left", "top", "right", "bottom"),
-        becomes=_MAP,
-        uses_fill=True,
-        commutes_with_blend=True,
+        "Pad", Kind.GEOMETRY, ("left", "top", "right", "bottom"), becomes=_MAP, uses_fill=True, commutes_with_blend=True
     ),
     Op.RESIZED_CROP: OpSpec(
         "ResizedCrop", Kind.RESAMPLE, ("top", "left", "height", "width", "out_height", "out_width")

@@ -27,9 +27,9 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _by_opcode(ops: list[Op]) -> Flags:
-    found = np.zeros(MAX_OPCODE, np.bool_)
-    found[ops] = True
-    return found
+    flags = np.zeros(MAX_OPCODE, np.bool_)
+    flags[ops] = True
+    return flags
 
 
 _KNOWN = _by_opcode(list(SPECS))

@@ -21,7 +21,7 @@ _ABILITY_OF_SOURCE[PassSource.FILTER] = Ability.HAS_FILTER
 _ABILITY_OF_SOURCE[PassSource.RESAMPLE] = Ability.HAS_RESAMPLE
 
 
-class Memory(NamedTuple):
+class RowAddresses(NamedTuple):
     """Where the rows of a batch lie on the device."""
 
     images: Any  # int64[R], addresses
@@ -41,17 +41,17 @@ class PassRecords(NamedTuple):
 
 
 @kernel
-def fill_headers(program: Any, memory: Any, is_blended: Any, block: Any, records: Any) -> None:
+def fill_headers(program: Any, addresses: Any, is_blended: Any, block: Any, records: Any) -> None:
     """Everything in ``records``; ``block``: height and width of a tile."""
     rows, slots = program.opcode.shape
-    canvases, weights_at = memory.canvases, memory.weights
+    canvases, weights_at = addresses.canvases, addresses.weights
     records.launches[:] = 0
     for r in range(rows):
         first, second = canvas_pixels(program.passes[r], program.num_passes[r], is_blended)
         canvas = (canvases, canvases + 4 * first)
         canvases += 4 * (first + second)
         image, stride_y, stride_x, stride_c = (
-            memory.images[r], memory.strides[r, 0], memory.strides[r, 1], memory.strides[r, 2],
+            addresses.images[r], addresses.strides[r, 0], addresses.strides[r, 1], addresses.strides[r, 2],
         )  # fmt: skip
         height, width = int(program.in_shape[r, 0]), int(program.in_shape[r, 1])
         for p in range(program.num_passes[r]):
@@ -62,7 +62,7 @@ def fill_headers(program: Any, memory: Any, is_blended: Any, block: Any, records
                 image, stride_y, stride_x, stride_c,
             )  # fmt: skip
             header[L.CHANNELS], header[L.IN_HEIGHT], header[L.IN_WIDTH] = program.in_shape[r, 2], height, width
-            header[L.IS_FINAL], header[L.TARGET] = is_final, memory.targets[r] if is_final else canvas[p % 2]
+            header[L.IS_FINAL], header[L.TARGET] = is_final, addresses.targets[r] if is_final else canvas[p % 2]
             header[L.ID_LOW] = program.ids[r] & np.uint64(0xFFFFFFFF)
             header[L.ID_HIGH] = program.ids[r] >> np.uint64(32)
             header[L.KEY] = np.uint64(program.key[r, 1]) << np.uint64(32) | np.uint64(program.key[r, 0])

@@ -112,7 +112,7 @@ def launches(
 
     ``abilities``: what the kernels of every pass must be able to do, at least what the pass itself needs.
     """
-    at, made = packer.at, []
+    at, queue = packer.at, []
     if counts[0, L.NUM_ROWS]:
         rows, tiles, _ = counts[0].tolist()
         arguments: tuple[Any, ...] = (
@@ -120,7 +120,7 @@ def launches(
             *(packer.list_at(0), tiles),
         )
         constants = {"FORMAT": settings.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **settings.tiles}
-        made.append(Launch(prepare, rows * tiles, arguments, constants, _LIGHT))
+        queue.append(Launch(prepare, rows * tiles, arguments, constants, _LIGHT))
     for p, needed in enumerate(abilities):
         rows, tiles, _ = counts[1 + p].tolist()
         is_last = p + 1 == packer.num_passes
@@ -136,7 +136,7 @@ def launches(
         }
         constants["MEASURES"] &= not is_last
         is_heavy = needed & _HEAVY_ABILITIES or settings.points
-        made.append(Launch(run_pass, rows * tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT))
+        queue.append(Launch(run_pass, rows * tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT))
     if packer.is_blended:
         rows, tiles, needed = counts[-1].tolist()
         arguments = (
@@ -145,5 +145,5 @@ def launches(
         )
         has_noise = bool(needed & Ability.HAS_NOISE)
         constants = {"HAS_NOISE": has_noise, **settings.results}
-        made.append(Launch(blend_rows, rows * tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
-    return made
+        queue.append(Launch(blend_rows, rows * tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
+    return queue

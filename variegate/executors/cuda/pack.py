@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.blend import rows_by_output
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.headers import Memory, PassRecords, fill_blend_headers, fill_headers
+from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers
 from variegate.executors.cuda.images import DeviceImages
 from variegate.executors.cuda.instructions import Offsets, fill_instructions
 from variegate.executors.cuda.sizes import measure
@@ -25,7 +25,7 @@ _ELSEWHERE = "canvases"
 
 
 class DoesNotFit(Exception):
-    """A program needs more than the capacity it was given."""
+    """A program needs more than the capacity it was available."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,12 @@ class Packer:
         self._arrays = program.arrays()
         self.sections = self._needed_sections()
         if capacity is not None and capacity.sections is not None:
-            given = capacity.sections
-            if self.sections.keys() != given.keys() or any(size > given[name] for name, size in self.sections.items()):
+            available = capacity.sections
+            if self.sections.keys() != available.keys() or any(
+                size > available[name] for name, size in self.sections.items()
+            ):
                 raise DoesNotFit
-            self.sections = given
+            self.sections = available
         self.at: dict[str, int] = {}
         end = 0
         for name, size in self.sections.items():
@@ -137,8 +139,8 @@ class Packer:
         records.lists[:] = -1
         row_targets = np.zeros(rows, np.int64) if self.is_blended else targets
         sources, weights_at = program.source, self.at["resize_weights"]
-        lies = Memory(images.addresses[sources], images.strides[sources], row_targets, canvases, weights_at)
-        fill_headers(self._arrays, lies, self.is_blended, block, records)
+        addresses = RowAddresses(images.addresses[sources], images.strides[sources], row_targets, canvases, weights_at)
+        fill_headers(self._arrays, addresses, self.is_blended, block, records)
         self._fill_tables(memory)
         if program.blend is not None:
             order, begins = rows_by_output(program)

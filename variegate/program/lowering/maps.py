@@ -167,12 +167,8 @@ def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
         return Op.MAP_FLOAT
     c = np.floor((a[2] + a[0] * 0.5 + a[1] * 0.5) * ONE + 0.5)
     f = np.floor((a[5] + a[3] * 0.5 + a[4] * 0.5) * ONE + 0.5)
-    a[0], a[1], a[3], a[4] = (
-        np.floor(a[0] * ONE + 0.5),
-        np.floor(a[1] * ONE + 0.5),
-        np.floor(a[3] * ONE + 0.5),
-        np.floor(a[4] * ONE + 0.5),
-    )
+    for i in (0, 1, 3, 4):
+        a[i] = np.floor(a[i] * ONE + 0.5)
     a[2], a[5] = c, f
     return Op.MAP_FIXED
 
