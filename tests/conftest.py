@@ -14,6 +14,9 @@ REQUIRE_GPU = os.environ.get("VARIEGATE_REQUIRE_GPU") == "1"
 if not torch.cuda.is_available() and not REQUIRE_GPU:
     os.environ["TRITON_INTERPRET"] = "1"
 
+# Programs are validated before they are lowered and after every rewrite.
+os.environ["VARIEGATE_DEBUG"] = "1"
+
 # The first test on a machine compiles kernels; what is said about it is not to appear among the output that tests read.
 os.environ["VARIEGATE_QUIET"] = "1"
 

@@ -27,7 +27,7 @@ ENTRIES = (
     "program.lowering.maps._rewrite",
     "program.lowering.tables._build",
     "program.lowering.merge._merge_rows",
-    "program.lowering.merge._compose_rows",
+    "program.lowering.tables._compose",
     "program.lowering.fuse._assign",
     "program.lowering.pass_table._describe",
     "transforms.boxes._draw",
@@ -88,7 +88,7 @@ def warm(progress: Progress | None = None) -> Warmth:
     if (folder := _folder()) is None:
         failure = compiled.TURN.failure
         reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
-        raise NotKeptError(f"kernels cannot be kept in {compiled.place()}: {reason}")
+        raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
     return Warmth(was_ready, _misses() - before, seconds, folder, _num_bytes())
 
 
@@ -100,11 +100,11 @@ def _entries() -> list[Any]:
 def _folder() -> str | None:
     """The one below which all entries are on disk for this processor, if they are."""
     folders = {entry._cache.found_in(entry.targetctx) for entry in _entries()}
-    return None if None in folders else compiled.above(folders)
+    return None if None in folders else compiled.common_folder(folders)
 
 
 def _check_place() -> None:
-    place, wanted = compiled.place(), config.CACHE_DIR
+    place, wanted = compiled.cache_folder(), config.CACHE_DIR
     if place is None:
         raise NotKeptError(
             "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "

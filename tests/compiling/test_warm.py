@@ -128,12 +128,12 @@ def test_the_command_when_all_is_there(capsys: pytest.CaptureFixture[str]) -> No
     assert time.perf_counter() - began < 2.0
     said = capsys.readouterr()
     assert said.err == ""
-    assert said.out.startswith(f"all kernels are there already: {compiled.place()} (")
+    assert said.out.startswith(f"all kernels are there already: {compiled.cache_folder()} (")
     assert main(["warm", "--json"]) == 0
     said = capsys.readouterr()
     line = json.loads(said.out)
     assert (said.err, line["event"], line["was_ready"], line["compiled"]) == ("", "done", True, 0)
-    assert (line["folder"], line["bytes"] > 1e6) == (compiled.place(), True)
+    assert (line["folder"], line["bytes"] > 1e6) == (compiled.cache_folder(), True)
 
 
 def test_the_command_shows_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

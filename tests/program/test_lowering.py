@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.images import gray, noise
 from tests.programs import EXACT, Step, crop, program_of, random_program, rotate, step
 from variegate.executors import cpu, reference
-from variegate.program.lowering import lower, lowering_passes
+from variegate.program.lowering import lower, rewrites
 from variegate.program.lowering.identities import drop_identities
-from variegate.program.lowering.merge import merge_luts, merge_maps
+from variegate.program.lowering.merge import merge_maps
+from variegate.program.lowering.tables import merge_luts
 from variegate.program.ops import Op
 from variegate.program.program import Program
 from variegate.program.validate import validate
@@ -31,8 +32,8 @@ def copy_of(program: Program) -> Program:
 def lower_without(program: Program, left_out: tuple[object, ...]) -> Program:
     # drop_identities also gives lowering its own arrays.
     program = copy_of(program)
-    for rewrite in lowering_passes():
-        if rewrite not in left_out:
+    for rewrite in rewrites():
+        if rewrite.function not in left_out:
             program = rewrite(program)
     return validate(program)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import variegate
@@ -32,9 +33,9 @@ EDITS = (
     ),
     (
         "program/lowering/tables.py",
-        "    elif op == _SOLARIZE:\n",
-        "    elif op == int(Op.ADD):\n        for i in range(256):\n"
-        "            table[i] = np.uint8(min(max(i + a[0], 0.0), 255.0))\n    elif op == _SOLARIZE:\n",
+        "    elif op == Op.SOLARIZE:\n",
+        "    elif op == Op.ADD:\n        for i in range(256):\n"
+        "            table[i] = np.uint8(min(max(i + a[0], 0.0), 255.0))\n    elif op == Op.SOLARIZE:\n",
     ),
 )
 
@@ -65,19 +66,29 @@ print("as documented")
 """
 
 
-def test_an_operation_that_becomes_a_table_takes_three_edits(tmp_path: Path) -> None:
+def _run_with(edits: Sequence[tuple[str, str, str]], folder: Path) -> subprocess.CompletedProcess[str]:
+    """PROGRAM, on a copy of the package with these edits."""
     package = Path(variegate.__file__).parent
-    for folder in ("program", "compiling", "outside", "executors/reference"):
-        shutil.copytree(package / folder, tmp_path / "variegate" / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("program", "compiling", "outside", "executors/reference"):
+        shutil.copytree(package / name, folder / "variegate" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (package, package / "executors"):
         for file in path.glob("*.py"):
-            shutil.copy(file, tmp_path / "variegate" / file.relative_to(package))
-    for name, old, new in EDITS:
-        path = tmp_path / "variegate" / name
+            shutil.copy(file, folder / "variegate" / file.relative_to(package))
+    for name, old, new in edits:
+        path = folder / "variegate" / name
         text = path.read_text()
         assert text.count(old) == 1, f"{name}: {old!r}"
         path.write_text(text.replace(old, new))
     # Uncompiled, which takes no time to begin.
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, cwd=tmp_path, capture_output=True, text=True)
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}
+    return subprocess.run([sys.executable, "-c", PROGRAM], env=env, cwd=folder, capture_output=True, text=True)
+
+
+def test_an_operation_that_becomes_a_table_takes_three_edits(tmp_path: Path) -> None:
+    done = _run_with(EDITS, tmp_path)
     assert done.stdout == "as documented\n", done.stderr
+
+
+def test_a_table_that_was_forgotten_is_named(tmp_path: Path) -> None:
+    done = _run_with(EDITS[:-1], tmp_path)
+    assert "ADD becomes a table, but lowering/tables.py has no branch for it" in done.stderr

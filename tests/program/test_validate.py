@@ -10,7 +10,7 @@ import pytest
 from tests.images import photo
 from tests.programs import POINT, SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
 from variegate.program import passes as P
-from variegate.program.lowering import lower, lowering_passes
+from variegate.program.lowering import lower, rewrites
 from variegate.program.ops import Op
 from variegate.program.program import Blend, Program
 from variegate.program.validate import InvalidProgram, validate
@@ -21,7 +21,7 @@ def test_every_rewrite_leaves_a_valid_program(geometry: str) -> None:
     for seed in range(300):
         program, _, _ = random_program(seed, SEMANTIC, rows=3)
         validate(program)
-        for rewrite in lowering_passes(geometry):
+        for rewrite in rewrites(geometry):
             program = validate(rewrite(program))
         assert program.stage == "fused"
 

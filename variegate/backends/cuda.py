@@ -18,9 +18,8 @@ from variegate.backends.ragged_batch import RaggedBatch
 from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
-from variegate.executors.cuda.host import executor_of, upload_images
-from variegate.executors.cuda.images import PlacedImages, place_packed, place_tensor, place_tensors
-from variegate.program.lowering import lower
+from variegate.executors.cuda.host import executor_of, lower_for_cuda, upload_images
+from variegate.executors.cuda.images import DeviceImages, place_packed, place_tensor, place_tensors
 from variegate.program.program import Program
 from variegate.threads import default_threads
 
@@ -40,7 +39,7 @@ class CudaRunner:
         executor: CudaExecutor | None = None,
         decoder: JpegDecoder | None = None,
     ) -> None:
-        self.lower = partial(lower, geometry=geometry, measured_once=True)
+        self.lower = partial(lower_for_cuda, geometry=geometry)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
         self._decode, self._decoder = decode, decoder
@@ -52,7 +51,7 @@ class CudaRunner:
                     "it needs; accepted without it: 'cpu', 'auto'"
                 )
 
-    def take(self, images: Any) -> PlacedImages:
+    def take(self, images: Any) -> DeviceImages:
         placed = self._in_place(images)
         if placed is not None:
             return placed
@@ -66,7 +65,7 @@ class CudaRunner:
         placed = self._in_place(images)
         return take_host_batch(images).shapes if placed is None else placed.shapes
 
-    def _in_place(self, images: Any) -> PlacedImages | None:
+    def _in_place(self, images: Any) -> DeviceImages | None:
         """Images that are on a GPU, where they lie; None for those of the host."""
         if isinstance(images, RaggedBatch):
             if not images.data.is_cuda:
@@ -83,7 +82,7 @@ class CudaRunner:
                 return self._take_tensors(tensors)
         return None
 
-    def _take_tensors(self, tensors: Sequence[torch.Tensor | None]) -> PlacedImages:
+    def _take_tensors(self, tensors: Sequence[torch.Tensor | None]) -> DeviceImages:
         for i, tensor in enumerate(tensors):
             if tensor is None or not tensor.is_cuda:
                 got = "no tensor" if tensor is None else f"a tensor on {tensor.device}"
@@ -97,11 +96,11 @@ class CudaRunner:
                 f"{where}: got a tensor on {tensor.device}; accepted: tensors on {self._executor.device} or on the CPU"
             )
 
-    def run(self, program: Program, batch: PlacedImages) -> Any:
+    def run(self, program: Program, batch: DeviceImages) -> Any:
         stacked, results = self._executor.run(self.lower(program), batch)
         return results if stacked is None else stacked
 
-    def captured(self, programs: Sequence[Program], batch: PlacedImages) -> CapturedRun:
+    def captured(self, programs: Sequence[Program], batch: DeviceImages) -> CapturedRun:
         return CapturedRun(self._executor, programs, batch)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:

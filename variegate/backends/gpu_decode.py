@@ -11,7 +11,7 @@ from variegate.backends.first_crop import shift_crop
 from variegate.data.decode.gpu import Box, JpegDecoder
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import upload_images
-from variegate.executors.cuda.images import PlacedImages, join, place_tensors
+from variegate.executors.cuda.images import DeviceImages, join, place_tensors
 from variegate.executors.threads import share_out
 from variegate.program.program import Program
 
@@ -22,7 +22,7 @@ _MARGIN = 8
 
 def place_encoded(
     fused: Program, batch: EncodedBatch, executor: CudaExecutor, num_threads: int | None, decoder: JpegDecoder | None
-) -> tuple[Program, PlacedImages]:
+) -> tuple[Program, DeviceImages]:
     """-> (the program, reading what was decoded; the pictures). No more is decoded than the crops need.
 
     ``decoder``: None decodes everything on the host. Raises DecodeError naming the image, unless the batch notes it.

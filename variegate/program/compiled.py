@@ -131,12 +131,12 @@ def _refused(function: Callable[..., Any], chosen: str) -> list[str]:
     return preferred[: preferred.index(chosen)] if chosen in preferred else preferred
 
 
-def place() -> str | None:
+def cache_folder() -> str | None:
     """The folder that holds all folders in which kernels are kept; None where they can be kept nowhere."""
-    return above({kernel._cache.cache_path for kernel in KERNELS if kernel._cache.can_write})
+    return common_folder({kernel._cache.cache_path for kernel in KERNELS if kernel._cache.can_write})
 
 
-def above(folders: set[str]) -> str | None:
+def common_folder(folders: set[str]) -> str | None:
     """The folder that holds them all."""
     try:
         return os.path.commonpath(folders) if folders else None
@@ -177,5 +177,5 @@ def _compile(dispatcher: Any, sig: Any) -> Any:
 
 pixel_kernel = partial(kernel, counted=False)
 
-TURN = Turn(_lock(), place)
+TURN = Turn(_lock(), cache_folder)
 TURN.survive_forks()

@@ -54,15 +54,12 @@ def moves_whole_pixels(a: Any) -> bool:
 
 
 @pixel_kernel
-def source_rectangle(a: Any, window: Any, out_height: Any, out_width: Any) -> Any:
-    """The part of the source that a whole-pixel map shows: top, left, bottom, right (empty: bottom <= top)."""
-    xa = int(a[2])
-    ya = int(a[5])
-    xb = int(a[0]) * (out_width - 1) + int(a[1]) * (out_height - 1) + xa
-    yb = int(a[3]) * (out_width - 1) + int(a[4]) * (out_height - 1) + ya
-    left, right = min(xa, xb) >> _SHIFT, (max(xa, xb) >> _SHIFT) + 1
-    top, bottom = min(ya, yb) >> _SHIFT, (max(ya, yb) >> _SHIFT) + 1
-    return max(top, window[0]), max(left, window[1]), min(bottom, window[2]), min(right, window[3])
+def source_rectangle(a: Any, top: Any, left: Any, bottom: Any, right: Any) -> Any:
+    """What of the source a whole-pixel map shows in a rectangle of its output: top, left, bottom, right."""
+    xa, ya = int(a[0]) * left + int(a[1]) * top + int(a[2]), int(a[3]) * left + int(a[4]) * top + int(a[5])
+    xb = xa + int(a[0]) * (right - 1 - left) + int(a[1]) * (bottom - 1 - top)
+    yb = ya + int(a[3]) * (right - 1 - left) + int(a[4]) * (bottom - 1 - top)
+    return min(ya, yb) >> _SHIFT, min(xa, xb) >> _SHIFT, (max(ya, yb) >> _SHIFT) + 1, (max(xa, xb) >> _SHIFT) + 1
 
 
 @pixel_kernel
@@ -71,9 +68,9 @@ def seen_by_statistics(args: Any, out_size: Any, window: Any, map_slot: Any, hei
     (top, left, bottom, right, how many pixels of the map's fill colour besides)."""
     top, left, bottom, right, outside = 0, 0, int(height), int(width), 0
     if map_slot >= 0:
-        h, w = int(out_size[map_slot, 0]), int(out_size[map_slot, 1])
-        first_y, first_x, end_y, end_x = source_rectangle(args[map_slot], window[map_slot], h, w)
-        top, left, bottom, right = int(first_y), int(first_x), int(end_y), int(end_x)
+        h, w, inside = int(out_size[map_slot, 0]), int(out_size[map_slot, 1]), window[map_slot]
+        y0, x0, y1, x1 = source_rectangle(args[map_slot], 0, 0, h, w)
+        top, left, bottom, right = max(y0, inside[0]), max(x0, inside[1]), min(y1, inside[2]), min(x1, inside[3])
         outside = h * w - max(0, bottom - top) * max(0, right - left)
     return top, left, bottom, right, outside
 
@@ -85,7 +82,6 @@ def may_hit(a: Any, window: Any, size: Any) -> bool:
     ex, ey = a[3] * (size[1] - 1), a[4] * (size[0] - 1)
     left, right = a[2] + min(dx, 0.0) + min(dy, 0.0), a[2] + max(dx, 0.0) + max(dy, 0.0)
     top, bottom = a[5] + min(ex, 0.0) + min(ey, 0.0), a[5] + max(ex, 0.0) + max(ey, 0.0)
-    one = 1 << _SHIFT
     return bool(
-        right >= window[1] * one and left < window[3] * one and bottom >= window[0] * one and top < window[2] * one
+        right >= window[1] * ONE and left < window[3] * ONE and bottom >= window[0] * ONE and top < window[2] * ONE
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode
-from variegate.program.passes import BEGIN, BREAK, BREAKER, PassBreak
+from variegate.program.passes import BEGIN, BREAK, BREAKER, END, PassBreak
 from variegate.program.program import Program
 
 _OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude"})
@@ -121,19 +121,19 @@ def explain_row(sampled: Program, fused: Program) -> str:
     """The operations of a sampled program's first output, then the passes of each of its rows, as lines of text."""
     lines = ["operations:"]
     lines += [f"  {line}" for line in captions(operations_of(sampled, 0))]
-    if fused.pass_of is None or fused.num_passes is None or fused.passes is None:
+    if fused.num_passes is None or fused.passes is None:
         raise ValueError("explain_row: the second program must be lowered")
     for row in range(fused.num_rows):
         name = "" if fused.num_rows == 1 else f" of row {row}"
         count = int(fused.num_passes[row])
         lines.append(f"{count} pass{'es' if count != 1 else ''}{name}:")
         for p in range(count):
-            slots = [k for k in range(int(fused.length[row])) if fused.pass_of[row, k] == p]
-            held = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
+            slots = range(*fused.passes[row, p, [BEGIN, END]].tolist())
+            steps = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
             ends = "uint8 canvas"
             if p == count - 1:
                 ends = _destination(fused) if fused.blend is None else "blend"
-            lines.append(f"  {p + 1}: {held} -> {ends}")
+            lines.append(f"  {p + 1}: {steps} -> {ends}")
             if p > 0:
                 lines.append(f"     apart from pass {p}, as {_why_apart(fused, row, p)}")
     return "\n".join(lines)
@@ -142,9 +142,8 @@ def explain_row(sampled: Program, fused: Program) -> str:
 def _why_apart(fused: Program, row: int, p: int) -> str:
     """Why pass ``p`` of a row could not be one with the pass before it."""
     assert fused.passes is not None
-    plan = fused.passes[row, p]
-    this, that = (_step(fused, row, int(plan[column])) for column in (BEGIN, BREAKER))
-    return _WHY_APART[PassBreak(int(plan[BREAK]))].format(this=this, that=that)
+    begin, breaker, reason = fused.passes[row, p, [BEGIN, BREAKER, BREAK]].tolist()
+    return _WHY_APART[PassBreak(reason)].format(this=_step(fused, row, begin), that=_step(fused, row, breaker))
 
 
 def _step(fused: Program, row: int, k: int) -> str:

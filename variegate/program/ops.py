@@ -136,12 +136,7 @@ SPECS: dict[Op, OpSpec] = {
         commutes_with_blend=True,
     ),
     Op.PAD: OpSpec(
-        "Pad",
-        Kind.GEOMETRY,
-        ("left", "top", "right", "bottom"),
-        becomes=_MAP,
-        uses_fill=True,
-        commutes_with_blend=True,
+        "Pad", Kind.GEOMETRY, ("left", "top", "right", "bottom"), becomes=_MAP, uses_fill=True, commutes_with_blend=True
     ),
     Op.RESIZED_CROP: OpSpec(
         "ResizedCrop", Kind.RESAMPLE, ("top", "left", "height", "width", "out_height", "out_width")
@@ -208,13 +203,19 @@ SPECS: dict[Op, OpSpec] = {
 NUM_ARGS = 8
 MAX_OPCODE = 128
 
+# Pillow's L: (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.
+LUMA_RED, LUMA_GREEN, LUMA_BLUE = 19595, 38470, 7471
+LUMA_HALF, LUMA_SHIFT = 1 << 15, 16
+
 # The same for kernels, by opcode. -1 stands for no instruction, NaN for none neutral: it equals nothing.
 KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
 NEUTRAL_OF = np.full(MAX_OPCODE, np.nan)
 IS_COLOUR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
 IS_TABLE = np.zeros(MAX_OPCODE, np.bool_)
+IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
 for _op, _spec in SPECS.items():
     KIND_OF[_op] = _spec.kind
     NEUTRAL_OF[_op] = np.nan if _spec.neutral is None else _spec.neutral
     IS_COLOUR_ONLY[_op] = _spec.colour_only
     IS_TABLE[_op] = _op is Op.LUT or _spec.becomes is Op.LUT
+    IS_BLUR[_op] = _spec.becomes is Op.CONVOLVE

@@ -55,7 +55,9 @@ class PassBreak(IntEnum):
     OUTSIDE,  # and how many pixels besides, of its map's fill colour
     BREAK,  # a PassBreak: why BEGIN is not in the pass before
     BREAKER,  # the slot in the pass before that it could not join, else -1
-) = range(17)
-PASS_FIELDS = 17
+    HEIGHT,  # the size of the image that the pass writes
+    WIDTH,
+) = range(19)
+PASS_FIELDS = 19
 
 NEEDS_LUMA, NEEDS_COUNTS = 1, 2

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program.ops import NUM_ARGS, Op
+from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
     from variegate.program.custom import PointFunction
 
+
+# What a program has been through, in order: sampling, then each rewrite of lowering.
+STAGES = ("sampled", "compact", "mapped", "tabled", "merged", "composed", "fused")
 
 # Sides of images that go in or come out of an operation. Coordinates are 16.16 fixed-point numbers, so that larger ones
 # would wrap around.
@@ -73,6 +77,29 @@ class Blend:
     weight: npt.NDArray[np.float32]  # [R]
 
 
+class ProgramArrays(NamedTuple):
+    """A Program's arrays, as compiled kernels take them; those that lowering has not set yet are empty."""
+
+    opcode: Any
+    args: Any
+    flags: Any
+    fill: Any
+    out_size: Any
+    label: Any
+    length: Any
+    in_shape: Any
+    ids: Any
+    key: Any
+    window: Any
+    pass_of: Any
+    num_passes: Any
+    passes: Any
+
+
+_NO_WINDOWS, _NO_PASS_OF = np.empty((0, 0, 4), np.int32), np.empty((0, 0), np.int16)
+_NO_NUM_PASSES, _NO_PASSES = np.empty(0, np.int32), np.empty((0, 0, PASS_FIELDS), np.int32)
+
+
 @dataclass
 class Program:
     opcode: npt.NDArray[np.int16]  # [R, K], Op codes, NOP after the last
@@ -122,6 +149,17 @@ class Program:
         """The row's instructions in order, for tests and explain."""
         return [(Op(int(self.opcode[row, k])), self.args[row, k]) for k in range(int(self.length[row]))]
 
+    def arrays(self) -> ProgramArrays:
+        """Those of this program, none of them copied."""
+        return ProgramArrays(
+            self.opcode, self.args, self.flags, self.fill, self.out_size, self.label, self.length, self.in_shape,
+            self.ids, self.key,
+            _NO_WINDOWS if self.window is None else self.window,
+            _NO_PASS_OF if self.pass_of is None else self.pass_of,
+            _NO_NUM_PASSES if self.num_passes is None else self.num_passes,
+            _NO_PASSES if self.passes is None else self.passes,
+        )  # fmt: skip
+
     def replace(self, **changes: object) -> Program:
         """A copy with some fields changed, ten times a batch; ``dataclasses.replace`` would cost ten times more."""
         copied = object.__new__(Program)
@@ -140,3 +178,6 @@ def empty_instructions(rows: int, slots: int) -> dict[str, npt.NDArray[np.generi
         "out_size": np.zeros((rows, slots, 2), np.int32),
         "label": np.full((rows, slots), -1, np.int16),
     }
+
+
+INSTRUCTION_ARRAYS = tuple(empty_instructions(0, 0))

@@ -81,19 +81,16 @@ class Sampling:
         # What follows a blend runs on every row of it.
         commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
         if self._blend_weight is not None and not commutes and self._is_mixed[self.source[rows]].any():
-            shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
             raise ValueError(
-                f"{shown} after AugMix: images are already mixed there; only flips, quarter turns, crops, constant "
-                "pads, erasing with a constant and Normalize may follow. Put it before AugMix."
+                f"{_title(op)} after AugMix: images are already mixed there; only flips, quarter turns, crops, "
+                "constant pads, erasing with a constant and Normalize may follow. Put it before AugMix."
             )
         # Only an erasing whose argument "normalized" is set can write into the float output.
         if self.output.is_float and not (isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])):
-            shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
-            raise ValueError(f"{shown} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+            raise ValueError(f"{_title(op)} after Normalize: only RandomErasing may follow it. Put Normalize last.")
         if size is not None and int(np.max(size)) > MAX_SIDE:
-            shown = SPECS[op].name if isinstance(op, Op) else "a choice of operations"
             height, width = np.reshape(size, (-1, 2)).max(axis=0)
-            raise ValueError(f"{shown} to {height}x{width}; accepted: sides of at most {MAX_SIDE:,} pixels")
+            raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {MAX_SIDE:,} pixels")
         at = self.length[rows]
         if int(at.max()) >= self._grids["opcode"].shape[1]:
             self._widen()
@@ -149,18 +146,16 @@ class Sampling:
         again = np.tile(rows, copies)
         for name, grid in self._grids.items():
             self._grids[name] = np.concatenate([grid, grid[again]])
-        self.source = np.concatenate([self.source, self.source[again]])
-        self.shape = np.concatenate([self.shape, self.shape[again]])
-        self.size = np.concatenate([self.size, self.size[again]])
-        self.length = np.concatenate([self.length, self.length[again]])
+        for name in ("source", "shape", "size", "length"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(self, name)[again]]))
         return np.arange(start, start + len(again)).reshape(copies, len(rows))
 
     def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
         """Give ``rows`` their weights; every other row of the batch keeps weight 1. One blend per program."""
         if self._blend_weight is None:
             self._blend_weight = np.ones(len(self.length), np.float32)
-        missing = len(self.length) - len(self._blend_weight)
-        self._blend_weight = np.concatenate([self._blend_weight, np.ones(missing, np.float32)])
+        missing = np.ones(len(self.length) - len(self._blend_weight), np.float32)
+        self._blend_weight = np.concatenate([self._blend_weight, missing])
         self._blend_weight[rows] = weight
         self._is_mixed[self.source[rows]] = True
 
@@ -208,3 +203,7 @@ class Sampling:
     def _widen(self) -> None:
         for name, cleared in empty_instructions(*self._grids["opcode"].shape).items():
             self._grids[name] = np.concatenate([self._grids[name], cleared], axis=1)
+
+
+def _title(op: Op | npt.NDArray[np.int16]) -> str:
+    return SPECS[op].name if isinstance(op, Op) else "a choice of operations"

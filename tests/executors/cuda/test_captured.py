@@ -12,7 +12,7 @@ from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda.captured import CapturedRun
-from variegate.executors.cuda.images import PlacedImages, place_tensor
+from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.transforms.base import Transform
@@ -31,7 +31,7 @@ def _programs(transform: Transform, first: int, number: int, shape: tuple[int, .
     return [augmenter.program([shape] * 3, ids=[0, 1, 2], epoch=first + e) for e in range(number)]
 
 
-def _placed() -> PlacedImages:
+def _placed() -> DeviceImages:
     return place_tensor(torch.from_numpy(IMAGES), is_channels_last=True)
 
 

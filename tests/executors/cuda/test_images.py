@@ -14,7 +14,7 @@ from tests.programs import Step, crop, program_of, resized_crop, rotate, step
 from variegate import RaggedBatch
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.images import PlacedImages, place_packed, place_tensor, place_tensors
+from variegate.executors.cuda.images import DeviceImages, place_packed, place_tensor, place_tensors
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 
@@ -27,7 +27,7 @@ CHAINS: list[list[Step]] = [
 ]
 
 
-def _equal(placed: PlacedImages, images: list[np.ndarray]) -> None:
+def _equal(placed: DeviceImages, images: list[np.ndarray]) -> None:
     program = program_of(CHAINS, images)
     stacked, results = EXECUTOR.run(lower(program, measured_once=True), placed)
     assert stacked is None

@@ -11,7 +11,7 @@ from tests.images import gray, photo
 from tests.programs import SEMANTIC, Step, program_of, random_program, step
 from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
-from variegate.executors.cuda.executor import CudaExecutor, Work
+from variegate.executors.cuda.executor import CudaExecutor, PreparedLaunches
 from variegate.executors.cuda.host import upload_images
 from variegate.executors.cuda.pack import Packer
 from variegate.program.lowering import lower
@@ -20,7 +20,7 @@ from variegate.program.program import Program
 from variegate.program.validate import validate
 
 
-def _prepare(program: Program, executor: CudaExecutor | None = None) -> tuple[Program, Work]:
+def _prepare(program: Program, executor: CudaExecutor | None = None) -> tuple[Program, PreparedLaunches]:
     fused = validate(lower(program, measured_once=True))
     executor = executor or poisoned_executor("cpu")
     images = [np.zeros(shape, np.uint8) for shape in fused.in_shape[np.unique(fused.source, return_index=True)[1]]]
@@ -90,7 +90,7 @@ def test_the_program_travels_in_one_copy(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(executor.memory, "upload", counted)
     executor.prepare(fused, placed, np.zeros(16, np.int64))
-    assert copied == [Packer(fused).needs.uploaded]
+    assert copied == [Packer(fused).uploaded]
 
 
 def test_memory_known_by_address_alone_is_held() -> None:

@@ -20,7 +20,7 @@ from variegate.backends.cuda import CudaRunner
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.inputs import as_tensor, check_tensor, check_tensors
 from variegate.executors.cuda.kernels.noise import words
-from variegate.executors.cuda.points import triton_functions
+from variegate.executors.cuda.launch import triton_functions
 from variegate.program.custom import PointFunction
 from variegate.program.rng import philox4x32
 from variegate.sinks.encode import encode_image

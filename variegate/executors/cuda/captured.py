@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cuda import plan
-from variegate.executors.cuda.executor import CudaExecutor, addresses, setting_of
-from variegate.executors.cuda.images import PlacedImages
+from variegate.executors.cuda.executor import CudaExecutor, addresses, settings_of
+from variegate.executors.cuda.images import DeviceImages
 from variegate.executors.cuda.launch import launches
-from variegate.executors.cuda.layout import WORKSPACE
-from variegate.executors.cuda.pack import Packed, Packer
-from variegate.executors.cuda.room import DoesNotFit, Room
+from variegate.executors.cuda.layout import ABILITIES, NUM_ROWS, WORKSPACE
+from variegate.executors.cuda.pack import Array, Capacity, DoesNotFit, Packer
 from variegate.program.program import Program
+
+# Sections whose size the batch, its passes and its slots decide; all others vary from draw to draw.
+_FIXED = frozenset({"headers", "code", "args", "constants", "lists", "begins", "last_canvases", "blend_weights"})
 
 
 class CapturedRun:
@@ -29,7 +30,7 @@ class CapturedRun:
     Raises ValueError where outputs of a program differ in shape.
     """
 
-    def __init__(self, executor: CudaExecutor, programs: Sequence[Program], images: PlacedImages) -> None:
+    def __init__(self, executor: CudaExecutor, programs: Sequence[Program], images: DeviceImages) -> None:
         self._executor, self._images = executor, images
         with executor.current():
             output, _ = executor.allocate(programs[0])
@@ -37,16 +38,15 @@ class CapturedRun:
                 raise ValueError("capture: outputs differ in shape; accepted: a transform that makes them all alike")
             self.output: torch.Tensor = output
             self._targets = addresses(output, [])
-            self._room = self._measure(programs)
-            memory = executor.memory
-            self._canvases = memory.empty(self._room.canvases)
-            self._buffer = memory.empty(Packer(programs[0], self._room).needs.buffer)
+            self._capacity, self._counts = self._measure(programs)
+            memory, packer = executor.memory, Packer(programs[0], self._capacity)
+            self._canvases = memory.empty(packer.canvases)
+            self._buffer = memory.empty(packer.buffer)
             self._workspace = memory.empty(programs[0].num_rows * WORKSPACE, torch.int32).zero_()
-            packed = self._write(programs[0])
-            packed.launches = self._room.launches
-            features = self._room.launches[1:-1, plan.FEATURES].tolist()
-            setting = setting_of(programs[0], images, executor.block)
-            self._launches = launches(packed, setting, self._buffer, self._workspace, features)
+            self._write(programs[0])
+            settings = settings_of(programs[0], images, executor.block)
+            abilities = self._counts[1:-1, ABILITIES].tolist()
+            self._launches = launches(packer, self._counts, settings, self._buffer, self._workspace, abilities)
             self._graph = self._capture()
 
     def run(self, program: Program) -> bool:
@@ -68,27 +68,35 @@ class CapturedRun:
                 self._graph.replay()
         return True
 
-    def _measure(self, programs: Sequence[Program]) -> Room:
-        packers = [Packer(program) for program in programs]
-        found = [self._pack(packer, np.empty(packer.needs.uploaded, np.uint8), 0).launches for packer in packers]
-        return Room.of(packers, found)
+    def _measure(self, programs: Sequence[Program]) -> tuple[Capacity, Array]:
+        """What these programs of one batch need, and half as much again of what varies from draw to draw; and the
+        counts and abilities of the launches that run any of them.
+        """
+        passes = max(Packer(program).num_passes for program in programs)
+        loose = Capacity(passes, max(program.opcode.shape[1] for program in programs))
+        packers = [Packer(program, loose) for program in programs]
+        packed = np.stack([self._pack(packer, np.empty(packer.uploaded, np.uint8), 0) for packer in packers])
+        counts = packed.max(axis=0)
+        counts[:, ABILITIES] = np.bitwise_or.reduce(packed[:, :, ABILITIES], axis=0)
+        counts[:-1, NUM_ROWS] = np.where(counts[:-1, NUM_ROWS] > 0, programs[0].num_rows, 0)
+        sections = {}
+        for name in packers[0].sections:
+            size = max(packer.sections[name] for packer in packers)
+            sections[name] = size if name in _FIXED else size * 3 // 2
+        return Capacity(loose.passes, loose.slots, sections), counts
 
-    def _write(self, program: Program) -> Packed:
+    def _write(self, program: Program) -> None:
         """Pack into the fixed memory. Raises DoesNotFit before anything has changed there."""
-        packer = Packer(program, self._room)
-        staging = self._executor.memory.staging(packer.needs.uploaded)
-        packed = self._pack(packer, staging.numpy(), self._canvases.data_ptr())
-        room = self._room.launches
-        counts_fit = (packed.launches[:, : plan.FEATURES] <= room[:, : plan.FEATURES]).all()
-        if not counts_fit or (packed.launches[:, plan.FEATURES] & ~room[:, plan.FEATURES]).any():
+        packer = Packer(program, self._capacity)
+        staging = self._executor.memory.staging(packer.uploaded)
+        counts = self._pack(packer, staging.numpy(), self._canvases.data_ptr())
+        counts_fit = (counts[:, :ABILITIES] <= self._counts[:, :ABILITIES]).all()
+        if not counts_fit or (counts[:, ABILITIES] & ~self._counts[:, ABILITIES]).any():
             raise DoesNotFit
         self._buffer[: len(staging)].copy_(staging, non_blocking=True)
-        return packed
 
-    def _pack(self, packer: Packer, memory: npt.NDArray[np.uint8], canvases: int) -> Packed:
-        source, block = packer.program.source, self._executor.block
-        images = self._images
-        return packer.fill(memory, images.addresses[source], images.strides[source], self._targets, canvases, block)
+    def _pack(self, packer: Packer, memory: npt.NDArray[np.uint8], canvases: int) -> Array:
+        return packer.fill(memory, self._images, self._targets, canvases, self._executor.block)
 
     def _launch(self) -> None:
         for launch in self._launches:

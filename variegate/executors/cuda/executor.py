@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cuda import plan
-from variegate.executors.cuda.images import PlacedImages
-from variegate.executors.cuda.launch import BLOCK, Launch, Setting, launches
+from variegate.executors.cuda.images import DeviceImages
+from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
+from variegate.executors.cuda.layout import ABILITIES
 from variegate.executors.cuda.memory import Memory
 from variegate.executors.cuda.pack import Packer
-from variegate.executors.cuda.points import triton_functions
 from variegate.program.compiled import TURN
 from variegate.program.program import Program
 
@@ -26,7 +25,7 @@ _APART = 16
 
 
 @dataclass(frozen=True)
-class Work:
+class PreparedLaunches:
     """Launches in order, and the memory that they know by address alone: to be held until they are queued."""
 
     launches: list[Launch]
@@ -46,11 +45,11 @@ class CudaExecutor:
         self.block = block
         # What kernels of the first and of later passes have had to do so far, for each kind of work. They only ever
         # learn, so that a long run compiles a few kernels in its first batches and none later.
-        self._features: dict[Setting, list[int]] = {}
+        self._abilities: dict[KernelSettings, list[int]] = {}
         # Batches may be made by several threads, each on a stream of its own.
         self._one_at_a_time = Lock()
 
-    def run(self, program: Program, images: PlacedImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+    def run(self, program: Program, images: DeviceImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
         Raises DeviceMemoryError where the device has no room for it.
@@ -58,37 +57,30 @@ class CudaExecutor:
         with self._one_at_a_time, self.current():
             stacked, results = self.allocate(program)
             if program.num_outputs:
-                work = self.prepare(program, images, addresses(stacked, results))
-                for launch in work.launches:
+                prepared = self.prepare(program, images, addresses(stacked, results))
+                for launch in prepared.launches:
                     launch.run()
         TURN.finish()
         return stacked, results
 
-    def prepare(self, program: Program, images: PlacedImages, targets: npt.NDArray[np.int64]) -> Work:
+    def prepare(self, program: Program, images: DeviceImages, targets: npt.NDArray[np.int64]) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
-        setting = setting_of(program, images, self.block)
+        settings = settings_of(program, images, self.block)
         packer = Packer(program)
-        needs = packer.needs
-        canvases = self.memory.empty(needs.canvases)
-        staging = self.memory.staging(needs.uploaded)
-        packed = packer.fill(
-            staging.numpy(),
-            images.addresses[program.source],
-            images.strides[program.source],
-            targets,
-            canvases.data_ptr(),
-            self.block,
-        )
-        buffer = self.memory.upload(staging, needs.buffer)
+        canvases = self.memory.empty(packer.canvases)
+        staging = self.memory.staging(packer.uploaded)
+        counts = packer.fill(staging.numpy(), images, targets, canvases.data_ptr(), self.block)
+        buffer = self.memory.upload(staging, packer.buffer)
         workspace = self.memory.workspace(program.num_rows)
-        features = self._learn(setting, packed.launches[1:-1, plan.FEATURES])
-        return Work(launches(packed, setting, buffer, workspace, features), [canvases, *images.owners])
+        abilities = self._learn(settings, counts[1:-1, ABILITIES])
+        prepared = launches(packer, counts, settings, buffer, workspace, abilities)
+        return PreparedLaunches(prepared, [canvases, *images.owners])
 
-    def _learn(self, setting: Setting, needed: npt.NDArray[np.int64]) -> list[int]:
-        """Features for every pass, with what was needed before."""
-        known = self._features.setdefault(setting, [0, 0])
-        for p, features in enumerate(needed.tolist()):
-            known[min(p, 1)] |= features
+    def _learn(self, settings: KernelSettings, needed: npt.NDArray[np.int64]) -> list[int]:
+        """Abilities for every pass, with what was needed before."""
+        known = self._abilities.setdefault(settings, [0, 0])
+        for p, abilities in enumerate(needed.tolist()):
+            known[min(p, 1)] |= abilities
         return [known[min(p, 1)] for p in range(len(needed))]
 
     def allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
@@ -107,9 +99,9 @@ class CudaExecutor:
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
 
-def setting_of(program: Program, images: PlacedImages, block: tuple[int, int]) -> Setting:
+def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
     """Raises ValueError naming a point function that has no Triton form."""
-    return Setting(program.output, triton_functions(program.tables.points), images.format, block)
+    return KernelSettings(program.output, triton_functions(program.tables.points), images.format, block)
 
 
 def _result_shapes(program: Program) -> npt.NDArray[np.int64]:

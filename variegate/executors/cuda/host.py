@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.executors.cuda.executor import CudaExecutor
-from variegate.executors.cuda.images import PlacedImages, place_packed
+from variegate.executors.cuda.images import DeviceImages, place_packed
 from variegate.executors.images import check_fits, layout, shapes_of, write_images
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -25,7 +25,7 @@ def executor_of(device: str) -> CudaExecutor:
     return CudaExecutor(torch.device(device))
 
 
-def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> PlacedImages:
+def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> DeviceImages:
     """Contiguous arrays [H, W, C], laid into one pinned buffer and sent by one copy that nobody waits for."""
     shapes = np.array([image.shape for image in images], np.int32).reshape(-1, 3)
     offsets, total = layout(shapes)
@@ -34,10 +34,15 @@ def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> Pl
     return place_packed(executor.memory.upload(staging, total), offsets, shapes)
 
 
+def lower_for_cuda(program: Program, geometry: str = "composed") -> Program:
+    """As this executor takes programs: it measures all statistics of a pass at once."""
+    return lower(program, geometry, measured_once=True)
+
+
 def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[npt.NDArray[Any]]:
     """A sampled program and its images -> one array per output, when they are done."""
     check_fits(program, shapes_of(images))
-    fused = program if program.stage == "fused" else lower(program, measured_once=True)
+    fused = program if program.stage == "fused" else lower_for_cuda(program)
     executor = executor_of(device)
     whole = [np.ascontiguousarray(image if image.ndim == 3 else image[:, :, None]) for image in images]
     stacked, results = executor.run(fused, upload_images(executor, whole))

@@ -17,7 +17,7 @@ _REACH = (1 << 32) - 4
 
 
 @dataclass
-class PlacedImages:
+class DeviceImages:
     """``addresses[N]``, ``strides[N, 3]`` (bytes along y, x and channels), ``shapes[N, 3]`` (height, width, channels).
 
     ``owners`` keep the memory alive until the launches that read it are queued.
@@ -30,14 +30,14 @@ class PlacedImages:
     owners: list[Any] = field(default_factory=list)
 
 
-def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> PlacedImages:
+def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
     """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""
     tensor = _within_reach(tensor, images=1)
     number, *_ = tensor.shape
     batch, *rest = tensor.stride()
     y, x, c = rest if is_channels_last else (rest[1], rest[2], rest[0])
     height, width, channels = tensor.shape[1:] if is_channels_last else (*tensor.shape[2:], tensor.shape[1])
-    return PlacedImages(
+    return DeviceImages(
         addresses=tensor.data_ptr() + batch * np.arange(number, dtype=np.int64),
         strides=np.tile(np.array([y, x, c], np.int64), (number, 1)),
         shapes=np.tile(np.array([height, width, channels], np.int32), (number, 1)),
@@ -46,12 +46,12 @@ def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> PlacedImages:
     )
 
 
-def place_tensors(tensors: Sequence[torch.Tensor]) -> PlacedImages:
+def place_tensors(tensors: Sequence[torch.Tensor]) -> DeviceImages:
     """Images [H, W, C] of any sizes, where they lie."""
     tensors = [_within_reach(tensor, images=0) for tensor in tensors]
     strides = np.array([tensor.stride() for tensor in tensors], np.int64).reshape(-1, 3)
     shapes = np.array([tensor.shape for tensor in tensors], np.int32).reshape(-1, 3)
-    return PlacedImages(
+    return DeviceImages(
         addresses=np.array([tensor.data_ptr() for tensor in tensors], np.int64),
         strides=strides,
         shapes=shapes,
@@ -60,18 +60,18 @@ def place_tensors(tensors: Sequence[torch.Tensor]) -> PlacedImages:
     )
 
 
-def place_packed(data: torch.Tensor, offsets: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> PlacedImages:
+def place_packed(data: torch.Tensor, offsets: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> DeviceImages:
     """Contiguous images [H, W, C] at byte ``offsets`` of one buffer."""
     wide = shapes.astype(np.int64)
     strides = np.stack([wide[:, 1] * wide[:, 2], wide[:, 2], np.ones(len(wide), np.int64)], axis=1)
-    return PlacedImages(data.data_ptr() + offsets, strides, shapes, L.INTERLEAVED, [data])
+    return DeviceImages(data.data_ptr() + offsets, strides, shapes, L.INTERLEAVED, [data])
 
 
-def join(parts: Sequence[PlacedImages]) -> PlacedImages:
+def join(parts: Sequence[DeviceImages]) -> DeviceImages:
     """The images of all parts, one part after another. ``parts``: one at least."""
     if len(parts) == 1:
         return parts[0]
-    return PlacedImages(
+    return DeviceImages(
         addresses=np.concatenate([part.addresses for part in parts]),
         strides=np.concatenate([part.strides for part in parts]),
         shapes=np.concatenate([part.shapes for part in parts]),

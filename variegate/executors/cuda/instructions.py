@@ -2,87 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.plan import TABLE
 from variegate.program.compiled import kernel
 from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Kind, Op
 
-_GEOMETRY, _VALUE, _STATISTIC, _POSITION = (
-    int(kind) for kind in (Kind.GEOMETRY, Kind.VALUE, Kind.STATISTIC, Kind.POSITION)
-)
-_FIXED, _SCALE, _PAD, _CONVOLVE, _LUT, _MATRIX, _ERASE = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_PAD, Op.CONVOLVE, Op.LUT, Op.COLOR_MATRIX, Op.ERASE)
-)
+
+class Offsets(NamedTuple):
+    """Where the tables begin that instructions point into."""
+
+    kernels: Any  # int64[kernels]: of each
+    luts: Any
+    matrices: Any
+    rectangles: Any
+    indices: Any  # of separable maps: source columns and lines
+    statistics: Any  # tables made on the device
 
 
 @kernel
-def fill_instructions(
-    opcode: Any,
-    args: Any,
-    flags: Any,
-    fill: Any,
-    out_size: Any,
-    window: Any,
-    in_shape: Any,
-    length: Any,
-    kernel_at: Any,
-    luts_at: Any,
-    matrices_at: Any,
-    rectangles_at: Any,
-    indices_at: Any,
-    statistics_at: Any,
-    code: Any,
-    indices: Any,
-) -> None:
-    """Every instruction, and the tables of columns and lines. ``*_at``: offsets; ``kernel_at``: one per kernel."""
+def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
+    """Every instruction, and the tables of columns and lines. ``at``: Offsets."""
     used_indices, used_statistics = 0, 0
     code[:] = 0
-    for r in range(opcode.shape[0]):
-        height, width = int(in_shape[r, 0]), int(in_shape[r, 1])
-        for k in range(length[r]):
-            op, a, c = opcode[r, k], args[r, k], code[r, k]
-            h, w = int(out_size[r, k, 0]), int(out_size[r, k, 1])
+    for r in range(program.opcode.shape[0]):
+        height, width = int(program.in_shape[r, 0]), int(program.in_shape[r, 1])
+        for k in range(program.length[r]):
+            op, a, flag, c = program.opcode[r, k], program.args[r, k], program.flags[r, k], code[r, k]
+            size, window, fill = program.out_size[r, k], program.window[r, k], program.fill[r, k]
+            h, w = int(size[0]), int(size[1])
             kind = KIND_OF[op]
-            c[L.OP], c[L.FLAG] = op, flags[r, k]
-            c[L.FILL] = np.int32(fill[r, k, 0]) | np.int32(fill[r, k, 1]) << 8 | np.int32(fill[r, k, 2]) << 16
-            if op == _FIXED:
+            c[L.OP], c[L.FLAG] = op, flag
+            c[L.FILL] = np.int32(fill[0]) | np.int32(fill[1]) << 8 | np.int32(fill[2]) << 16
+            if op == Op.MAP_FIXED:
                 # Nothing of a map that misses is inside, perhaps by more than 32 bits can tell.
-                if may_hit(a, window[r, k], out_size[r, k]):
+                if may_hit(a, window, size):
                     for i in range(6):
                         c[L.COEFFICIENT + i] = np.int32(a[i])
-                    c[L.WINDOW : L.WINDOW + 4] = window[r, k]
-            elif op == _SCALE or op == _PAD:
+                    c[L.WINDOW : L.WINDOW + 4] = window
+            elif op == Op.MAP_SCALE or op == Op.MAP_PAD:
                 columns, lines = indices[used_indices:], indices[used_indices + w :]
-                if op == _SCALE:
+                if op == Op.MAP_SCALE:
                     scale_table(a[1], a[0], width, columns, w, a[4] != 0.0)
                     scale_table(a[3], a[2], height, lines, h, False)
                 else:
-                    pad_table(int(a[0]), flags[r, k], width, columns, w)
-                    pad_table(int(a[1]), flags[r, k], height, lines, h)
-                c[L.ARG] = indices_at + 4 * used_indices
-                c[L.COEFFICIENT] = indices_at + 4 * (used_indices + w)
+                    pad_table(int(a[0]), flag, width, columns, w)
+                    pad_table(int(a[1]), flag, height, lines, h)
+                c[L.ARG] = at.indices + 4 * used_indices
+                c[L.COEFFICIENT] = at.indices + 4 * (used_indices + w)
                 used_indices += h + w
-            elif kind == _GEOMETRY:
-                c[L.WINDOW : L.WINDOW + 4] = window[r, k]
-            elif op == _CONVOLVE:
-                c[L.ARG], c[L.FLAG] = kernel_at[int(a[0])], int(a[3])
+            elif kind == Kind.GEOMETRY:
+                c[L.WINDOW : L.WINDOW + 4] = window
+            elif op == Op.CONVOLVE:
+                c[L.ARG], c[L.FLAG] = at.kernels[int(a[0])], int(a[3])
                 c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
-            elif kind == _STATISTIC:
-                c[L.CLASS], c[L.ARG] = L.LOOKUP, statistics_at + TABLE * used_statistics
+            elif kind == Kind.STATISTIC:
+                c[L.CLASS], c[L.ARG] = L.LOOKUP, at.statistics + L.TABLE * used_statistics
                 used_statistics += 1
-            elif op == _LUT:
-                c[L.CLASS], c[L.ARG] = L.LOOKUP, luts_at + TABLE * int(a[0])
-            elif kind == _VALUE:
+            elif op == Op.LUT:
+                c[L.CLASS], c[L.ARG] = L.LOOKUP, at.luts + L.TABLE * int(a[0])
+            elif kind == Kind.VALUE:
                 c[L.CLASS] = L.VALUE
-                c[L.ARG] = matrices_at + 48 * int(a[0]) if op == _MATRIX else int(a[0])
-            elif kind == _POSITION:
-                c[L.CLASS] = L.PLACE
-                if op == _ERASE:
-                    c[L.CLASS] = L.PLACE_NORMALIZED if a[7] != 0.0 else L.PLACE
-                    c[L.ARG], c[L.COUNT] = rectangles_at + 16 * int(a[0]), int(a[1])
+                c[L.ARG] = at.matrices + 48 * int(a[0]) if op == Op.COLOR_MATRIX else int(a[0])
+            elif kind == Kind.POSITION:
+                c[L.CLASS] = L.POSITION
+                if op == Op.ERASE:
+                    c[L.CLASS] = L.POSITION_NORMALIZED if a[7] != 0.0 else L.POSITION
+                    c[L.ARG], c[L.COUNT] = at.rectangles + 16 * int(a[0]), int(a[1])
             height, width = h, w

@@ -10,12 +10,12 @@ import torch
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda import plan
 from variegate.executors.cuda.kernels.blend import blend_rows
 from variegate.executors.cuda.kernels.fused import run_pass
 from variegate.executors.cuda.kernels.prepare import prepare
-from variegate.executors.cuda.pack import Packed
-from variegate.executors.cuda.points import PointFunctions
+from variegate.executors.cuda.layout import Ability
+from variegate.executors.cuda.pack import Array, Packer
+from variegate.program.custom import PointFunction
 from variegate.program.program import Output
 
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
@@ -28,7 +28,7 @@ _FUSION = {"enable_fp_fusion": False}
 # than run fewer programs at a time.
 _LIGHT = {"num_warps": 4, "maxnreg": 96, **_FUSION}
 _HEAVY = {"num_warps": 8, "maxnreg": 128, **_FUSION}
-_HEAVY_FEATURES = plan.REAL | plan.RESAMPLE | plan.HUE | plan.NOISE
+_HEAVY_ABILITIES = Ability.HAS_REAL | Ability.HAS_RESAMPLE | Ability.HAS_HUE | Ability.HAS_NOISE
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,37 @@ class Launch:
         self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
 
 
+class PointFunctions(tuple[Any, ...]):
+    """Users' Triton functions ``(r, g, b, m) -> (r, g, b)``, float32 tensors, in the order of a program's table, as one
+    compile-time argument.
+
+    Triton takes an argument's text for its key, and that of a function is its name alone: after an edit, the old
+    machine code would run. So the text here has the functions' own keys, which are made of their source.
+    """
+
+    @property
+    def cache_key(self) -> str:
+        return "-".join(str(getattr(function, "cache_key", function)) for function in self)
+
+    def __repr__(self) -> str:
+        return f"PointFunctions({self.cache_key})"
+
+    __str__ = __repr__
+
+
+def triton_functions(points: list[PointFunction]) -> PointFunctions:
+    """Raises ValueError naming the operation that has no Triton form."""
+    for point in points:
+        if point.triton_function is None:
+            raise ValueError(
+                f"{point.name}: its point function is written for Numba only and cannot run on a CUDA device; accepted "
+                "there: a class that also has point_triton, a @triton.jit function (r, g, b, m) -> (r, g, b)"
+            )
+    return PointFunctions(point.triton_function for point in points)
+
+
 @dataclass(frozen=True)
-class Setting:
+class KernelSettings:
     """What all launches of a program share."""
 
     output: Output
@@ -60,74 +89,61 @@ class Setting:
     block: tuple[int, int] = BLOCK
 
     @property
-    def result(self) -> str:
-        return self.output.dtype if self.output.is_float else "uint8"
+    def tiles(self) -> dict[str, Any]:
+        """Compile-time arguments of every kernel."""
+        return {"BLOCK_Y": self.block[0], "BLOCK_X": self.block[1], "VERSION": L.VERSION}
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """And of those that write results."""
+        dtype = self.output.dtype if self.output.is_float else "uint8"
+        return {"RESULT": RESULTS[dtype], "IS_PLANAR": self.output.layout == "NCHW", **self.tiles}
 
 
 def launches(
-    packed: Packed, setting: Setting, buffer: torch.Tensor, workspace: torch.Tensor, features: Sequence[int]
+    packer: Packer,
+    counts: Array,
+    settings: KernelSettings,
+    buffer: torch.Tensor,
+    workspace: torch.Tensor,
+    abilities: Sequence[int],
 ) -> list[Launch]:
-    """At most one launch per pass, one before and one after.
+    """At most one launch per pass, one before and one after. ``counts``: as ``packer.fill`` returns them.
 
-    ``features``: what the kernels of every pass must be able to do, at least what the pass itself needs.
+    ``abilities``: what the kernels of every pass must be able to do, at least what the pass itself needs.
     """
-    found = []
-    if packed.launches[0, plan.NUM_ROWS]:
-        found.append(_preparation(packed, setting, buffer, workspace))
-    for p, needed in enumerate(features):
-        found.append(_pass(p, needed, packed, setting, buffer, workspace))
-    if packed.blend_heads:
-        found.append(_blend(packed, setting, buffer))
-    return found
-
-
-def _preparation(packed: Packed, setting: Setting, buffer: torch.Tensor, workspace: torch.Tensor) -> Launch:
-    rows, tiles, _ = packed.launches[0].tolist()
-    arguments = (buffer, workspace, packed.code, packed.args, packed.heads[0], packed.lists[0], tiles)
-    constants = {"FORMAT": setting.source_format, "WEIGHTS_BLOCK": plan.WEIGHTS_BLOCK, **_common(setting)}
-    return Launch(prepare, rows * tiles, arguments, constants, _LIGHT)
-
-
-def _pass(
-    p: int, needed: int, packed: Packed, setting: Setting, buffer: torch.Tensor, workspace: torch.Tensor
-) -> Launch:
-    rows, tiles, _ = packed.launches[1 + p].tolist()
-    is_last = p + 1 == len(packed.heads)
-    following = packed.heads[p if is_last else p + 1]
-    arguments = (
-        *(buffer, workspace, packed.code, packed.args, packed.heads[p], following),
-        *(packed.lists[1 + p], packed.constants, tiles),
-    )
-    constants = {
-        "FORMAT": setting.source_format if p == 0 else L.CANVAS,
-        "HAS_REAL": bool(needed & plan.REAL),
-        "HAS_FILTER": bool(needed & plan.FILTER),
-        "HAS_RESAMPLE": bool(needed & plan.RESAMPLE),
-        "HAS_HUE": bool(needed & plan.HUE),
-        "HAS_NOISE": bool(needed & plan.NOISE),
-        "MEASURES": bool(needed & plan.MEASURES) and not is_last,
-        "POINTS": setting.points,
-        **_result(setting),
-        **_common(setting),
-    }
-    is_heavy = needed & _HEAVY_FEATURES or setting.points
-    return Launch(run_pass, rows * tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT)
-
-
-def _blend(packed: Packed, setting: Setting, buffer: torch.Tensor) -> Launch:
-    rows, tiles, needed = packed.launches[-1].tolist()
-    arguments = (
-        *(buffer, packed.code, packed.args, packed.blend_heads, packed.begins, packed.canvases),
-        *(packed.weights, packed.constants, tiles),
-    )
-    has_noise = bool(needed & plan.NOISE)
-    constants = {"NOISE": has_noise, **_result(setting), **_common(setting)}
-    return Launch(blend_rows, rows * tiles, arguments, constants, _HEAVY if has_noise else _LIGHT)
-
-
-def _result(setting: Setting) -> dict[str, Any]:
-    return {"RESULT": RESULTS[setting.result], "IS_PLANAR": setting.output.layout == "NCHW"}
-
-
-def _common(setting: Setting) -> dict[str, Any]:
-    return {"BLOCK_Y": setting.block[0], "BLOCK_X": setting.block[1], "VERSION": L.VERSION}
+    at, queue = packer.at, []
+    if counts[0, L.NUM_ROWS]:
+        rows, tiles, _ = counts[0].tolist()
+        arguments: tuple[Any, ...] = (
+            *(buffer, workspace, at["code"], at["args"], packer.header_at(0)),
+            *(packer.list_at(0), tiles),
+        )
+        constants = {"FORMAT": settings.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **settings.tiles}
+        queue.append(Launch(prepare, rows * tiles, arguments, constants, _LIGHT))
+    for p, needed in enumerate(abilities):
+        rows, tiles, _ = counts[1 + p].tolist()
+        is_last = p + 1 == packer.num_passes
+        arguments = (
+            *(buffer, workspace, at["code"], at["args"], packer.header_at(p)),
+            *(packer.header_at(p if is_last else p + 1), packer.list_at(1 + p), at["constants"], tiles),
+        )
+        constants = {
+            "FORMAT": settings.source_format if p == 0 else L.CANVAS,
+            **{ability.name: bool(needed & ability) for ability in Ability},
+            "POINTS": settings.points,
+            **settings.results,
+        }
+        constants["MEASURES"] &= not is_last
+        is_heavy = needed & _HEAVY_ABILITIES or settings.points
+        queue.append(Launch(run_pass, rows * tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT))
+    if packer.is_blended:
+        rows, tiles, needed = counts[-1].tolist()
+        arguments = (
+            *(buffer, at["code"], at["args"], at["blend_headers"], at["begins"], at["last_canvases"]),
+            *(at["blend_weights"], at["constants"], tiles),
+        )
+        has_noise = bool(needed & Ability.HAS_NOISE)
+        constants = {"HAS_NOISE": has_noise, **settings.results}
+        queue.append(Launch(blend_rows, rows * tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
+    return queue

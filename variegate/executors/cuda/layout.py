@@ -1,57 +1,38 @@
 """The packed program: what lies where in the one buffer that travels to the device. Read by the packer and the kernels.
 
-``heads[P, R, HEAD]`` (int64) describes pass p of row r. ``code[R K, CODE]`` (int32) are the instructions, ``args[R K,
-8]`` (float64) their real arguments. Slots are counted over all rows: slot k of row r is ``r * K + k``. Offsets are
+``headers[P, R, HEADER]`` (int64) describes pass p of row r. ``code[R K, CODE]`` (int32) are the instructions, ``args[R
+K, 8]`` (float64) their real arguments. Slots are counted over all rows: slot k of row r is ``r * K + k``. Offsets are
 bytes from the start of the buffer.
 """
 
 from __future__ import annotations
 
 import zlib
+from enum import IntEnum
 
-from variegate.program.ops import Interpolation, Op
+from variegate.program import ops, passes
 
-# Fields of a head. A pass's source is ``in_height x in_width`` pixels from ``source`` on, a byte address.
+# A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
+# ``in_height x in_width`` pixels from the byte address ``image`` on.
 (
-    KIND,  # how rows are read: see below
-    BEGIN,  # first slot of the pass
-    END,  # one past its last slot
-    MAPS_END,  # one past the last map (of what a filter reads: the filter itself)
-    FIRST,  # first map, or the filter, or the resample
-    VALUES,  # slot from which value operations act on what was read
-    SOURCE,
+    IMAGE,
     STRIDE_Y,
     STRIDE_X,
     STRIDE_C,
     CHANNELS,
     IN_HEIGHT,
     IN_WIDTH,
-    OUT_HEIGHT,
-    OUT_WIDTH,
     TARGET,  # byte address: a canvas, or the result
     IS_FINAL,  # writes the result; else a canvas
     ID_LOW,
     ID_HIGH,
-    NEEDS,  # what the statistics of this pass are made of: NEEDS_LUMA, NEEDS_COUNTS
-    PREFIX_END,  # the first statistic
-    STATISTICS_END,  # one past the last statistic
-    TOP,  # the part of the source that they see
-    LEFT,
-    BOTTOM,
-    RIGHT,
-    OUTSIDE,  # pixels besides, of the map's fill colour
     TAPS_X,
     TAPS_Y,
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
     ERASES,  # has an ERASE in the normalised output
     KEY,  # the stream key: its first word in the low half
-) = range(32)
-HEAD = 32
-
-# KIND: nearest maps (or none), interpolating maps, tables of columns and lines, a filter, a resample.
-CHAIN, REAL, TABLE, FILTER, RESAMPLE = range(5)
-
-NEEDS_LUMA, NEEDS_COUNTS = 1, 2
+) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 16)
+HEADER = 36
 
 # Fields of an instruction.
 (
@@ -67,7 +48,7 @@ COEFFICIENT = 10  # six of a fixed map; kernel sizes of a CONVOLVE; offset of th
 CODE = 16
 
 # CLASS.
-SKIP, LOOKUP, VALUE, PLACE, PLACE_NORMALIZED = range(5)
+SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED = range(5)
 
 # How pixels of a source lie in memory: interleaved bytes; 4 bytes a pixel (canvases); channels STRIDE_C apart.
 INTERLEAVED, CANVAS, PLANAR = range(3)
@@ -77,14 +58,39 @@ INTERLEAVED, CANVAS, PLANAR = range(3)
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
 WORKSPACE = 1028
 
-# What kernels read from here and from the instruction set, as one number. Every kernel takes it as a compile-time
+# Bytes of a table of three channels.
+TABLE = 768
+# Columns or lines of a resize whose weights one program works out.
+WEIGHTS_BLOCK = 128
+
+
+class Ability(IntEnum):
+    """What a launch must be able to do beyond nearest maps and tables: the kernels' compile-time arguments."""
+
+    HAS_REAL = 1
+    HAS_FILTER = 2
+    HAS_RESAMPLE = 4
+    HAS_HUE = 8
+    HAS_NOISE = 16
+    MEASURES = 32
+
+
+# Fields of a launch: rows in its list, tiles of the largest, abilities.
+NUM_ROWS, NUM_TILES, ABILITIES = range(3)
+
+# What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
 # and would go on running with those of an older version.
+_CONSTANTS = {**vars(ops), **vars(passes), **globals()}
 VERSION = zlib.crc32(
     repr(
         sorted(
-            [(name, value) for name, value in globals().items() if isinstance(value, int)]
-            + [(str(member), int(member)) for members in (Op, Interpolation) for member in members]
+            [(name, value) for name, value in _CONSTANTS.items() if isinstance(value, int)]
+            + [
+                (str(member), int(member))
+                for members in (ops.Op, ops.Interpolation, passes.PassSource)
+                for member in members
+            ]
         )
     ).encode()
 )

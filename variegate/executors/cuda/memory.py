@@ -66,12 +66,12 @@ class Memory:
         if self._is_cuda:
             stream = torch.cuda.current_stream(self.device).cuda_stream
             capturing = torch.cuda.is_current_stream_capturing()
-        held = self._workspaces.get(stream)
-        if held is None or len(held) < rows * L.WORKSPACE or capturing:
-            held = self.empty(max(rows, 64) * L.WORKSPACE, torch.int32).zero_()
+        workspace = self._workspaces.get(stream)
+        if workspace is None or len(workspace) < rows * L.WORKSPACE or capturing:
+            workspace = self.empty(max(rows, 64) * L.WORKSPACE, torch.int32).zero_()
             if not capturing:
-                self._workspaces[stream] = held
-        return held
+                self._workspaces[stream] = workspace
+        return workspace
 
     def _no_room(self, size: int) -> DeviceMemoryError:
         free: Any = ""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
 from variegate.executors.reference.values import blend
-from variegate.program.kernels import gaussian_kernel, motion_kernel
+from variegate.program.lowering.blurs import gaussian_kernel, motion_kernel
 
 
 def sharpness(img_HWC: Image, ins: Instruction) -> Image:

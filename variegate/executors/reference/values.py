@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from variegate.executors.reference.hsv import hsv_to_rgb, rgb_to_hsv
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
+from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
 
 
 def luma(img_HWC: Image) -> Image:
@@ -14,7 +15,7 @@ def luma(img_HWC: Image) -> Image:
     if img_HWC.shape[2] == 1:
         return img_HWC
     r, g, b = (img_HWC[..., i : i + 1].astype(np.int64) for i in range(3))
-    return ((19595 * r + 38470 * g + 7471 * b + 32768) >> 16).astype(np.uint8)
+    return ((LUMA_RED * r + LUMA_GREEN * g + LUMA_BLUE * b + LUMA_HALF) >> LUMA_SHIFT).astype(np.uint8)
 
 
 def blend(degenerate: npt.ArrayLike, img_HWC: Image, factor: float) -> Image:

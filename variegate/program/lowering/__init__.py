@@ -1,31 +1,53 @@
-"""Lowering: a sampled Program becomes fused passes, by a short list of named rewrites."""
+"""Lowering: a sampled Program becomes fused passes, by the named rewrites of ``rewrites``.
+
+With ``VARIEGATE_DEBUG=1`` in the environment the program is validated before the first of them and after each.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 
 from variegate.program.lowering.fuse import assign_passes
 from variegate.program.lowering.identities import drop_identities
 from variegate.program.lowering.maps import geometry_to_maps
-from variegate.program.lowering.merge import merge_luts, merge_maps
-from variegate.program.lowering.tables import values_to_tables
+from variegate.program.lowering.merge import merge_maps
+from variegate.program.lowering.tables import merge_luts, values_to_tables
 from variegate.program.program import Program
+from variegate.program.validate import validate
 
 GEOMETRY_MODES = ("composed", "exact")
+DEBUG = os.environ.get("VARIEGATE_DEBUG") == "1"
 
 
-def lowering_passes(geometry: str = "composed", measured_once: bool = False) -> list[Callable[[Program], Program]]:
-    """The rewrites in order. Each takes and returns a Program and leaves it valid (see ``program.validate``)."""
+@dataclass(frozen=True)
+class Rewrite:
+    """A step of lowering; afterwards the program is at ``stage``, and valid there."""
+
+    stage: str
+    function: Callable[[Program], Program]
+
+    def __call__(self, program: Program) -> Program:
+        rewritten = self.function(program)
+        rewritten.stage = self.stage
+        return verified(rewritten)
+
+
+@cache
+def rewrites(geometry: str = "composed", measured_once: bool = False) -> tuple[Rewrite, ...]:
+    """What lowering does, in order. The arguments are those of ``lower``."""
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed" or "exact"')
-    return [
-        drop_identities,
-        geometry_to_maps,
-        values_to_tables,
-        merge_maps,
-        merge_luts,
-        lambda program: assign_passes(program, geometry == "composed", measured_once),
-    ]
+    return (
+        Rewrite("compact", drop_identities),
+        Rewrite("mapped", geometry_to_maps),
+        Rewrite("tabled", values_to_tables),
+        Rewrite("merged", merge_maps),
+        Rewrite("composed", merge_luts),
+        Rewrite("fused", partial(assign_passes, composed=geometry == "composed", measured_once=measured_once)),
+    )
 
 
 def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
@@ -33,6 +55,12 @@ def lower(program: Program, geometry: str = "composed", measured_once: bool = Fa
 
     ``measured_once``: see ``assign_passes``.
     """
-    for rewrite in lowering_passes(geometry, measured_once):
+    verified(program)
+    for rewrite in rewrites(geometry, measured_once):
         program = rewrite(program)
     return program
+
+
+def verified(program: Program) -> Program:
+    """The program itself; where ``DEBUG`` is set, InvalidProgram is raised unless it is valid."""
+    return validate(program) if DEBUG else program

@@ -16,41 +16,27 @@ operations anywhere around a nearest chain, and last the operations that depend 
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import kernel
+from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import moves_whole_pixels
 from variegate.program.lowering.pass_table import describe_passes
-from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassBreak
 from variegate.program.program import Program
 
-_FIXED, _FLOAT, _PERSPECTIVE, _LUT, _CONTRAST = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.LUT, Op.CONTRAST)
-)
-_GEOMETRY, _RESAMPLE, _VALUE, _STATISTIC, _NEIGHBOURHOOD, _POSITION = (
-    int(kind)
-    for kind in (
-        *(Kind.GEOMETRY, Kind.RESAMPLE, Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD),
-        Kind.POSITION,
-    )
-)
-(
-    _AFTER_POSITION,
-    _AFTER_SOURCE,
-    _ANOTHER_KIND,
-    _STAGE_BY_STAGE,
-    _AFTER_VALUES,
-    _NEW_IMAGE,
-    _MEASURED_BEFORE,
-    _FILTER_NEW_IMAGE,
-    _RESAMPLE_NOT_FIRST,
-) = (int(reason) for reason in list(PassBreak)[1:])
 
-# What a pass reads through so far.
-_DIRECT, _WHOLE, _CHAIN, _INTERPOLATING, _CLOSED = range(5)
+class _Source(IntEnum):
+    """What a pass reads through so far."""
+
+    DIRECT = 0
+    WHOLE = 1  # one map that moves whole pixels
+    CHAIN = 2  # other nearest maps in fixed point
+    INTERPOLATING = 3
+    CLOSED = 4  # what no map can join
 
 
 def assign_passes(program: Program, composed: bool = True, measured_once: bool = False) -> Program:
@@ -60,108 +46,90 @@ def assign_passes(program: Program, composed: bool = True, measured_once: bool =
     see the same image, and a CONTRAST must be the first of them: levels counted can be sent through a table later, a
     sum of lumas cannot.
     """
-    pass_of = np.full(program.opcode.shape, -1, np.int16)
-    num_passes = np.ones(program.num_rows, np.int32)
-    # Why, and after which slot, the pass of an instruction begins with it.
-    breaks = np.zeros((*program.opcode.shape, 2), np.int32)
-    _assign(
-        program.opcode,
-        program.args,
-        program.flags,
-        program.length,
-        composed,
-        measured_once,
-        pass_of,
-        num_passes,
-        breaks,
+    fused = program.replace(
+        pass_of=np.empty(program.opcode.shape, np.int16), num_passes=np.empty(program.num_rows, np.int32)
     )
-    fused = program.replace(pass_of=pass_of, num_passes=num_passes, stage="fused")
-    return fused.replace(passes=describe_passes(fused, breaks))
+    # Why, and after which slot, the pass of an instruction begins with it.
+    breaks = np.empty((*program.opcode.shape, 2), np.int32)
+    arrays = fused.arrays()
+    _assign(arrays, composed, measured_once, breaks)
+    return fused.replace(passes=describe_passes(arrays, breaks))
 
 
-@kernel
-def _assign(
-    opcode: Any,
-    args: Any,
-    flags: Any,
-    length: Any,
-    composed: Any,
-    measured_once: Any,
-    pass_of: Any,
-    num_passes: Any,
-    breaks: Any,
-) -> None:
-    for r in range(opcode.shape[0]):
-        current, source, flag = 0, _DIRECT, 0
+@pixel_kernel
+def _assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None:
+    for r in range(program.opcode.shape[0]):
+        current, source, flag = 0, _Source.DIRECT, 0
         # Slots of this pass, -1 for none: the last map (or filter, or resample), the last value operation that is no
         # LUT, the last operation on positions, and the first statistic.
         at_source, at_values, at_position, at_statistic = -1, -1, -1, -1
         begin = 0
-        for k in range(length[r]):
-            op = opcode[r, k]
+        for k in range(program.length[r]):
+            op = program.opcode[r, k]
             kind = KIND_OF[op]
-            reason, breaker = 0, -1
-            if kind == _GEOMETRY:
+            reason, breaker = PassBreak.NONE, -1
+            if kind == Kind.GEOMETRY:
                 if at_position >= 0:
-                    reason, breaker = _AFTER_POSITION, at_position
+                    reason, breaker = PassBreak.MAP_AFTER_POSITION, at_position
                 else:
-                    reason = _map_break(op, flags[r, k], source, flag, at_values < 0, composed)
-                    breaker = at_values if reason == _AFTER_VALUES else at_source
-            elif kind == _STATISTIC or kind == _NEIGHBOURHOOD:
-                if at_position >= 0 or at_values >= 0 or (source != _DIRECT and source != _WHOLE):
-                    reason = _NEW_IMAGE if kind == _STATISTIC else _FILTER_NEW_IMAGE
+                    reason = _map_break(op, program.flags[r, k], source, flag, at_values < 0, composed)
+                    breaker = at_values if reason == PassBreak.MAP_AFTER_VALUES else at_source
+            elif kind == Kind.STATISTIC or kind == Kind.NEIGHBOURHOOD:
+                if at_position >= 0 or at_values >= 0 or (source != _Source.DIRECT and source != _Source.WHOLE):
+                    is_filter = kind == Kind.NEIGHBOURHOOD
+                    reason = PassBreak.FILTER_OF_NEW_IMAGE if is_filter else PassBreak.STATISTIC_OF_NEW_IMAGE
                     breaker = at_position if at_position >= 0 else (at_values if at_values >= 0 else at_source)
-                elif (
-                    measured_once
-                    and kind == _STATISTIC
-                    and at_statistic >= 0
-                    and (op == _CONTRAST or at_source > at_statistic)
-                ):
-                    reason, breaker = _MEASURED_BEFORE, at_statistic
-            elif kind == _RESAMPLE and k > begin:
-                reason, breaker = _RESAMPLE_NOT_FIRST, k - 1
-            if reason != 0:
+                elif kind == Kind.STATISTIC and _needs_pixels_again(op, at_source, at_statistic, measured_once):
+                    reason, breaker = PassBreak.STATISTIC_MEASURED_BEFORE, at_statistic
+            elif kind == Kind.RESAMPLE and k > begin:
+                reason, breaker = PassBreak.RESAMPLE_NOT_FIRST, k - 1
+            if reason != PassBreak.NONE:
                 current += 1
-                source, at_source, at_values, at_position, at_statistic = _DIRECT, -1, -1, -1, -1
+                source, at_source, at_values, at_position, at_statistic = _Source.DIRECT, -1, -1, -1, -1
                 begin = k
                 breaks[r, k, 0], breaks[r, k, 1] = reason, breaker
-            pass_of[r, k] = current
-            if kind == _GEOMETRY:
-                source, flag = _source_of(op, args[r, k], flags[r, k], source), flags[r, k]
-                at_source = k
-            elif kind == _RESAMPLE or kind == _NEIGHBOURHOOD:
-                source, at_source = _CLOSED, k
-            elif kind == _POSITION:
+            program.pass_of[r, k] = current
+            if kind == Kind.GEOMETRY:
+                flag = program.flags[r, k]
+                source, at_source = _source_of(op, program.args[r, k], flag, source), k
+            elif kind == Kind.RESAMPLE or kind == Kind.NEIGHBOURHOOD:
+                source, at_source = _Source.CLOSED, k
+            elif kind == Kind.POSITION:
                 at_position = k
-            elif kind == _STATISTIC and at_statistic < 0:
+            elif kind == Kind.STATISTIC and at_statistic < 0:
                 at_statistic = k
-            elif kind == _VALUE and op != _LUT:
+            elif kind == Kind.VALUE and op != Op.LUT:
                 at_values = k
-        num_passes[r] = current + 1
+        for k in range(program.length[r], program.opcode.shape[1]):
+            program.pass_of[r, k] = -1
+        program.num_passes[r] = current + 1
 
 
-@kernel
-def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any, composed: Any) -> int:
-    """Why a map cannot join what the pass reads through; 0 where it can."""
-    if op == _FIXED:
-        if source == _INTERPOLATING:
-            return _ANOTHER_KIND
-        return 0 if source != _CLOSED else _AFTER_SOURCE
-    if op == _FLOAT or op == _PERSPECTIVE:
-        if source == _INTERPOLATING and flag != 0:
-            if flag != chain_flag:
-                return _ANOTHER_KIND
-            return 0 if composed else _STAGE_BY_STAGE
-        if source == _DIRECT:
-            return 0 if only_luts else _AFTER_VALUES
-        return _AFTER_SOURCE if source == _CLOSED else _ANOTHER_KIND
-    return 0 if source == _DIRECT else _AFTER_SOURCE
+@pixel_kernel
+def _needs_pixels_again(op: Any, at_source: Any, at_statistic: Any, measured_once: Any) -> bool:
+    """Whether what was measured for the first statistic of the pass does not serve this one."""
+    return bool(measured_once and at_statistic >= 0 and (op == Op.CONTRAST or at_source > at_statistic))
 
 
-@kernel
-def _source_of(op: Any, a: Any, flag: Any, source: Any) -> int:
-    if op == _FIXED:
-        return _WHOLE if source == _DIRECT and moves_whole_pixels(a) else _CHAIN
-    if (op == _FLOAT or op == _PERSPECTIVE) and flag != 0:
-        return _INTERPOLATING
-    return _CLOSED
+@pixel_kernel
+def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any, composed: Any) -> Any:
+    """Why a map cannot join what the pass reads through."""
+    if source == _Source.CLOSED:
+        return PassBreak.MAP_AFTER_SOURCE
+    if op == Op.MAP_FIXED:
+        return PassBreak.MAP_OF_ANOTHER_KIND if source == _Source.INTERPOLATING else PassBreak.NONE
+    if op == Op.MAP_FLOAT or op == Op.MAP_PERSPECTIVE:
+        if source == _Source.DIRECT:
+            return PassBreak.NONE if only_luts else PassBreak.MAP_AFTER_VALUES
+        if source == _Source.INTERPOLATING and flag == chain_flag:
+            return PassBreak.NONE if composed else PassBreak.MAP_STAGE_BY_STAGE
+        return PassBreak.MAP_OF_ANOTHER_KIND
+    return PassBreak.NONE if source == _Source.DIRECT else PassBreak.MAP_AFTER_SOURCE
+
+
+@pixel_kernel
+def _source_of(op: Any, a: Any, flag: Any, source: Any) -> Any:
+    if op == Op.MAP_FIXED:
+        return _Source.WHOLE if source == _Source.DIRECT and moves_whole_pixels(a) else _Source.CHAIN
+    is_real = op == Op.MAP_FLOAT or op == Op.MAP_PERSPECTIVE
+    return _Source.INTERPOLATING if is_real and flag != Interpolation.NEAREST else _Source.CLOSED

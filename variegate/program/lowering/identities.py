@@ -6,63 +6,77 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import kernel
+from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import IS_COLOUR_ONLY, NEUTRAL_OF, Op
-from variegate.program.program import Program
-
-_GRIDS = ("opcode", "args", "flags", "fill", "out_size", "label")
-_ROTATE, _SOLARIZE, _CROP, _PAD, _RESIZED_CROP = (
-    int(op) for op in (Op.ROTATE, Op.SOLARIZE, Op.CROP, Op.PAD, Op.RESIZED_CROP)
-)
+from variegate.program.program import INSTRUCTION_ARRAYS, Program
 
 
 def drop_identities(program: Program) -> Program:
     """Remove neutral instructions and close the gaps, keeping order."""
-    grids = {name: getattr(program, name).copy() for name in _GRIDS}
-    length = program.length.copy()
-    _compact(*grids.values(), length, program.in_shape)
-    longest = max(1, int(length.max(initial=0)))
-    if longest < program.opcode.shape[1]:
-        grids = {name: np.ascontiguousarray(grid[:, :longest]) for name, grid in grids.items()}
-    return program.replace(length=length, stage="compact", **grids)
+    copied = program.replace(**{name: getattr(program, name).copy() for name in (*INSTRUCTION_ARRAYS, "length")})
+    _compact(copied.arrays())
+    longest = max(1, int(copied.length.max(initial=0)))
+    if longest == copied.opcode.shape[1]:
+        return copied
+    trimmed = {name: np.ascontiguousarray(getattr(copied, name)[:, :longest]) for name in INSTRUCTION_ARRAYS}
+    return copied.replace(**trimmed)
 
 
-@kernel
-def _compact(
-    opcode: Any, args: Any, flags: Any, fill: Any, out_size: Any, label: Any, length: Any, in_shape: Any
-) -> None:
-    for r in range(opcode.shape[0]):
-        n = 0
-        h, w = in_shape[r, 0], in_shape[r, 1]
-        for k in range(length[r]):
-            op = opcode[r, k]
-            is_gray = in_shape[r, 2] == 1
-            if op == 0 or (is_gray and IS_COLOUR_ONLY[op]) or _is_neutral(op, args[r, k], out_size[r, k], h, w):
-                continue
-            h, w = out_size[r, k, 0], out_size[r, k, 1]
-            if n < k:
-                opcode[r, n], flags[r, n], label[r, n] = op, flags[r, k], label[r, k]
-                args[r, n], fill[r, n], out_size[r, n] = args[r, k], fill[r, k], out_size[r, k]
-            n += 1
-        opcode[r, n:] = 0
-        length[r] = n
+@pixel_kernel
+def _compact(program: Any) -> None:
+    for r in range(program.opcode.shape[0]):
+        h, w, channels = program.in_shape[r, 0], program.in_shape[r, 1], program.in_shape[r, 2]
+        for k in range(program.length[r]):
+            op, size = program.opcode[r, k], program.out_size[r, k]
+            if (channels == 1 and IS_COLOUR_ONLY[op]) or _is_neutral(op, program.args[r, k], size, h, w):
+                program.opcode[r, k] = Op.NOP
+            else:
+                h, w = size[0], size[1]
+        close_gaps(program, r)
 
 
-@kernel
+@pixel_kernel
+def close_gaps(program: Any, r: Any) -> None:
+    """Move the instructions of a row together, over slots whose opcode is NOP."""
+    n = 0
+    for k in range(program.length[r]):
+        if program.opcode[r, k] == Op.NOP:
+            continue
+        if n < k:
+            program.opcode[r, n], program.flags[r, n] = program.opcode[r, k], program.flags[r, k]
+            program.label[r, n] = program.label[r, k]
+            _move(program.args[r], k, n)
+            _move(program.fill[r], k, n)
+            _move(program.out_size[r], k, n)
+            if len(program.window):
+                _move(program.window[r], k, n)
+        n += 1
+    for k in range(n, program.length[r]):
+        program.opcode[r, k] = Op.NOP
+    program.length[r] = n
+
+
+@pixel_kernel
+def _move(values: Any, k: Any, n: Any) -> None:
+    for i in range(values.shape[1]):
+        values[n, i] = values[k, i]
+
+
+@pixel_kernel
 def _is_neutral(op: Any, a: Any, out_size: Any, h: Any, w: Any) -> bool:
     if a[0] == NEUTRAL_OF[op]:
         return True
     # What one value of one argument does not say.
-    if op == _ROTATE:
+    if op == Op.ROTATE:
         return bool(a[0] % 360.0 == 0.0 and np.isnan(a[1]))
-    if op == _SOLARIZE:
+    if op == Op.SOLARIZE:
         return bool(a[0] > 255.0)
     same = out_size[0] == h and out_size[1] == w
-    if op == _PAD:
+    if op == Op.PAD:
         return bool(same)
     at_origin = a[0] == 0.0 and a[1] == 0.0
-    if op == _CROP:
+    if op == Op.CROP:
         return bool(same and at_origin)
-    if op == _RESIZED_CROP:
+    if op == Op.RESIZED_CROP:
         return bool(same and at_origin and a[2] == h and a[3] == w and a[6] == 0.0)
     return False

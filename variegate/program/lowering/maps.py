@@ -13,105 +13,92 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import kernel
+from variegate.program.compiled import pixel_kernel
+from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import Interpolation, Op, PadMode
 from variegate.program.program import Program
 
-ONE = 65536
-_NEAREST = int(Interpolation.NEAREST)
-_CONSTANT = int(PadMode.CONSTANT)
 # Pillow's affine_fixed is taken only where every coordinate stays below this.
 _FIXED_LIMIT = 32768.0
-
-_HFLIP, _VFLIP, _ROT90, _CROP, _PAD, _RESIZED = (
-    int(op) for op in (Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.RESIZED_CROP)
-)
-_ROTATE, _SHEAR_X, _SHEAR_Y, _TRANSLATE_X, _TRANSLATE_Y, _AFFINE, _PERSPECTIVE = (
-    int(op) for op in (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
-)
-_FIXED, _SCALE, _FLOAT, _MAP_PERSPECTIVE, _MAP_PAD = (
-    int(op) for op in (Op.MAP_FIXED, Op.MAP_SCALE, Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_PAD)
-)
 
 
 def geometry_to_maps(program: Program) -> Program:
     """Rewrite every geometric instruction to a map with its window (top, left, bottom, right) into the source."""
-    rows, slots = program.opcode.shape
-    window = np.zeros((rows, slots, 4), np.int32)
-    _rewrite(program.opcode, program.args, program.flags, program.out_size, program.length, program.in_shape, window)
-    return program.replace(window=window, stage="mapped")
+    mapped = program.replace(window=np.zeros((*program.opcode.shape, 4), np.int32))
+    _rewrite(mapped.arrays())
+    return mapped
 
 
-@kernel
-def _rewrite(opcode: Any, args: Any, flags: Any, out_size: Any, length: Any, in_shape: Any, window: Any) -> None:
-    for r in range(opcode.shape[0]):
-        h, w = in_shape[r, 0], in_shape[r, 1]
-        for k in range(length[r]):
-            window[r, k, 0], window[r, k, 1], window[r, k, 2], window[r, k, 3] = 0, 0, h, w
-            op = opcode[r, k]
-            if op == _RESIZED and flags[r, k] != _NEAREST:
-                args[r, k, 7] = _vertical_first(h, w, out_size[r, k])
-            elif (op <= _PERSPECTIVE and op != _RESIZED) or (op == _RESIZED and flags[r, k] == _NEAREST):
-                opcode[r, k] = _to_map(op, args[r, k], flags[r, k], h, w, out_size[r, k])
-            h, w = out_size[r, k, 0], out_size[r, k, 1]
+@pixel_kernel
+def _rewrite(program: Any) -> None:
+    for r in range(program.opcode.shape[0]):
+        h, w = program.in_shape[r, 0], program.in_shape[r, 1]
+        for k in range(program.length[r]):
+            op, a, flag, size = program.opcode[r, k], program.args[r, k], program.flags[r, k], program.out_size[r, k]
+            program.window[r, k, 2], program.window[r, k, 3] = h, w
+            if op == Op.RESIZED_CROP and flag != Interpolation.NEAREST:
+                a[7] = _vertical_first(h, w, size)
+            elif op <= Op.PERSPECTIVE:
+                program.opcode[r, k] = _to_map(op, a, flag, h, w, size)
+            h, w = size[0], size[1]
 
 
-@kernel
+@pixel_kernel
 def _vertical_first(h: Any, w: Any, out_size: Any) -> float:
     """Which of a resize's passes Pillow 13 takes first (python-pillow/Pillow#9549): the rounding between them shows."""
     return 1.0 if h > out_size[0] and h - out_size[0] > 2 * (w - out_size[1]) else 0.0
 
 
-@kernel
+@pixel_kernel
 def _set_integer(a: Any, xx: Any, xy: Any, x0: Any, yx: Any, yy: Any, y0: Any) -> int:
     """Source x = xx x + xy y + x0, source y = yx x + yy y + y0, in whole pixels."""
     a[:] = 0.0
     a[0], a[1], a[2], a[3], a[4], a[5] = xx * ONE, xy * ONE, x0 * ONE, yx * ONE, yy * ONE, y0 * ONE
-    return _FIXED
+    return Op.MAP_FIXED
 
 
-@kernel
+@pixel_kernel
 def _to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
     """Rewrite the arguments ``a`` in place -> the map's opcode. ``h, w``: size of the input."""
-    if op == _HFLIP:
+    if op == Op.HFLIP:
         return _set_integer(a, -1, 0, w - 1, 0, 1, 0)
-    if op == _VFLIP:
+    if op == Op.VFLIP:
         return _set_integer(a, 1, 0, 0, 0, -1, h - 1)
-    if op == _ROT90:
+    if op == Op.ROT90:
         return _quarter_turns(a, int(a[0]) % 4, h, w)
-    if op == _CROP:
+    if op == Op.CROP:
         return _set_integer(a, 1, 0, int(a[1]), 0, 1, int(a[0]))
-    if op == _PAD:
-        return _set_integer(a, 1, 0, -int(a[0]), 0, 1, -int(a[1])) if flag == _CONSTANT else _MAP_PAD
-    if op == _RESIZED:
+    if op == Op.PAD:
+        return _set_integer(a, 1, 0, -int(a[0]), 0, 1, -int(a[1])) if flag == PadMode.CONSTANT else Op.MAP_PAD
+    if op == Op.RESIZED_CROP:
         top, left, scale_y, scale_x, flip = a[0], a[1], a[2] / a[4], a[3] / a[5], a[6]
         a[:] = 0.0
         a[0], a[1], a[2], a[3], a[4] = scale_x, left, scale_y, top, flip
-        return _SCALE
-    if op == _PERSPECTIVE:
-        return _MAP_PERSPECTIVE
-    if op == _ROTATE:
+        return Op.MAP_SCALE
+    if op == Op.PERSPECTIVE:
+        return Op.MAP_PERSPECTIVE
+    if op == Op.ROTATE:
         turns = _exact_turns(a, h, w)
         if turns >= 0:
             return _quarter_turns(a, turns, h, w)
         _rotation(a, h, w, out_size)
-    elif op == _SHEAR_X:
+    elif op == Op.SHEAR_X:
         _set(a, 1.0, a[0], 0.0, 0.0, 1.0, 0.0)
-    elif op == _SHEAR_Y:
+    elif op == Op.SHEAR_Y:
         _set(a, 1.0, 0.0, 0.0, a[0], 1.0, 0.0)
-    elif op == _TRANSLATE_X:
+    elif op == Op.TRANSLATE_X:
         _set(a, 1.0, 0.0, -a[0], 0.0, 1.0, 0.0)
-    elif op == _TRANSLATE_Y:
+    elif op == Op.TRANSLATE_Y:
         _set(a, 1.0, 0.0, 0.0, 0.0, 1.0, -a[0])
     return _affine_to_map(a, flag, out_size)
 
 
-@kernel
+@pixel_kernel
 def _set(a: Any, a0: Any, a1: Any, a2: Any, a3: Any, a4: Any, a5: Any) -> None:
     a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7] = a0, a1, a2, a3, a4, a5, 0.0, 0.0
 
 
-@kernel
+@pixel_kernel
 def _quarter_turns(a: Any, turns: Any, h: Any, w: Any) -> int:
     if turns == 1:
         return _set_integer(a, 0, -1, w - 1, 1, 0, 0)
@@ -122,7 +109,7 @@ def _quarter_turns(a: Any, turns: Any, h: Any, w: Any) -> int:
     return _set_integer(a, 1, 0, 0, 0, 1, 0)
 
 
-@kernel
+@pixel_kernel
 def _exact_turns(a: Any, h: Any, w: Any) -> int:
     """Quarter turns if Pillow's rotate would transpose, else -1."""
     angle = a[0] % 360.0
@@ -139,12 +126,12 @@ def _exact_turns(a: Any, h: Any, w: Any) -> int:
     return -1
 
 
-@kernel
+@pixel_kernel
 def _round15(v: Any) -> float:
     return np.round(v * 1e15) / 1e15
 
 
-@kernel
+@pixel_kernel
 def _rotation(a: Any, h: Any, w: Any, out_size: Any) -> None:
     """Image.rotate's output->input matrix, entries of the rotation rounded to 15 decimals as there."""
     radians = -np.radians(a[0] % 360.0)
@@ -159,38 +146,34 @@ def _rotation(a: Any, h: Any, w: Any, out_size: Any) -> None:
     _set(a, cos, sin, x0, -sin, cos, y0)
 
 
-@kernel
+@pixel_kernel
 def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
     """Choose how an affine matrix runs. ``a`` holds real coefficients on entry."""
     is_shift = a[0] == 1.0 and a[1] == 0.0 and a[3] == 0.0 and a[4] == 1.0
-    if is_shift and flag == _NEAREST:
+    if is_shift and flag == Interpolation.NEAREST:
         return _set_integer(a, 1, 0, np.floor(a[2] + 0.5), 0, 1, np.floor(a[5] + 0.5))
     if is_shift and a[2] == np.floor(a[2]) and a[5] == np.floor(a[5]):
         # Interpolating at whole pixels reads one pixel with weight one.
         return _set_integer(a, 1, 0, a[2], 0, 1, a[5])
-    if flag != _NEAREST:
-        return _FLOAT
+    if flag != Interpolation.NEAREST:
+        return Op.MAP_FLOAT
     if a[1] == 0.0 and a[3] == 0.0:
         a0, a2, a4, a5 = a[0], a[2], a[4], a[5]
         a[:] = 0.0
         a[0], a[1], a[2], a[3] = a0, a2, a4, a5
-        return _SCALE
+        return Op.MAP_SCALE
     height, width = out_size[0], out_size[1]
     if not (_fits(a, 0.0, 0.0) and _fits(a, width, height) and _fits(a, 0.0, height) and _fits(a, width, 0.0)):
-        return _FLOAT
+        return Op.MAP_FLOAT
     c = np.floor((a[2] + a[0] * 0.5 + a[1] * 0.5) * ONE + 0.5)
     f = np.floor((a[5] + a[3] * 0.5 + a[4] * 0.5) * ONE + 0.5)
-    a[0], a[1], a[3], a[4] = (
-        np.floor(a[0] * ONE + 0.5),
-        np.floor(a[1] * ONE + 0.5),
-        np.floor(a[3] * ONE + 0.5),
-        np.floor(a[4] * ONE + 0.5),
-    )
+    for i in (0, 1, 3, 4):
+        a[i] = np.floor(a[i] * ONE + 0.5)
     a[2], a[5] = c, f
-    return _FIXED
+    return Op.MAP_FIXED
 
 
-@kernel
+@pixel_kernel
 def _fits(a: Any, x: Any, y: Any) -> bool:
     u = x * a[0] + y * a[1] + a[2]
     v = x * a[3] + y * a[4] + a[5]

@@ -1,4 +1,6 @@
-"""Value operations become tables: per-channel ones a 3x256 LUT, blurs a kernel, saturation and grayscale a MIX."""
+"""Value operations become tables: per-channel ones a 3x256 LUT each, LUTs side by side one; saturation and grayscale a
+MIX.
+"""
 
 from __future__ import annotations
 
@@ -7,101 +9,109 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import kernel
-from variegate.program.kernels import gaussian_kernel, motion_kernel
+from variegate.program.compiled import pixel_kernel
+from variegate.program.lowering.blurs import blurs_to_kernels
+from variegate.program.lowering.identities import close_gaps
 from variegate.program.ops import IS_TABLE, Op
 from variegate.program.program import Program
 
-_BRIGHTNESS, _GAMMA, _POSTERIZE, _SOLARIZE, _SOLARIZE_ADD, _INVERT, _RGB_SHIFT, _LUT = (
-    int(op)
-    for op in (
-        *(Op.BRIGHTNESS, Op.GAMMA, Op.POSTERIZE, Op.SOLARIZE, Op.SOLARIZE_ADD, Op.INVERT, Op.RGB_SHIFT),
-        Op.LUT,
-    )
-)
-_SATURATION, _GRAYSCALE, _MIX = int(Op.SATURATION), int(Op.GRAYSCALE), int(Op.MIX)
-
 
 def values_to_tables(program: Program) -> Program:
-    """Give every per-channel operation a LUT of its own (so that later rewrites may compose in place)."""
-    opcode, args = program.opcode, program.args
-    count = int(IS_TABLE[opcode].sum())
-    luts = np.empty((count, 3, 256), np.uint8)
-    _build(opcode, args, program.length, program.tables.luts, luts)
-    kernels = _blurs_to_kernels(program)
-    return program.replace(tables=replace(program.tables, luts=luts, kernels=kernels), stage="tabled")
+    """Give every per-channel operation a LUT of its own (so that later rewrites may compose in place), and every blur
+    its weights.
+    """
+    luts = np.empty((np.count_nonzero(IS_TABLE[program.opcode]), 3, 256), np.uint8)
+    missing = _build(program.arrays(), program.tables.luts, luts)
+    if missing != Op.NOP:
+        raise NotImplementedError(f"{Op(missing).name} becomes a table, but lowering/tables.py has no branch for it")
+    return program.replace(tables=replace(program.tables, luts=luts, kernels=blurs_to_kernels(program)))
 
 
-@kernel
-def _build(opcode: Any, args: Any, length: Any, given: Any, luts: Any) -> None:
+def merge_luts(program: Program) -> Program:
+    """Compose LUTs that stand side by side; the first keeps the composed table."""
+    _compose(program.arrays(), program.tables.luts)
+    return program
+
+
+@pixel_kernel
+def _build(program: Any, emitted: Any, luts: Any) -> int:
+    """-> NOP, or an operation of which nobody has said what its table is. ``emitted``: the tables of LUTs."""
     at = 0
-    for r in range(opcode.shape[0]):
-        for k in range(length[r]):
-            op = opcode[r, k]
-            a = args[r, k]
-            if op == _SATURATION:
-                opcode[r, k] = _MIX
-            elif op == _GRAYSCALE:
-                opcode[r, k] = _MIX
+    for r in range(program.opcode.shape[0]):
+        for k in range(program.length[r]):
+            op, a = program.opcode[r, k], program.args[r, k]
+            if op == Op.SATURATION:
+                program.opcode[r, k] = Op.MIX
+            elif op == Op.GRAYSCALE:
+                program.opcode[r, k] = Op.MIX
                 a[0] = 0.0
             elif IS_TABLE[op]:
-                table = luts[at]
-                if op == _LUT:
-                    table[:] = given[int(a[0])]
-                elif op == _RGB_SHIFT:
-                    for c in range(3):
-                        for i in range(256):
-                            table[c, i] = min(max(i + int(a[c]), 0), 255)
-                else:
-                    _one_channel(op, a, table[0])
-                    table[1] = table[0]
-                    table[2] = table[0]
-                opcode[r, k] = _LUT
+                if not _fill_table(op, a, emitted, luts[at]):
+                    return int(op)
+                program.opcode[r, k] = Op.LUT
                 a[0] = at
                 at += 1
+    return 0
 
 
-@kernel
-def _one_channel(op: Any, a: Any, table: Any) -> None:
-    if op == _BRIGHTNESS:
+@pixel_kernel
+def _fill_table(op: Any, a: Any, emitted: Any, table: Any) -> bool:
+    """``table``: uint8[3, 256], of red, green and blue -> whether the operation is known here."""
+    is_shared = op != Op.LUT and op != Op.RGB_SHIFT
+    if is_shared and not _fill_channel(op, a, table[0]):
+        return False
+    for c in range(3):
+        for i in range(256):
+            if is_shared:
+                table[c, i] = table[0, i]
+            elif op == Op.LUT:
+                table[c, i] = emitted[int(a[0]), c, i]
+            else:
+                table[c, i] = min(max(i + int(a[c]), 0), 255)
+    return True
+
+
+@pixel_kernel
+def _fill_channel(op: Any, a: Any, table: Any) -> bool:
+    """``table``: uint8[256], the same for every channel."""
+    if op == Op.BRIGHTNESS:
         factor = np.float32(a[0])
         for i in range(256):
             table[i] = np.uint8(min(factor * np.float32(i), np.float32(255.0)))
-    elif op == _GAMMA:
+    elif op == Op.GAMMA:
         for i in range(256):
             table[i] = np.uint8(min(max((255.0 + 1.0 - 1e-3) * a[1] * (i / 255.0) ** a[0], 0.0), 255.0))
-    elif op == _POSTERIZE:
+    elif op == Op.POSTERIZE:
         mask = 255 & ~((1 << (8 - int(a[0]))) - 1)
         for i in range(256):
             table[i] = i & mask
-    elif op == _SOLARIZE:
+    elif op == Op.SOLARIZE:
         for i in range(256):
             table[i] = i if i < a[0] else 255 - i
-    elif op == _SOLARIZE_ADD:
+    elif op == Op.SOLARIZE_ADD:
         for i in range(256):
             table[i] = np.uint8(min(max(i + a[0], 0.0), 255.0)) if i < a[1] else i
-    else:
+    elif op == Op.INVERT:
         for i in range(256):
             table[i] = 255 - i
+    else:
+        return False
+    return True
 
 
-def _blurs_to_kernels(program: Program) -> list[np.ndarray]:
-    """CONVOLVE holds (table, kernel_x, kernel_y, separable); a separable table is the row weights, then the
-    column's.
-    """
-    kernels: list[np.ndarray] = []
-    blurs = np.argwhere((program.opcode == Op.GAUSSIAN_BLUR) | (program.opcode == Op.MOTION_BLUR))
-    for r, k in blurs:
-        a = program.args[r, k]
-        if program.opcode[r, k] == Op.GAUSSIAN_BLUR:
-            kx, ky = int(a[0]), int(a[1])
-            kernels.append(np.concatenate([gaussian_kernel(kx, a[2]), gaussian_kernel(ky, a[3])]))
-            new_args = (len(kernels) - 1, kx, ky, 1.0)
-        else:
-            size = int(a[0])
-            kernels.append(motion_kernel(size, a[1], a[2]).reshape(-1))
-            new_args = (len(kernels) - 1, size, size, 0.0)
-        program.opcode[r, k] = Op.CONVOLVE
-        a[:] = 0.0
-        a[:4] = new_args
-    return kernels
+@pixel_kernel
+def _compose(program: Any, luts: Any) -> None:
+    for r in range(program.opcode.shape[0]):
+        last = -1  # the slot whose table the next LUT is composed with
+        for k in range(program.length[r]):
+            if program.opcode[r, k] != Op.LUT:
+                last = -1
+            elif last < 0:
+                last = k
+            else:
+                first, then = luts[int(program.args[r, last, 0])], luts[int(program.args[r, k, 0])]
+                for c in range(3):
+                    for i in range(256):
+                        first[c, i] = then[c, first[c, i]]
+                program.opcode[r, k] = Op.NOP
+        close_gaps(program, r)

@@ -6,10 +6,10 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, red
 from variegate.executors.cuda.kernels.store import load_key, store_result
-from variegate.executors.cuda.kernels.tile import places
 from variegate.executors.cuda.kernels.values import to_level
+from variegate.program import passes as P
 
 
 @triton.jit(do_not_specialize=["tiles"])
@@ -17,13 +17,13 @@ def blend_rows(
     buffer,
     code_at,
     args_at,
-    heads_at,
+    headers_at,
     begins_at,
     canvases_at,
     weights_at,
     constants_at,
     tiles,
-    NOISE: tl.constexpr,
+    HAS_NOISE: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
     BLOCK_Y: tl.constexpr,
@@ -32,19 +32,19 @@ def blend_rows(
 ):
     """``tiles`` programs for each output n, which joins rows ``begins[n]`` to ``begins[n + 1]`` (int32).
 
-    ``canvases`` (int64, addresses) and ``weights`` (float32) have an entry for each of those rows. ``heads_at`` has a
-    head per output, of its first row's last pass, with the result as its target.
+    ``canvases`` (int64, addresses) and ``weights`` (float32) have an entry for each of those rows. ``headers_at`` has a
+    header per output, of its first row's last pass, with the result as its target.
     """
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
     n = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
-    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + n * L.HEAD
-    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    header = (buffer + headers_at).to(tl.pointer_type(tl.int64)) + n * L.HEADER
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
-    x, y = places(tile, tiles_x, BLOCK_Y, BLOCK_X)
+    x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
     begins = (buffer + begins_at).to(tl.pointer_type(tl.int32)) + n
     canvases = (buffer + canvases_at).to(tl.pointer_type(tl.int64))
@@ -59,9 +59,9 @@ def blend_rows(
         total_g += weight * green(pixel).to(tl.float32)
         total_b += weight * blue(pixel).to(tl.float32)
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
-    key_low, key_high = load_key(head)
-    begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.END).to(tl.int32)
+    key_low, key_high = load_key(header)
+    begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.END).to(tl.int32)
     store_result(
-        buffer, code, args, head, constants, begin, end, x, y, height, width, inside,
-        to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, NOISE, RESULT, IS_PLANAR,
+        buffer, code, args, header, constants, begin, end, x, y, height, width, inside,
+        to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,
     )  # fmt: skip

@@ -1,4 +1,6 @@
-"""Reading pixels of a source: three channels come as one int32, red in its lowest byte."""
+"""The pixels of one kernel program: which they are, and how they are read from a source: three channels as one int32,
+red in its lowest byte.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,15 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+
+
+@triton.jit
+def pixels_of(tile, tiles_x, BLOCK_Y: tl.constexpr, BLOCK_X: tl.constexpr):
+    """Columns and lines of tile number ``tile``, ``tiles_x`` of which lie side by side, as flat int32 tensors."""
+    i = tl.arange(0, BLOCK_Y * BLOCK_X)
+    x = (tile % tiles_x) * BLOCK_X + i % BLOCK_X
+    y = (tile // tiles_x) * BLOCK_Y + i // BLOCK_X
+    return x, y
 
 
 @triton.jit
@@ -29,19 +40,19 @@ def pack(r, g, b):
 
 
 @triton.jit
-def fetch(head, x, y, inside, FORMAT: tl.constexpr):
+def fetch(header, x, y, inside, FORMAT: tl.constexpr):
     """Pixels at whole places ``x, y`` (int32), 0 where not ``inside``. Bytes above a pixel's channels are arbitrary.
 
     An image spans less than 4 GiB, so that offsets are uint32: adding one to an address takes one instruction.
     """
-    source = tl.load(head + L.SOURCE)
+    source = tl.load(header + L.IMAGE)
     if FORMAT == L.CANVAS:
-        at = (y * tl.load(head + L.IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
+        at = (y * tl.load(header + L.IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
         return tl.load(source.to(tl.pointer_type(tl.int32)) + at, mask=inside, other=0)
-    at = y * tl.load(head + L.STRIDE_Y).to(tl.int32) + x * tl.load(head + L.STRIDE_X).to(tl.int32)
+    at = y * tl.load(header + L.STRIDE_Y).to(tl.int32) + x * tl.load(header + L.STRIDE_X).to(tl.int32)
     if FORMAT == L.INTERLEAVED:
         # One or two aligned words in place of three bytes: fewer requests, and no word without a wanted byte is read.
-        channels = tl.load(head + L.CHANNELS).to(tl.int32)
+        channels = tl.load(header + L.CHANNELS).to(tl.int32)
         ahead = source & 3
         byte = (at + ahead.to(tl.int32)).to(tl.uint32)
         word = (source - ahead).to(tl.pointer_type(tl.uint32)) + (byte >> 2)
@@ -50,9 +61,9 @@ def fetch(head, x, y, inside, FORMAT: tl.constexpr):
         high = tl.load(word + 1, mask=inside & (lead.to(tl.int32) > 4 - channels), other=0)
         # Two shifts, as one by all 32 bits is not defined.
         return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
-    next_channel = tl.load(head + L.STRIDE_C)
+    next_channel = tl.load(header + L.STRIDE_C)
     byte = source.to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
-    in_colour = inside & (x * 0 + tl.load(head + L.CHANNELS).to(tl.int32) == 3)
+    in_colour = inside & (x * 0 + tl.load(header + L.CHANNELS).to(tl.int32) == 3)
     r = tl.load(byte, mask=inside, other=0).to(tl.int32)
     g = tl.load(byte + next_channel, mask=in_colour, other=0).to(tl.int32)
     b = tl.load(byte + 2 * next_channel, mask=in_colour, other=0).to(tl.int32)

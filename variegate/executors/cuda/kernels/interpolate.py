@@ -9,12 +9,13 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.values import look_up
 from variegate.program import ops
+from variegate.program import passes as P
 
 
 @triton.jit
-def read_interpolated(buffer, code, args, head, x, y, inside, FORMAT: tl.constexpr):
+def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage, colour), see ``maps.walk``."""
-    first, end = tl.load(head + L.FIRST).to(tl.int32), tl.load(head + L.MAPS_END).to(tl.int32)
+    first, end = tl.load(header + P.FIRST).to(tl.int32), tl.load(header + P.MAPS_END).to(tl.int32)
     u, v, stage, colour = _walk_real(code, args, first, end, x, y)
     inside = inside & (stage < 0)
     at = code + first * L.CODE
@@ -22,16 +23,16 @@ def read_interpolated(buffer, code, args, head, x, y, inside, FORMAT: tl.constex
     window = at + L.WINDOW
     pixel = tl.full(x.shape, 0, tl.int32)
     if flag == ops.Interpolation.NEAREST:
-        pixel = _tap(buffer, code, head, first, window, u.to(tl.int32), v.to(tl.int32), inside, FORMAT)
+        pixel = _tap(buffer, code, header, first, window, u.to(tl.int32), v.to(tl.int32), inside, FORMAT)
     else:
         u, v = u - 0.5, v - 0.5
         column, line = tl.floor(u).to(tl.int32), tl.floor(v).to(tl.int32)
         dx, dy = u - column.to(tl.float64), v - line.to(tl.float64)
         if flag == ops.Interpolation.BILINEAR:
-            p00 = _tap(buffer, code, head, first, window, column, line, inside, FORMAT)
-            p01 = _tap(buffer, code, head, first, window, column + 1, line, inside, FORMAT)
-            p10 = _tap(buffer, code, head, first, window, column, line + 1, inside, FORMAT)
-            p11 = _tap(buffer, code, head, first, window, column + 1, line + 1, inside, FORMAT)
+            p00 = _tap(buffer, code, header, first, window, column, line, inside, FORMAT)
+            p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, FORMAT)
+            p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, FORMAT)
+            p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, FORMAT)
             pixel = pack(
                 _bilinear(red(p00), red(p01), red(p10), red(p11), dx, dy),
                 _bilinear(green(p00), green(p01), green(p10), green(p11), dx, dy),
@@ -43,7 +44,9 @@ def read_interpolated(buffer, code, args, head, x, y, inside, FORMAT: tl.constex
                 shift = 8 * channel
                 row0, row1, row2, row3 = dx, dx, dx, dx
                 for j in range(4):
-                    row = _cubic_row(buffer, code, head, first, window, column, line - 1 + j, dx, inside, shift, FORMAT)
+                    row = _cubic_row(
+                        buffer, code, header, first, window, column, line - 1 + j, dx, inside, shift, FORMAT
+                    )
                     row0, row1, row2, row3 = row1, row2, row3, row
                 level = tl.minimum(tl.maximum(_cubic(row0, row1, row2, row3, dy), 0.0), 255.0)
                 pixel |= level.to(tl.int32) << shift
@@ -87,19 +90,19 @@ def _walk_real(code, args, begin, end, x, y):
 
 
 @triton.jit
-def _tap(buffer, code, head, first, window, column, line, inside, FORMAT: tl.constexpr):
+def _tap(buffer, code, header, first, window, column, line, inside, FORMAT: tl.constexpr):
     """A pixel of the first map's window, clamped to it, through the tables before that map."""
     top, left = tl.load(window), tl.load(window + 1)
     column = tl.minimum(tl.maximum(column, left), tl.load(window + 3) - 1)
     line = tl.minimum(tl.maximum(line, top), tl.load(window + 2) - 1)
-    return through_tables(buffer, code, head, first, fetch(head, column, line, inside, FORMAT))
+    return through_tables(buffer, code, header, first, fetch(header, column, line, inside, FORMAT))
 
 
 @triton.jit
-def through_tables(buffer, code, head, end, pixel):
+def through_tables(buffer, code, header, end, pixel):
     """``pixel`` through the tables from the pass's begin up to slot ``end``."""
-    channels = tl.load(head + L.CHANNELS)
-    for slot in range(tl.load(head + L.BEGIN).to(tl.int32), end):
+    channels = tl.load(header + L.CHANNELS)
+    for slot in range(tl.load(header + P.BEGIN).to(tl.int32), end):
         at = code + slot * L.CODE
         if tl.load(at + L.CLASS) == L.LOOKUP:
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))
@@ -120,11 +123,11 @@ def _bilinear(p00, p01, p10, p11, dx, dy):
 
 
 @triton.jit
-def _cubic_row(buffer, code, head, first, window, column, line, dx, inside, shift, FORMAT: tl.constexpr):
-    v1 = _tap(buffer, code, head, first, window, column - 1, line, inside, FORMAT)
-    v2 = _tap(buffer, code, head, first, window, column, line, inside, FORMAT)
-    v3 = _tap(buffer, code, head, first, window, column + 1, line, inside, FORMAT)
-    v4 = _tap(buffer, code, head, first, window, column + 2, line, inside, FORMAT)
+def _cubic_row(buffer, code, header, first, window, column, line, dx, inside, shift, FORMAT: tl.constexpr):
+    v1 = _tap(buffer, code, header, first, window, column - 1, line, inside, FORMAT)
+    v2 = _tap(buffer, code, header, first, window, column, line, inside, FORMAT)
+    v3 = _tap(buffer, code, header, first, window, column + 1, line, inside, FORMAT)
+    v4 = _tap(buffer, code, header, first, window, column + 2, line, inside, FORMAT)
     return _cubic(
         ((v1 >> shift) & 255).to(tl.float64),
         ((v2 >> shift) & 255).to(tl.float64),

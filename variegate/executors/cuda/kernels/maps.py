@@ -7,6 +7,7 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.program import ops
+from variegate.program import passes as P
 
 
 @triton.jit
@@ -36,9 +37,9 @@ def walk(code, begin, end, x, y):
 
 
 @triton.jit
-def look_up_places(buffer, code, head, x, y, inside):
+def walk_tables(buffer, code, header, x, y, inside):
     """Through a map that is a table of columns and one of lines (-1: outside) -> as ``walk``."""
-    slot = tl.load(head + L.FIRST).to(tl.int32)
+    slot = tl.load(header + P.FIRST).to(tl.int32)
     at = code + slot * L.CODE
     columns = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int32))
     lines = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int32))

@@ -10,31 +10,32 @@ from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.maps import walk
 from variegate.executors.cuda.kernels.values import blend, look_up, to_level
 from variegate.program import ops
+from variegate.program import passes as P
 
 
 @triton.jit
-def read_filtered(buffer, code, args, head, x, y, inside, FORMAT: tl.constexpr):
+def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
     """Pixels after the filter of the pass."""
-    slot = tl.load(head + L.FIRST).to(tl.int32)
+    slot = tl.load(header + P.FIRST).to(tl.int32)
     at = code + slot * L.CODE
     pixel = tl.full(x.shape, 0, tl.int32)
     if tl.load(at + L.OP) == ops.Op.SHARPNESS:
-        pixel = _sharpen(buffer, code, args, head, slot, x, y, inside, FORMAT)
+        pixel = _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT)
     elif tl.load(at + L.FLAG) != 0:
-        pixel = _blur_separably(buffer, code, head, slot, x, y, inside, FORMAT)
+        pixel = _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT)
     else:
-        pixel = _convolve(buffer, code, head, slot, x, y, inside, FORMAT)
+        pixel = _convolve(buffer, code, header, slot, x, y, inside, FORMAT)
     return pixel
 
 
 @triton.jit
-def _before(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
+def _before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
-    begin = tl.load(head + L.BEGIN).to(tl.int32)
+    begin = tl.load(header + P.BEGIN).to(tl.int32)
     u, v, stage, colour = walk(code, begin, slot, x, y)
     is_inside = stage < 0
-    pixel = tl.where(is_inside, fetch(head, u, v, inside & is_inside, FORMAT), colour)
-    channels = tl.load(head + L.CHANNELS)
+    pixel = tl.where(is_inside, fetch(header, u, v, inside & is_inside, FORMAT), colour)
+    channels = tl.load(header + L.CHANNELS)
     for k in range(begin, slot):
         at = code + k * L.CODE
         if tl.load(at + L.CLASS) == L.LOOKUP:
@@ -44,17 +45,17 @@ def _before(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
 
 
 @triton.jit
-def _sharpen(buffer, code, args, head, slot, x, y, inside, FORMAT: tl.constexpr):
+def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border stays as it is."""
-    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     is_inner = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
-    centre = _before(buffer, code, head, slot, x, y, inside, FORMAT)
+    centre = _before(buffer, code, header, slot, x, y, inside, FORMAT)
     # Two channels in one word: sums of nine levels and four centres stay below 2**16.
     outer, middle = centre & 0xFF00FF, green(centre)
     outer, middle = 4 * outer, 4 * middle
     for tap in range(9):
         dx, dy = tap % 3 - 1, tap // 3 - 1
-        pixel = _before(buffer, code, head, slot, x + dx, y + dy, inside & is_inner, FORMAT)
+        pixel = _before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
     factor = tl.load(args + slot * 8).to(tl.float32)
@@ -81,9 +82,9 @@ def _reflect(i, n):
 
 
 @triton.jit
-def _blur_separably(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
+def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """Reflect padding; sums along columns, then along the row (an order that the roundings show); half to even."""
-    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     at = code + slot * L.CODE
     kx, ky = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
     along_x = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
@@ -96,7 +97,7 @@ def _blur_separably(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr
         sum_g, sum_b = sum_r, sum_r
         for j in range(ky):
             v = _reflect(y + (j - ky // 2), height)
-            pixel = _before(buffer, code, head, slot, u, v, inside, FORMAT)
+            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
             weight = tl.load(along_y + j)
             sum_r += weight * red(pixel).to(tl.float32)
             sum_g += weight * green(pixel).to(tl.float32)
@@ -118,9 +119,9 @@ def _half_to_even(value):
 
 
 @triton.jit
-def _convolve(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
+def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """A full kernel, edge padding, rounded half up. Cells of zero weight cost nothing."""
-    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     at = code + slot * L.CODE
     kx, ky = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
     weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
@@ -132,7 +133,7 @@ def _convolve(buffer, code, head, slot, x, y, inside, FORMAT: tl.constexpr):
             i, j = cell % kx, cell // kx
             u = tl.minimum(tl.maximum(x + (i - kx // 2), 0), width - 1)
             v = tl.minimum(tl.maximum(y + (j - ky // 2), 0), height - 1)
-            pixel = _before(buffer, code, head, slot, u, v, inside, FORMAT)
+            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
             total_r += weight * red(pixel).to(tl.float32)
             total_g += weight * green(pixel).to(tl.float32)
             total_b += weight * blue(pixel).to(tl.float32)

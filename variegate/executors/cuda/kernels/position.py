@@ -25,25 +25,25 @@ def is_erased(buffer, at, x, y):
 
 
 @triton.jit
-def apply_place(buffer, at, real, head, x, y, width, r, g, b, key_low, key_high, NOISE: tl.constexpr):
-    """One PLACE instruction."""
+def apply_position(buffer, at, real, header, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr):
+    """One POSITION instruction."""
     op = tl.load(at + L.OP)
     if op == ops.Op.ERASE:
         erased = is_erased(buffer, at, x, y)
         fill = tl.load(at + L.FILL)
         new_r, new_g, new_b = red(fill) + 0 * r, green(fill) + 0 * r, blue(fill) + 0 * r
-        if NOISE:
+        if HAS_NOISE:
             if tl.load(real + 2) != 0.0:
                 slot = tl.load(real + 3).to(tl.uint32)
-                w0, w1, w2, _ = _words(head, x, y, width, slot, key_low, key_high)
+                w0, w1, w2, _ = _words(header, x, y, width, slot, key_low, key_high)
                 new_r, new_g, new_b = (w0 >> 24).to(tl.int32), (w1 >> 24).to(tl.int32), (w2 >> 24).to(tl.int32)
         r = tl.where(erased, new_r, r)
         g = tl.where(erased, new_g, g)
         b = tl.where(erased, new_b, b)
-    elif NOISE:
+    elif HAS_NOISE:
         if op == ops.Op.SALT_AND_PEPPER:
             slot = tl.load(real + 2).to(tl.uint32)
-            w0, w1, _, _ = _words(head, x, y, width, slot, key_low, key_high)
+            w0, w1, _, _ = _words(header, x, y, width, slot, key_low, key_high)
             is_hit = unit(w0) < tl.load(real).to(tl.float32)
             extreme = tl.where(unit(w1) < tl.load(real + 1).to(tl.float32), 255, 0)
             r = tl.where(is_hit, extreme, r)
@@ -53,7 +53,7 @@ def apply_place(buffer, at, real, head, x, y, width, r, g, b, key_low, key_high,
             first, second = tl.load(real).to(tl.float32), tl.load(real + 1).to(tl.float32)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
             slot = tl.load(real + tl.where(is_gaussian, 2, 1)).to(tl.uint32)
-            n0, n1, n2 = _normals(head, x, y, width, slot, key_low, key_high)
+            n0, n1, n2 = _normals(header, x, y, width, slot, key_low, key_high)
             r = _add_noise(r, n0, first, second, is_gaussian)
             g = _add_noise(g, n1, first, second, is_gaussian)
             b = _add_noise(b, n2, first, second, is_gaussian)
@@ -70,25 +70,25 @@ def _add_noise(level, n, first, second, is_gaussian):
 
 
 @triton.jit
-def _words(head, x, y, width, slot, key_low, key_high):
-    id_low, id_high = tl.load(head + L.ID_LOW).to(tl.uint32), tl.load(head + L.ID_HIGH).to(tl.uint32)
+def _words(header, x, y, width, slot, key_low, key_high):
+    id_low, id_high = tl.load(header + L.ID_LOW).to(tl.uint32), tl.load(header + L.ID_HIGH).to(tl.uint32)
     return words(y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
 @triton.jit
-def _normals(head, x, y, width, slot, key_low, key_high):
-    id_low, id_high = tl.load(head + L.ID_LOW).to(tl.uint32), tl.load(head + L.ID_HIGH).to(tl.uint32)
+def _normals(header, x, y, width, slot, key_low, key_high):
+    id_low, id_high = tl.load(header + L.ID_LOW).to(tl.uint32), tl.load(header + L.ID_HIGH).to(tl.uint32)
     return normals(y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
 @triton.jit
 def erase_normalized(
-    buffer, code, args, head, begin, end, x, y, width, r, g, b, key_low, key_high, NOISE: tl.constexpr
+    buffer, code, args, header, begin, end, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr
 ):
     """The ERASE instructions after Normalize, on float32 values."""
     for slot in range(begin, end):
         at = code + slot * L.CODE
-        if tl.load(at + L.CLASS) == L.PLACE_NORMALIZED:
+        if tl.load(at + L.CLASS) == L.POSITION_NORMALIZED:
             real = args + slot * 8
             erased = is_erased(buffer, at, x, y)
             new_r, new_g, new_b = (
@@ -96,10 +96,10 @@ def erase_normalized(
                 tl.load(real + 5).to(tl.float32) + 0.0 * r,
                 tl.load(real + 6).to(tl.float32) + 0.0 * r,
             )
-            if NOISE:
+            if HAS_NOISE:
                 if tl.load(real + 2) != 0.0:
                     noise_slot = tl.load(real + 3).to(tl.uint32)
-                    new_r, new_g, new_b = _normals(head, x, y, width, noise_slot, key_low, key_high)
+                    new_r, new_g, new_b = _normals(header, x, y, width, noise_slot, key_low, key_high)
             r = tl.where(erased, new_r, r)
             g = tl.where(erased, new_g, g)
             b = tl.where(erased, new_b, b)

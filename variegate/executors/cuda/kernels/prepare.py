@@ -6,10 +6,10 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, green, red
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pixels_of, red
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
-from variegate.executors.cuda.kernels.tile import places
+from variegate.program import passes as P
 
 
 @triton.jit(do_not_specialize=["tiles"])
@@ -18,7 +18,7 @@ def prepare(
     workspace,
     code_at,
     args_at,
-    heads_at,
+    headers_at,
     list_at,
     tiles,
     FORMAT: tl.constexpr,
@@ -27,32 +27,32 @@ def prepare(
     WEIGHTS_BLOCK: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """For the rows in the list at ``list_at``, ``tiles`` programs each; ``heads_at``: those of the first pass."""
+    """For the rows in the list at ``list_at``, ``tiles`` programs each; ``headers_at``: those of the first pass."""
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
-    place = tl.program_id(0) // tiles
+    entry = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
-    row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + place)
+    row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + entry)
     if row < 0:
         return
-    head = (buffer + heads_at).to(tl.pointer_type(tl.int64)) + row * L.HEAD
-    if tl.load(head + L.KIND) == L.RESAMPLE:
-        write_weights(buffer, code, args, head, tile, WEIGHTS_BLOCK)
+    header = (buffer + headers_at).to(tl.pointer_type(tl.int64)) + row * L.HEADER
+    if tl.load(header + P.SOURCE) == P.PassSource.RESAMPLE:
+        write_weights(buffer, code, args, header, tile, WEIGHTS_BLOCK)
         return
-    if tl.load(head + L.NEEDS) == 0:
+    if tl.load(header + P.NEEDS) == 0:
         return
-    top, left = tl.load(head + L.TOP).to(tl.int32), tl.load(head + L.LEFT).to(tl.int32)
-    bottom, right = tl.load(head + L.BOTTOM).to(tl.int32), tl.load(head + L.RIGHT).to(tl.int32)
+    top, left = tl.load(header + P.TOP).to(tl.int32), tl.load(header + P.LEFT).to(tl.int32)
+    bottom, right = tl.load(header + P.BOTTOM).to(tl.int32), tl.load(header + P.RIGHT).to(tl.int32)
     # At least one tile, though the map may show nothing of the source: somebody must write the tables.
     tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
     all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
     if tile >= all_tiles:
         return
-    x, y = places(tile, tiles_x, BLOCK_Y, BLOCK_X)
+    x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     x, y = x + left, y + top
     inside = (y < bottom) & (x < right)
-    pixel = fetch(head, x, y, inside, FORMAT)
+    pixel = fetch(header, x, y, inside, FORMAT)
     work = workspace + row * L.WORKSPACE
-    measure(buffer, code, head, work, x, y, inside, red(pixel), green(pixel), blue(pixel))
+    measure(buffer, code, header, work, x, y, inside, red(pixel), green(pixel), blue(pixel))
     if is_last(work, all_tiles):
-        write_tables(buffer, code, args, head, work)
+        write_tables(buffer, code, args, header, work)

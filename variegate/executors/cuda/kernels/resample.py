@@ -8,6 +8,7 @@ import triton.language as tl
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.program import ops
+from variegate.program import passes as P
 
 _PRECISION = tl.constexpr(22)
 _ONE = tl.constexpr(float(1 << 22))
@@ -26,23 +27,23 @@ def _filter(x, is_bilinear):
 
 
 @triton.jit
-def write_weights(buffer, code, args, head, block, BLOCK: tl.constexpr):
+def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
     """Weights of one block of output columns (``block`` below the number of column blocks) or lines (from there on)."""
-    slot = tl.load(head + L.FIRST).to(tl.int32)
+    slot = tl.load(header + P.FIRST).to(tl.int32)
     real = args + slot * 8
-    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
-    taps_x, taps_y = tl.load(head + L.TAPS_X).to(tl.int32), tl.load(head + L.TAPS_Y).to(tl.int32)
-    base = (buffer + tl.load(head + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    taps_x, taps_y = tl.load(header + L.TAPS_X).to(tl.int32), tl.load(header + L.TAPS_Y).to(tl.int32)
+    base = (buffer + tl.load(header + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
     column_blocks = tl.cdiv(width, BLOCK)
     is_bilinear = tl.load(code + slot * L.CODE + L.FLAG) == ops.Interpolation.BILINEAR
     if block < column_blocks:
         start, extent = tl.load(real + 1), tl.load(real + 3)
-        in_size = tl.load(head + L.IN_WIDTH).to(tl.int32)
+        in_size = tl.load(header + L.IN_WIDTH).to(tl.int32)
         weights = base + width + height
         _weigh_axis(start, extent, in_size, width, taps_x, is_bilinear, block, base, weights, BLOCK)
     elif block < column_blocks + tl.cdiv(height, BLOCK):
         start, extent = tl.load(real), tl.load(real + 2)
-        in_size = tl.load(head + L.IN_HEIGHT).to(tl.int32)
+        in_size = tl.load(header + L.IN_HEIGHT).to(tl.int32)
         weights = base + width + height + taps_x * width
         _weigh_axis(
             start, extent, in_size, height, taps_y, is_bilinear, block - column_blocks, base + width, weights, BLOCK
@@ -77,14 +78,14 @@ def _weigh_axis(start, extent, in_size, out_size, taps, is_bilinear, block, lows
 
 
 @triton.jit
-def read_resampled(buffer, args, head, x, y, inside, FORMAT: tl.constexpr):
+def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
-    real = args + tl.load(head + L.FIRST) * 8
-    height, width = tl.load(head + L.OUT_HEIGHT).to(tl.int32), tl.load(head + L.OUT_WIDTH).to(tl.int32)
-    in_height, in_width = tl.load(head + L.IN_HEIGHT).to(tl.int32), tl.load(head + L.IN_WIDTH).to(tl.int32)
-    taps_x, taps_y = tl.load(head + L.TAPS_X).to(tl.int32), tl.load(head + L.TAPS_Y).to(tl.int32)
+    real = args + tl.load(header + P.FIRST) * 8
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    in_height, in_width = tl.load(header + L.IN_HEIGHT).to(tl.int32), tl.load(header + L.IN_WIDTH).to(tl.int32)
+    taps_x, taps_y = tl.load(header + L.TAPS_X).to(tl.int32), tl.load(header + L.TAPS_Y).to(tl.int32)
     x = tl.where(tl.load(real + 6) != 0.0, width - 1 - x, x)
-    base = (buffer + tl.load(head + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
+    base = (buffer + tl.load(header + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
     low_x = tl.load(base + x, mask=inside, other=0)
     low_y = tl.load(base + width + y, mask=inside, other=0)
     along_x = base + width + height + x
@@ -99,7 +100,7 @@ def read_resampled(buffer, args, head, x, y, inside, FORMAT: tl.constexpr):
             for i in range(taps_x):
                 column = tl.minimum(low_x + i, in_width - 1)
                 weight = tl.load(along_x + i * width, mask=inside, other=0)
-                pixel = fetch(head, column, line, inside, FORMAT)
+                pixel = fetch(header, column, line, inside, FORMAT)
                 row_r += weight * red(pixel)
                 row_g += weight * green(pixel)
                 row_b += weight * blue(pixel)
@@ -115,7 +116,7 @@ def read_resampled(buffer, args, head, x, y, inside, FORMAT: tl.constexpr):
             for j in range(taps_y):
                 line = tl.minimum(low_y + j, in_height - 1)
                 weight = tl.load(along_y + j * height, mask=inside, other=0)
-                pixel = fetch(head, column, line, inside, FORMAT)
+                pixel = fetch(header, column, line, inside, FORMAT)
                 line_r += weight * red(pixel)
                 line_g += weight * green(pixel)
                 line_b += weight * blue(pixel)

@@ -15,23 +15,24 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
 from variegate.program import ops
+from variegate.program import passes as P
 
 
 @triton.jit
-def measure(buffer, code, head, work, x, y, inside, r, g, b):
-    """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``head`` describes."""
-    top, left = tl.load(head + L.TOP).to(tl.int32), tl.load(head + L.LEFT).to(tl.int32)
-    bottom, right = tl.load(head + L.BOTTOM).to(tl.int32), tl.load(head + L.RIGHT).to(tl.int32)
+def measure(buffer, code, header, work, x, y, inside, r, g, b):
+    """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``header`` describes."""
+    top, left = tl.load(header + P.TOP).to(tl.int32), tl.load(header + P.LEFT).to(tl.int32)
+    bottom, right = tl.load(header + P.BOTTOM).to(tl.int32), tl.load(header + P.RIGHT).to(tl.int32)
     seen = inside & (y >= top) & (y < bottom) & (x >= left) & (x < right)
-    needs = tl.load(head + L.NEEDS)
-    channels = tl.load(head + L.CHANNELS)
-    if (needs & L.NEEDS_COUNTS) != 0:
+    needs = tl.load(header + P.NEEDS)
+    channels = tl.load(header + L.CHANNELS)
+    if (needs & P.NEEDS_COUNTS) != 0:
         _count(work, seen, r)
         if channels == 3:
             _count(work + 256, seen, g)
             _count(work + 512, seen, b)
-    if (needs & L.NEEDS_LUMA) != 0:
-        for slot in range(tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.PREFIX_END).to(tl.int32)):
+    if (needs & P.NEEDS_LUMA) != 0:
+        for slot in range(tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS).to(tl.int32)):
             at = code + slot * L.CODE
             if tl.load(at + L.CLASS) == L.LOOKUP:
                 r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
@@ -59,13 +60,13 @@ def is_last(work, tiles):
 
 
 @triton.jit
-def write_tables(buffer, code, args, head, work):
+def write_tables(buffer, code, args, header, work):
     """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
     bins = tl.arange(0, 256)
-    begin, end = tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.STATISTICS_END).to(tl.int32)
-    outside = tl.load(head + L.OUTSIDE)
-    mean = _mean_luma(buffer, code, head, work)
-    for channel in range(tl.load(head + L.CHANNELS).to(tl.int32)):
+    begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS_END).to(tl.int32)
+    outside = tl.load(header + P.OUTSIDE)
+    mean = _mean_luma(buffer, code, header, work)
+    for channel in range(tl.load(header + L.CHANNELS).to(tl.int32)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
         # Where the levels of the source, and the colour outside it, have come to.
         now = bins
@@ -93,14 +94,14 @@ def write_tables(buffer, code, args, head, work):
 
 
 @triton.jit
-def _mean_luma(buffer, code, head, work):
+def _mean_luma(buffer, code, header, work):
     """The mean at the first statistic, rounded as Pillow rounds it."""
-    channels = tl.load(head + L.CHANNELS)
-    outside = tl.load(head + L.OUTSIDE)
-    height = tl.maximum(tl.load(head + L.BOTTOM) - tl.load(head + L.TOP), 0)
-    width = tl.maximum(tl.load(head + L.RIGHT) - tl.load(head + L.LEFT), 0)
+    channels = tl.load(header + L.CHANNELS)
+    outside = tl.load(header + P.OUTSIDE)
+    height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
+    width = tl.maximum(tl.load(header + P.RIGHT) - tl.load(header + P.LEFT), 0)
     r, g, b = 0, 0, 0
-    for slot in range(tl.load(head + L.BEGIN).to(tl.int32), tl.load(head + L.PREFIX_END).to(tl.int32)):
+    for slot in range(tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS).to(tl.int32)):
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
             fill = tl.load(at + L.FILL)

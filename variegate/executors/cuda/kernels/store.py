@@ -10,9 +10,9 @@ from variegate.executors.cuda.kernels.position import erase_normalized
 
 
 @triton.jit
-def load_key(head):
+def load_key(header):
     """The row's stream key, two uint32."""
-    key = tl.load(head + L.KEY)
+    key = tl.load(header + L.KEY)
     return key.to(tl.uint32), (key >> 32).to(tl.uint32)
 
 
@@ -21,7 +21,7 @@ def store_result(
     buffer,
     code,
     args,
-    head,
+    header,
     constants,
     begin,
     end,
@@ -35,16 +35,16 @@ def store_result(
     b,
     key_low,
     key_high,
-    NOISE: tl.constexpr,
+    HAS_NOISE: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
 ):
-    """Levels ``r, g, b`` to the result at ``head``'s target.
+    """Levels ``r, g, b`` to the result at ``header``'s target.
 
     ``constants``: float32 scale[3], bias[3] for one channel, then for three.
     """
-    channels = tl.load(head + L.CHANNELS).to(tl.int32)
-    target = tl.load(head + L.TARGET).to(tl.pointer_type(RESULT))
+    channels = tl.load(header + L.CHANNELS).to(tl.int32)
+    target = tl.load(header + L.TARGET).to(tl.pointer_type(RESULT))
     if IS_PLANAR:
         at = (y * width + x).to(tl.uint32)
         step = height.to(tl.int64) * width
@@ -63,10 +63,10 @@ def store_result(
         real_r = r.to(tl.float32) * tl.load(scale) + tl.load(scale + 3)
         real_g = g.to(tl.float32) * tl.load(scale + 1) + tl.load(scale + 4)
         real_b = b.to(tl.float32) * tl.load(scale + 2) + tl.load(scale + 5)
-        if tl.load(head + L.ERASES) != 0:
+        if tl.load(header + L.ERASES) != 0:
             real_r, real_g, real_b = erase_normalized(
-                buffer, code, args, head, begin, end, x, y, width, real_r, real_g, real_b, key_low, key_high,
-                NOISE,
+                buffer, code, args, header, begin, end, x, y, width, real_r, real_g, real_b, key_low, key_high,
+                HAS_NOISE,
             )  # fmt: skip
         tl.store(target + at, real_r.to(RESULT), mask=inside)
         if channels == 3:

@@ -26,7 +26,7 @@ def look_up(buffer, table, channels, r, g, b):
 @triton.jit
 def luma(r, g, b):
     """Pillow's L."""
-    return (19595 * r + 38470 * g + 7471 * b + 32768) >> 16
+    return (ops.LUMA_RED * r + ops.LUMA_GREEN * g + ops.LUMA_BLUE * b + ops.LUMA_HALF) >> ops.LUMA_SHIFT
 
 
 @triton.jit
@@ -44,7 +44,7 @@ def to_level(value):
 
 
 @triton.jit
-def apply_value(buffer, at, real, r, g, b, channels, HUES: tl.constexpr, POINTS: tl.constexpr):
+def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POINTS: tl.constexpr):
     """One VALUE instruction. ``at`` and ``real``: addresses of its code and arguments."""
     op = tl.load(at + L.OP)
     if channels == 1:
@@ -67,7 +67,7 @@ def apply_value(buffer, at, real, r, g, b, channels, HUES: tl.constexpr, POINTS:
         r = _weigh(m, red, green, blue)
         g = _weigh(m + 4, red, green, blue)
         b = _weigh(m + 8, red, green, blue)
-    if HUES:
+    if HAS_HUE:
         if op == ops.Op.HUE:
             r, g, b = _turn_hue(r, g, b, (tl.load(real) * 255.0).to(tl.int32) & 255)
     for i in tl.static_range(len(POINTS)):

@@ -1,9 +1,30 @@
-"""Convolution weights of the blurs, float32, shared by every executor."""
+"""Blurs become convolutions, whose weights every executor shares."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
+from variegate.program.ops import IS_BLUR, Op
+from variegate.program.program import Program
+
+
+def blurs_to_kernels(program: Program) -> list[npt.NDArray[np.float32]]:
+    """CONVOLVE holds (table, kernel_x, kernel_y, separable) -> the tables; a separable one is the row weights, then the
+    column's.
+    """
+    kernels: list[npt.NDArray[np.float32]] = []
+    for r, k in zip(*np.nonzero(IS_BLUR[program.opcode]), strict=True):
+        a = program.args[r, k]
+        if program.opcode[r, k] == Op.GAUSSIAN_BLUR:
+            kx, ky, separable = int(a[0]), int(a[1]), 1
+            kernels.append(np.concatenate([gaussian_kernel(kx, a[2]), gaussian_kernel(ky, a[3])]))
+        else:
+            kx, ky, separable = int(a[0]), int(a[0]), 0
+            kernels.append(motion_kernel(kx, a[1], a[2]).reshape(-1))
+        program.opcode[r, k] = Op.CONVOLVE
+        a[:] = (len(kernels) - 1, kx, ky, separable, 0, 0, 0, 0)
+    return kernels
 
 
 def gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:

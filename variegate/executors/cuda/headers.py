@@ -1,0 +1,143 @@
+"""What every pass of every row reads, does and writes: the headers of ``layout.py``, and the launches they make."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.layout import Ability
+from variegate.executors.cuda.sizes import canvas_pixels, tap_count
+from variegate.program import passes as P
+from variegate.program.compiled import kernel
+from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.passes import PassSource
+
+# What a launch must be able to do for the source of a pass.
+_ABILITY_OF_SOURCE = np.zeros(len(PassSource), np.int64)
+_ABILITY_OF_SOURCE[PassSource.INTERPOLATED] = Ability.HAS_REAL
+_ABILITY_OF_SOURCE[PassSource.FILTER] = Ability.HAS_FILTER
+_ABILITY_OF_SOURCE[PassSource.RESAMPLE] = Ability.HAS_RESAMPLE
+
+
+class RowAddresses(NamedTuple):
+    """Where the rows of a batch lie on the device."""
+
+    images: Any  # int64[R], addresses
+    strides: Any  # int64[R, 3], bytes along y, x and channels
+    targets: Any  # int64[R], addresses of the results; zeros where rows are blended
+    canvases: Any  # address of the images between passes
+    weights: Any  # offset of the weights of resizes
+
+
+class PassRecords(NamedTuple):
+    """What is said of the passes to the device, and of the launches to the host."""
+
+    headers: Any  # int64[P, R, HEADER]
+    last_canvas: Any  # int64[R]: what a row's last pass wrote, where rows are blended
+    lists: Any  # int32[1 + P, rows]: the headers that need preparation, then the rows of every pass
+    launches: Any  # int64[1 + P, 3]: likewise; see layout.NUM_ROWS
+
+
+@kernel
+def fill_headers(program: Any, addresses: Any, is_blended: Any, block: Any, records: Any) -> None:
+    """Everything in ``records``; ``block``: height and width of a tile."""
+    rows, slots = program.opcode.shape
+    canvases, weights_at = addresses.canvases, addresses.weights
+    records.launches[:] = 0
+    for r in range(rows):
+        first, second = canvas_pixels(program.passes[r], program.num_passes[r], is_blended)
+        canvas = (canvases, canvases + 4 * first)
+        canvases += 4 * (first + second)
+        image, stride_y, stride_x, stride_c = (
+            addresses.images[r], addresses.strides[r, 0], addresses.strides[r, 1], addresses.strides[r, 2],
+        )  # fmt: skip
+        height, width = int(program.in_shape[r, 0]), int(program.in_shape[r, 1])
+        for p in range(program.num_passes[r]):
+            header, launch = records.headers[p, r], records.launches[1 + p]
+            _copy_pass(program.passes[r, p], r * slots, header)
+            is_final = p == program.num_passes[r] - 1 and not is_blended
+            header[L.IMAGE], header[L.STRIDE_Y], header[L.STRIDE_X], header[L.STRIDE_C] = (
+                image, stride_y, stride_x, stride_c,
+            )  # fmt: skip
+            header[L.CHANNELS], header[L.IN_HEIGHT], header[L.IN_WIDTH] = program.in_shape[r, 2], height, width
+            header[L.IS_FINAL], header[L.TARGET] = is_final, addresses.targets[r] if is_final else canvas[p % 2]
+            header[L.ID_LOW] = program.ids[r] & np.uint64(0xFFFFFFFF)
+            header[L.ID_HIGH] = program.ids[r] >> np.uint64(32)
+            header[L.KEY] = np.uint64(program.key[r, 1]) << np.uint64(32) | np.uint64(program.key[r, 0])
+            height, width = header[P.HEIGHT], header[P.WIDTH]
+            launch[L.ABILITIES] |= _ABILITY_OF_SOURCE[header[P.SOURCE]]
+            launch[L.ABILITIES] |= _describe_values(program.opcode[r], program.args[r], header, r * slots)
+            _add_row(launch, records.lists[1 + p], r, -(-height // block[0]) * -(-width // block[1]))
+            prepared = 0
+            if header[P.SOURCE] == PassSource.RESAMPLE:
+                slot = header[P.FIRST] - r * slots
+                taps_x, taps_y = tap_count(program.args[r, slot], program.flags[r, slot])
+                header[L.TAPS_X], header[L.TAPS_Y], header[L.WEIGHTS] = taps_x, taps_y, weights_at
+                weights_at += 4 * ((taps_x + 1) * width + (taps_y + 1) * height)
+                prepared = -(-height // L.WEIGHTS_BLOCK) + -(-width // L.WEIGHTS_BLOCK)
+            if header[P.NEEDS] and p > 0:
+                records.launches[p, L.ABILITIES] |= Ability.MEASURES
+            elif header[P.NEEDS]:
+                seen_y = max(header[P.BOTTOM] - header[P.TOP], 0)
+                seen_x = max(header[P.RIGHT] - header[P.LEFT], 0)
+                prepared = max(-(-seen_y // block[0]), 1) * max(-(-seen_x // block[1]), 1)
+            if prepared:
+                _add_row(records.launches[0], records.lists[0], p * rows + r, prepared)
+            image, stride_y, stride_x, stride_c = canvas[p % 2], 4 * width, 4, 1
+        records.last_canvas[r] = image
+        for p in range(program.num_passes[r], records.headers.shape[0]):
+            records.headers[p, r, P.NEEDS] = 0
+
+
+@kernel
+def _copy_pass(row: Any, base: Any, header: Any) -> None:
+    """A row of the pass table, slots counted from ``base``; all else of the header is cleared."""
+    header[:] = 0
+    for field in range(P.PASS_FIELDS):
+        header[field] = row[field]
+    for field in (P.BEGIN, P.END, P.FIRST, P.MAPS_END, P.VALUES, P.POSITION, P.STATISTICS, P.STATISTICS_END):
+        header[field] += base
+
+
+@kernel
+def _add_row(launch: Any, entries: Any, entry: Any, tiles: Any) -> None:
+    entries[launch[L.NUM_ROWS]] = entry
+    launch[L.NUM_ROWS] += 1
+    launch[L.NUM_TILES] = max(launch[L.NUM_TILES], tiles)
+
+
+@kernel
+def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
+    """ERASES of the header's slots -> abilities. ``base``: what slots are counted from."""
+    abilities = 0
+    for k in range(header[P.BEGIN] - base, header[P.END] - base):
+        if op[k] == Op.HUE:
+            abilities |= Ability.HAS_HUE
+        elif op[k] == Op.ERASE:
+            abilities |= Ability.HAS_NOISE if args[k, 2] != 0.0 else 0
+            if args[k, 7] != 0.0:
+                header[L.ERASES] = 1
+        elif KIND_OF[op[k]] == Kind.POSITION:
+            abilities |= Ability.HAS_NOISE
+    return abilities
+
+
+@kernel
+def fill_blend_headers(
+    program: Any, headers: Any, order: Any, begins: Any, targets: Any, block: Any, blend_headers: Any, launch: Any
+) -> None:
+    """A header per output: of its first row's last pass, but over all the row's instructions. And the launch."""
+    slots = program.opcode.shape[1]
+    launch[:] = 0
+    launch[L.NUM_ROWS] = len(targets)
+    for n in range(len(targets)):
+        r = order[begins[n]]
+        header = blend_headers[n]
+        header[:] = headers[program.num_passes[r] - 1, r]
+        header[P.BEGIN], header[P.END] = r * slots, r * slots + program.length[r]
+        header[L.TARGET], header[L.ERASES] = targets[n], 0
+        tiles = -(-header[P.HEIGHT] // block[0]) * -(-header[P.WIDTH] // block[1])
+        launch[L.NUM_TILES] = max(launch[L.NUM_TILES], tiles)
+        launch[L.ABILITIES] |= _describe_values(program.opcode[r], program.args[r], header, r * slots)
