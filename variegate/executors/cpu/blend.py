@@ -10,14 +10,11 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.layout import FLOATS_CHW
+from variegate.executors.cpu.kernel import bytes_at, floats_at
+from variegate.executors.cpu.layout import FLOATS_CHW, row_program, target_at
 from variegate.executors.cpu.position import erase_normalized
-from variegate.executors.cpu.simd import bytes_at, floats_at
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import Op
 from variegate.program.program import Program
-
-_ERASE = int(Op.ERASE)
 
 
 def rows_by_output(program: Program) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -30,58 +27,37 @@ def rows_by_output(program: Program) -> tuple[npt.NDArray[np.int64], npt.NDArray
 
 @pixel_kernel
 def blend_outputs(
-    outputs: Any,
-    order: Any,
-    begins: Any,
-    weight: Any,
-    program: Any,
-    rectangles: Any,
-    canvases: Any,
-    targets: Any,
-    kind: Any,
-    scale: Any,
-    bias: Any,
-    total: Any,
+    outputs: Any, blending: Any, program: Any, side: Any, canvases: Any, targets: Any, form: Any, total: Any
 ) -> None:
     """Join the rows of each output. ``canvases`` and ``targets`` are addresses; ``total`` is float32 scratch of an
     image.
     """
+    order = blending.order
     for n in outputs:
-        row = order[begins[n]]
+        begin, end = blending.begins[n], blending.begins[n + 1]
+        row = order[begin]
         channels, last = nb.int64(program.in_shape[row, 2]), program.length[row] - 1
         h = nb.int64(program.out_size[row, last, 0]) if last >= 0 else nb.int64(program.in_shape[row, 0])
         w = nb.int64(program.out_size[row, last, 1]) if last >= 0 else nb.int64(program.in_shape[row, 1])
         size = h * w * channels
         for i in range(size):
             total[i] = 0.0
-        for at in range(begins[n], begins[n + 1]):
-            pixels, share = bytes_at(canvases[order[at]], size), weight[order[at]]
+        for at in range(begin, end):
+            pixels, share = bytes_at(canvases[order[at]], size), blending.weight[order[at]]
             for i in range(size):
                 total[i] += share * np.float32(pixels[i])
         for i in range(size):
             total[i] = np.floor(min(max(total[i], np.float32(0.0)), np.float32(255.0)))
-        if kind < FLOATS_CHW:
+        if form.kind < FLOATS_CHW:
             levels = bytes_at(targets[n], size)
             for i in range(size):
                 levels[i] = np.uint8(total[i])
             continue
         floats = floats_at(targets[n], size)
-        of = 0 if channels == 1 else 1
-        step, stride = (1, h * w) if kind == FLOATS_CHW else (channels, 1)
+        target = target_at(targets[n], form.kind, h, w, channels, form)
+        step, stride = (1, h * w) if form.kind == FLOATS_CHW else (channels, 1)
         for c in range(channels):
             for i in range(h * w):
                 at = c * stride + i * step
-                floats[at] = total[at] * scale[of, c] + bias[of, c]
-        for k in range(program.length[row]):
-            if program.opcode[row, k] == _ERASE and program.args[row, k, 7] != 0.0:
-                erase_normalized(
-                    program.args[row, k],
-                    rectangles,
-                    h,
-                    w,
-                    channels,
-                    kind == FLOATS_CHW,
-                    program.ids[row],
-                    program.key[row],
-                    floats,
-                )
+                floats[at] = total[at] * target.scale[c] + target.bias[c]
+        erase_normalized(row_program(program, row, side), 0, program.length[row], target)

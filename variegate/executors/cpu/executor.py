@@ -14,6 +14,8 @@ from variegate.executors.cpu.layout import (
     BYTES_HWC,
     FLOATS_CHW,
     FLOATS_HWC,
+    Blending,
+    Format,
     Instructions,
     SideTables,
 )
@@ -23,7 +25,7 @@ from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
-from variegate.program.program import Output, Program
+from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
@@ -90,16 +92,15 @@ def run_into(
         whole = isinstance(images, np.ndarray)
         kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if whole else None)[program.source]
+    targets, form = _addresses(results, stacked), _format(program)
     if program.blend is None:
-        targets = _addresses(results, stacked)
-        _run_rows(program, sources, targets, _store_kind(program.output), num_threads, load)
-        TURN.finish()
-        return
-    canvases = [RESULTS.take(int(np.prod(result_shape(program, row)))) for row in range(program.num_rows)]
-    at = _addresses(canvases, None)
-    bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
-    _run_rows(program, sources, at, bytes_kind, num_threads, load)
-    _blend(program, at, _addresses(results, stacked), num_threads)
+        _run_rows(program, sources, targets, form, num_threads, load)
+    else:
+        canvases = [RESULTS.take(int(np.prod(result_shape(program, row)))) for row in range(program.num_rows)]
+        at = _addresses(canvases, None)
+        bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
+        _run_rows(program, sources, at, form._replace(kind=bytes_kind), num_threads, load)
+        _blend(program, at, targets, form, num_threads)
     TURN.finish()
 
 
@@ -115,55 +116,49 @@ def _address(array: Result) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _store_kind(output: Output) -> int:
-    if output.layout == "NCHW":
-        return FLOATS_CHW if output.is_float else BYTES_CHW
-    return FLOATS_HWC if output.is_float else BYTES_HWC
+def _format(program: Program) -> Format:
+    output, scale, bias = program.output, np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    if output.is_float:
+        scale[0], bias[0] = output.scale_and_bias(1)
+        scale[1], bias[1] = output.scale_and_bias(3)
+    is_planar = output.layout == "NCHW"
+    kind = (FLOATS_CHW if is_planar else FLOATS_HWC) if output.is_float else (BYTES_CHW if is_planar else BYTES_HWC)
+    height, width = program.final_size(0) if program.num_rows else (0, 0)
+    return Format(kind, bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES), scale, bias)
 
 
 def _run_rows(
     program: Program,
     sources: npt.NDArray[np.int64],
     targets: npt.NDArray[np.int64],
-    kind: int,
+    form: Format,
     num_threads: int | None,
     load: Load | None,
 ) -> None:
     instructions, side = _instructions(program), _side_tables(program)
-    scale, bias = _scale_and_bias(program.output)
-    height, width = program.final_size(0) if program.num_rows else (0, 0)
-    streams = 12 * height * width * program.num_rows >= STREAM_FROM_BYTES
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
     needs = scratch_needs(program)
 
     def work(rows: npt.NDArray[np.int64]) -> None:
         scratch = scratch_for(needs)
         if load is None:
-            run_rows(rows, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
+            run_rows(rows, instructions, side, sources, targets, form, scratch)
             return
         for i in range(0, len(rows), _LOADED_AT_A_TIME):
             part = rows[i : i + _LOADED_AT_A_TIME]
             loaded = [load(int(row), place) for place, row in enumerate(part)]
             sources[part] = [_address(image) for image in loaded]
-            run_rows(part, instructions, side, sources, targets, kind, streams, scale, bias, scratch)
+            run_rows(part, instructions, side, sources, targets, form, scratch)
 
     chunk = ROWS_AT_A_TIME
     if load is None:
+        height, width = program.final_size(0) if program.num_rows else (0, 0)
         chunk = min(_MOST_ROWS, max(chunk, _CHUNK_PIXELS // max(height * width, 1)))
     share_out(work, program.num_rows, num_threads, chunk)
 
 
 def _instructions(program: Program) -> Instructions:
     return Instructions(*(getattr(program, name) for name in Instructions._fields))
-
-
-def _scale_and_bias(output: Output) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """float32[2, 3] each: for images of one channel, and of three."""
-    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
-    if output.is_float:
-        scale[0], bias[0] = output.scale_and_bias(1)
-        scale[1], bias[1] = output.scale_and_bias(3)
-    return scale, bias
 
 
 def _side_tables(program: Program) -> SideTables:
@@ -181,19 +176,19 @@ def _side_tables(program: Program) -> SideTables:
 
 
 def _blend(
-    program: Program, canvases: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], num_threads: int | None
+    program: Program,
+    canvases: npt.NDArray[np.int64],
+    targets: npt.NDArray[np.int64],
+    form: Format,
+    num_threads: int | None,
 ) -> None:
     assert program.blend is not None
-    instructions = _instructions(program)
-    scale, bias = _scale_and_bias(program.output)
-    order, begins = rows_by_output(program)
+    instructions, side = _instructions(program), _side_tables(program)
+    blending = Blending(*rows_by_output(program), program.blend.weight)
     largest = max(int(np.prod(result_shape(program, row))) for row in range(program.num_rows))
-    kind, weight, rectangles = _store_kind(program.output), program.blend.weight, program.tables.rectangles
 
     def work(outputs: npt.NDArray[np.int64]) -> None:
         total = RESULTS.take(4 * largest).view(np.float32)
-        blend_outputs(
-            outputs, order, begins, weight, instructions, rectangles, canvases, targets, kind, scale, bias, total
-        )
+        blend_outputs(outputs, blending, instructions, side, canvases, targets, form, total)
 
     share_out(work, program.num_outputs, num_threads)

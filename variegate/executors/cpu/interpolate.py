@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import pixel_kernel
+from variegate.executors.cpu.kernel import inlined, inner_kernel
 from variegate.program.ops import Interpolation, Op
 
 _PERSPECTIVE = int(Op.MAP_PERSPECTIVE)
 _NEAREST, _BILINEAR = int(Interpolation.NEAREST), int(Interpolation.BILINEAR)
 
 
-@pixel_kernel
+@inner_kernel()
 def walk_back(
     opcode: Any, args: Any, windows: Any, slots: Any, count: Any, y: Any, out_width: Any, real: Any, stage: Any
 ) -> None:
@@ -30,14 +30,14 @@ def walk_back(
         stage[x] = -1
     for i in range(count - 1, -1, -1):
         slot = slots[i]
-        a = args[slot]
-        top, left, bottom, right = windows[slot, 0], windows[slot, 1], windows[slot, 2], windows[slot, 3]
+        a, window = args[slot], windows[slot]
+        top, left, bottom, right = window[0], window[1], window[2], window[3]
         is_affine = opcode[slot] != _PERSPECTIVE
         mirrored_x, mirrored_y = is_affine and a[6] != 0.0, is_affine and a[7] != 0.0
         for x in range(out_width):
             u = a[0] * us[x] + a[1] * vs[x] + a[2]
             v = a[3] * us[x] + a[4] * vs[x] + a[5]
-            if opcode[slot] == _PERSPECTIVE:
+            if not is_affine:
                 depth = a[6] * us[x] + a[7] * vs[x] + 1.0
                 u, v = u / depth, v / depth
             # Written so that NaN (a point at infinity) counts as outside. A map that took in a flip has the border that
@@ -50,20 +50,12 @@ def walk_back(
             vs[x] = v if is_inside else top + 0.5
 
 
-@pixel_kernel
+@inner_kernel()
 def sample_row(
-    image: Any,
-    width: Any,
-    channels: Any,
-    window: Any,
-    flag: Any,
-    table: Any,
-    real: Any,
-    stage: Any,
-    out_width: Any,
-    planes: Any,
+    image: Any, window: Any, flag: Any, table: Any, real: Any, stage: Any, out_width: Any, planes: Any
 ) -> None:
-    """Read the row's points. ``window`` clamps the taps, ``table`` uint8[3, 256] is applied to each tap."""
+    """Read the points of ``walk_back``. ``window`` clamps the taps, ``table`` uint8[3, 256] is applied to each tap."""
+    levels, width, channels = image.levels, image.width, image.channels
     top, left, bottom, right = window[0], window[1], window[2], window[3]
     for x in range(out_width):
         if stage[x] >= 0:
@@ -72,7 +64,7 @@ def sample_row(
         if flag == _NEAREST:
             at = channels * (int(v) * width + int(u))
             for c in range(channels):
-                planes[c, x] = table[c, image[at + c]]
+                planes[c, x] = table[c, levels[at + c]]
             continue
         u, v = u - 0.5, v - 0.5
         column, line = int(np.floor(u)), int(np.floor(v))
@@ -81,11 +73,11 @@ def sample_row(
             x0, x1 = max(column, left), min(column + 1, right - 1)
             y0, y1 = max(line, top), min(line + 1, bottom - 1)
             for c in range(channels):
-                a = float(table[c, image[channels * (y0 * width + x0) + c]])
-                b = float(table[c, image[channels * (y0 * width + x1) + c]])
+                a = float(table[c, levels[channels * (y0 * width + x0) + c]])
+                b = float(table[c, levels[channels * (y0 * width + x1) + c]])
                 upper = a + (b - a) * dx
-                a = float(table[c, image[channels * (y1 * width + x0) + c]])
-                b = float(table[c, image[channels * (y1 * width + x1) + c]])
+                a = float(table[c, levels[channels * (y1 * width + x0) + c]])
+                b = float(table[c, levels[channels * (y1 * width + x1) + c]])
                 lower = a + (b - a) * dx
                 planes[c, x] = np.uint8(upper + (lower - upper) * dy)
         else:
@@ -97,13 +89,13 @@ def sample_row(
                     taps = (0.0, 0.0, 0.0, 0.0)
                     for i in range(4):
                         at = min(max(column - 1 + i, left), right - 1)
-                        taps = _put(taps, i, float(table[c, image[channels * (row * width + at) + c]]))
+                        taps = _put(taps, i, float(table[c, levels[channels * (row * width + at) + c]]))
                     rows = _put(rows, j, _cubic(taps, dx))
                 level = _cubic(rows, dy)
                 planes[c, x] = np.uint8(min(max(level, 0.0), 255.0))
 
 
-@pixel_kernel(inline="always")
+@inlined
 def _put(values: Any, i: Any, value: Any) -> Any:
     return (
         value if i == 0 else values[0],
@@ -113,7 +105,7 @@ def _put(values: Any, i: Any, value: Any) -> Any:
     )
 
 
-@pixel_kernel(inline="always")
+@inlined
 def _cubic(v: Any, d: Any) -> Any:
     """Pillow's cubic through four values (a = -1)."""
     p2 = -v[0] + v[2]
@@ -122,15 +114,14 @@ def _cubic(v: Any, d: Any) -> Any:
     return v[1] + d * (p2 + d * (p3 + d * p4))
 
 
-@pixel_kernel
-def table_row(
-    image: Any, width: Any, channels: Any, columns: Any, line: Any, slot: Any, out_width: Any, stage: Any, planes: Any
-) -> None:
+@inner_kernel()
+def table_row(image: Any, columns: Any, line: Any, slot: Any, out_width: Any, stage: Any, planes: Any) -> None:
     """Pixels of one source line at the columns of a table; -1 marks the outside."""
+    channels = image.channels
     for x in range(out_width):
         is_outside = line < 0 or columns[x] < 0
         stage[x] = slot if is_outside else -1
         if not is_outside:
-            at = channels * (line * width + columns[x])
+            at = channels * (line * image.width + columns[x])
             for c in range(channels):
-                planes[c, x] = image[at + c]
+                planes[c, x] = image.levels[at + c]

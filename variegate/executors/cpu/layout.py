@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
 
 Array = npt.NDArray[Any]
 
-# How a result is stored.
-BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(4)
+# How the rows of a pass are stored: in planes for a filter, or as a result.
+PLANES, BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(5)
 
 
 class Instructions(NamedTuple):
@@ -44,6 +45,91 @@ class SideTables(NamedTuple):
     points: Array  # int64[P], addresses
 
 
+class Format(NamedTuple):
+    """How results are stored."""
+
+    kind: int
+    streams: bool  # past the caches
+    scale: Array  # float32[2, 3]: for images of one channel, and of three
+    bias: Array  # float32[2, 3]
+
+
+class Blending(NamedTuple):
+    """Which rows of a program make up each output."""
+
+    order: Array  # int64[R]: rows by the output they go to
+    begins: Array  # int64[outputs + 1]: where each output's rows begin
+    weight: Array  # float32[R]
+
+
+class NoiseKey(NamedTuple):
+    """What the noise of an image is drawn by."""
+
+    sample_id: int
+    key_low: int
+    key_high: int
+
+
+class RowProgram(NamedTuple):
+    """One row of ``Instructions``, with the tables it refers to."""
+
+    opcode: Array  # int16[K]
+    args: Array  # float64[K, 8]
+    flags: Array  # int16[K]
+    fill: Array  # uint8[K, 3]
+    out_size: Array  # int32[K, 2]
+    window: Array  # int32[K, 4]
+    noise: NoiseKey
+    side: SideTables
+
+
+class Pixels(NamedTuple):
+    """An image."""
+
+    levels: Array  # uint8[H * W * C], HWC
+    height: int
+    width: int
+    channels: int
+
+
+class Target(NamedTuple):
+    """Where the rows of a pass are stored, and how."""
+
+    address: int
+    kind: int
+    height: int
+    width: int
+    channels: int
+    streams: bool
+    scale: Array  # float32[3]
+    bias: Array  # float32[3]
+
+
+@inlined
+def row_program(program: Any, r: Any, side: Any) -> Any:
+    noise = NoiseKey(program.ids[r], program.key[r, 0], program.key[r, 1])
+    opcode, args, flags, fill = program.opcode[r], program.args[r], program.flags[r], program.fill[r]
+    return RowProgram(opcode, args, flags, fill, program.out_size[r], program.window[r], noise, side)
+
+
+@inlined
+def target_at(address: Any, kind: Any, height: Any, width: Any, channels: Any, form: Any) -> Any:
+    of = 0 if channels == 1 else 1
+    return Target(address, kind, height, width, channels, form.streams, form.scale[of], form.bias[of])
+
+
+class Sweep(NamedTuple):
+    """Slots of what is done in one go over all output rows: a pass, or what a filter sees. As in the pass table."""
+
+    begin: int
+    end: int
+    source: int
+    first: int
+    maps_end: int
+    values: int
+    position: int
+
+
 class Scratch(NamedTuple):
     """Memory of one thread. Rows are padded by a block, so that vector moves may run past their end."""
 
@@ -71,7 +157,8 @@ class Scratch(NamedTuple):
     bounds: Array  # int64[2, Wp, 2]: first source index and number of weights, per output column and row
     weights: Array  # int32[2, weights]: of a resize, along x and along y
     taps: Array  # float64[taps]
-    picks: Array  # uint8[weights]: see simd_resize.resize_block
+    resize: Array  # int64[2]: greatest number of weights along x, whether ``picks`` and ``digits`` are there
+    picks: Array  # uint8[weights]: what simd_resize.resize_block reads
     digits: Array  # int8[weights]
     row_digits: Array  # int8[weights]: of one output row
 
@@ -116,6 +203,7 @@ def make_scratch(
         bounds=np.zeros((2, wp if weights else 0, 2), np.int64),
         weights=np.zeros((2, weights), np.int32),
         taps=np.zeros(taps, np.float64),
+        resize=np.zeros(2, np.int64),
         picks=np.zeros(DIGITS * weights, np.uint8),
         digits=np.zeros(DIGITS * weights, np.int8),
         row_digits=np.zeros(DIGITS * taps, np.int8),

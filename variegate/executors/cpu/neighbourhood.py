@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.simd import address_of
+from variegate.executors.cpu.kernel import address_of, inner_kernel
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
-from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import reflect
+from variegate.program.ops import Op
+
+_SHARPNESS = int(Op.SHARPNESS)
 
 
-@pixel_kernel
-def sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, target: Any) -> None:
+@inner_kernel(forceinline=True)
+def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
+    """Row ``y`` of the filter at ``slot``, from ``scratch.plane_image``."""
+    stride, op, a = scratch.planes.shape[1], row.opcode[slot], row.args[slot]
+    for c in range(channels):
+        image = scratch.plane_image[c * height * stride : (c + 1) * height * stride].reshape((height, stride))
+        if op == _SHARPNESS:
+            _sharpen_row(image, height, width, y, nb.float32(a[0]), scratch.planes[c])
+        else:
+            weights = row.side.kernels[row.side.kernel_start[int(a[0])] :]
+            if a[3] != 0.0:
+                _blur_row(image, height, width, y, weights, (int(a[1]), int(a[2])), scratch.sums, scratch.planes[c])
+            else:
+                _convolve_row(image, height, width, y, weights, (int(a[1]), int(a[2])), scratch.sums, scratch.planes[c])
+
+
+@inner_kernel()
+def _sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, target: Any) -> None:
     """``image``: uint8[H, Wp], one padded plane. Pillow's blend with SMOOTH; the one-pixel border stays as it is."""
     row = image[y]
     if y == 0 or y == height - 1 or height < 3 or width < 3:
@@ -26,11 +45,10 @@ def sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, target
     target[0], target[width - 1] = row[0], row[width - 1]
 
 
-@pixel_kernel
-def blur_row(
-    image: Any, height: Any, width: Any, y: Any, weights: Any, kx: Any, ky: Any, sums: Any, target: Any
-) -> None:
+@inner_kernel()
+def _blur_row(image: Any, height: Any, width: Any, y: Any, weights: Any, size: Any, sums: Any, target: Any) -> None:
     """Separable blur, reflect padding: columns of the needed rows first, then along the row, rounded half to even."""
+    kx, ky = size
     rx, ry = kx // 2, ky // 2
     for x in range(width + 2 * rx):
         sums[x] = 0.0
@@ -48,11 +66,10 @@ def blur_row(
         target[x] = np.uint8(np.rint(min(max(total, np.float32(0.0)), np.float32(255.0))))
 
 
-@pixel_kernel
-def convolve_row(
-    image: Any, height: Any, width: Any, y: Any, weights: Any, kx: Any, ky: Any, sums: Any, target: Any
-) -> None:
+@inner_kernel()
+def _convolve_row(image: Any, height: Any, width: Any, y: Any, weights: Any, size: Any, sums: Any, target: Any) -> None:
     """A full kx x ky kernel, edge padding, rounded half up. Kernel cells of zero weight cost nothing."""
+    kx, ky = size
     rx, ry = kx // 2, ky // 2
     for x in range(width):
         sums[x] = 0.5

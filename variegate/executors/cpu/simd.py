@@ -14,9 +14,6 @@ import numba as nb
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
-
-from variegate.program.compiled import pixel_kernel
 
 BLOCK = 64
 
@@ -60,19 +57,25 @@ def splat(builder: Any, scalar: Any, count: int) -> Any:
     return _shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * count)
 
 
-def _split_channels(stride: int, reverse: bool) -> Any:
-    """An intrinsic that spreads 64 pixels of ``stride`` interleaved bytes over three planes."""
+def planes_from(builder: Any, first: Any, stride: Any) -> list[Any]:
+    """Addresses in three planes that lie ``stride`` bytes apart, as those of a ``Scratch`` do."""
+    second = builder.add(first, stride)
+    return [first, second, builder.add(second, stride)]
+
+
+def _split_channels(pixel_bytes: int, reverse: bool) -> Any:
+    """An intrinsic that spreads 64 interleaved pixels over three planes."""
 
     @intrinsic
-    def split(typing_context: Any, source: Any, r: Any, g: Any, b: Any) -> Any:
-        signature = types.void(types.int64, types.int64, types.int64, types.int64)
+    def split(typing_context: Any, source: Any, planes: Any, stride: Any) -> Any:
+        signature = types.void(types.int64, types.int64, types.int64)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pixels = load(builder, args[0], vector(_i8, stride * BLOCK))
+            pixels = load(builder, args[0], vector(_i8, pixel_bytes * BLOCK))
             order = range(BLOCK - 1, -1, -1) if reverse else range(BLOCK)
-            for channel in range(3):
-                plane = _shuffle(builder, pixels, _undefined(pixels), [stride * i + channel for i in order])
-                store(builder, plane, args[1 + channel])
+            for channel, plane in enumerate(planes_from(builder, *args[1:])):
+                lanes = [pixel_bytes * i + channel for i in order]
+                store(builder, _shuffle(builder, pixels, _undefined(pixels), lanes), plane)
             return context.get_dummy_value()
 
         return signature, codegen
@@ -87,16 +90,16 @@ split_rgbx_reversed = _split_channels(4, reverse=True)
 
 
 @intrinsic
-def join_rgb(typing_context: Any, r: Any, g: Any, b: Any, target: Any) -> Any:
+def join_rgb(typing_context: Any, planes: Any, stride: Any, target: Any) -> Any:
     """64 pixels of three planes -> 192 interleaved bytes at ``target``."""
-    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+    signature = types.void(types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        red, green, blue = (load(builder, args[i], vector(_i8, BLOCK)) for i in range(3))
+        red, green, blue = (load(builder, plane, vector(_i8, BLOCK)) for plane in planes_from(builder, *args[:2]))
         red_green = _shuffle(builder, red, green, list(range(2 * BLOCK)))
         blue_twice = _shuffle(builder, blue, blue, list(range(2 * BLOCK)))
         lanes = [(i // 3) + (i % 3) * BLOCK for i in range(3 * BLOCK)]
-        store(builder, _shuffle(builder, red_green, blue_twice, lanes), args[3])
+        store(builder, _shuffle(builder, red_green, blue_twice, lanes), args[2])
         return context.get_dummy_value()
 
     return signature, codegen
@@ -184,33 +187,3 @@ def call_point(typing_context: Any, address: Any, r: Any, g: Any, b: Any, n: Any
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-def _view_of(element: Any, size_of_element: int) -> Any:
-    """An intrinsic that looks at memory as a one-dimensional array, without owning it."""
-
-    @intrinsic
-    def view(typing_context: Any, address: Any, size: Any) -> Any:
-        array_type = types.Array(element, 1, "C")
-        signature = array_type(types.int64, types.int64)
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            array = make_array(array_type)(context, builder)
-            data = builder.inttoptr(args[0], context.get_data_type(element).as_pointer())
-            item = context.get_constant(types.intp, size_of_element)
-            populate_array(array, data=data, shape=[args[1]], strides=[item], itemsize=item, meminfo=None)
-            return array._getvalue()
-
-        return signature, codegen
-
-    return view
-
-
-# uint8[size] and float32[size] at an address; the caller keeps the memory alive.
-bytes_at = _view_of(types.uint8, 1)
-floats_at = _view_of(types.float32, 4)
-
-
-@pixel_kernel(inline="always")
-def address_of(array: Any) -> Any:
-    return nb.int64(array.ctypes.data)

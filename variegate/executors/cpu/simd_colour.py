@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from variegate.executors.cpu.simd import load, splat, store, vector
+from variegate.executors.cpu.simd import load, planes_from, splat, store, vector
 
 LANES = 16
 
@@ -45,14 +45,15 @@ def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
 
 
 @intrinsic
-def mix_block(typing_context: Any, r: Any, g: Any, b: Any, factor: Any) -> Any:
+def mix_block(typing_context: Any, planes: Any, stride: Any, factor: Any) -> Any:
     """16 pixels of three planes blended with their luma, in place."""
-    signature = types.void(types.int64, types.int64, types.int64, types.float32)
+    signature = types.void(types.int64, types.int64, types.float32)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        planes = [_levels(builder, args[i]) for i in range(3)]
-        gray, factor = _luma(builder, *planes), splat(builder, args[3], LANES)
-        for address, level in zip(args[:3], planes, strict=True):
+        addresses = planes_from(builder, *args[:2])
+        levels = [_levels(builder, address) for address in addresses]
+        gray, factor = _luma(builder, *levels), splat(builder, args[2], LANES)
+        for address, level in zip(addresses, levels, strict=True):
             store(builder, _blend(builder, gray, level, factor), address)
         return context.get_dummy_value()
 
@@ -60,12 +61,12 @@ def mix_block(typing_context: Any, r: Any, g: Any, b: Any, factor: Any) -> Any:
 
 
 @intrinsic
-def luma_sum_block(typing_context: Any, r: Any, g: Any, b: Any) -> Any:
+def luma_sum_block(typing_context: Any, planes: Any, stride: Any) -> Any:
     """Sum of the lumas of 16 pixels."""
-    signature = types.int64(types.int64, types.int64, types.int64)
+    signature = types.int64(types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        gray = _luma(builder, *(_levels(builder, args[i]) for i in range(3)))
+        gray = _luma(builder, *(_levels(builder, plane) for plane in planes_from(builder, *args)))
         reduce = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_i32, [_words]), "llvm.vector.reduce.add.v16i32"
         )

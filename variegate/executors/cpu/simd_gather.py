@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from variegate.executors.cpu.simd import load, splat, store, vector
+from variegate.executors.cpu.simd import load, planes_from, splat, store, vector
 
 _i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -48,13 +48,13 @@ def _gather(builder: Any, image: Any, offset: Any, last: Any, planes: Any) -> No
 
 
 @intrinsic
-def gather_rgb(typing_context: Any, image: Any, offsets: Any, last: Any, r: Any, g: Any, b: Any) -> Any:
+def gather_rgb(typing_context: Any, image: Any, offsets: Any, last: Any, planes: Any, stride: Any) -> Any:
     """16 pixels at the int32 byte offsets stored at ``offsets`` -> three planes. ``last``: image bytes - 4."""
-    signature = types.void(types.int64, types.int64, types.int32, types.int64, types.int64, types.int64)
+    signature = types.void(types.int64, types.int64, types.int32, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         offset = load(builder, args[1], vector(_i32, 16))
-        _gather(builder, args[0], offset, args[2], args[3:])
+        _gather(builder, args[0], offset, args[2], planes_from(builder, *args[3:]))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -62,11 +62,11 @@ def gather_rgb(typing_context: Any, image: Any, offsets: Any, last: Any, r: Any,
 
 @intrinsic
 def gather_rgb_affine(
-    typing_context: Any, image: Any, x: Any, y: Any, dx: Any, dy: Any, width: Any, last: Any, r: Any, g: Any, b: Any
+    typing_context: Any, image: Any, x: Any, y: Any, dx: Any, dy: Any, width: Any, last: Any, planes: Any, stride: Any
 ) -> Any:
     """16 pixels at 16.16 coordinates ``(x + i dx, y + i dy)``, i = 0..15 -> three planes. ``last``: image bytes - 4."""
     word = types.int32
-    signature = types.void(types.int64, word, word, word, word, word, word, types.int64, types.int64, types.int64)
+    signature = types.void(types.int64, word, word, word, word, word, word, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = 16
@@ -76,7 +76,8 @@ def gather_rgb_affine(
         column = builder.ashr(builder.add(x, builder.mul(dx, step)), sixteen)
         line = builder.ashr(builder.add(y, builder.mul(dy, step)), sixteen)
         pixel = builder.add(builder.mul(line, width), column)
-        _gather(builder, args[0], builder.mul(pixel, ir.Constant(words, [3] * lanes)), args[6], args[7:])
+        offset = builder.mul(pixel, ir.Constant(words, [3] * lanes))
+        _gather(builder, args[0], offset, args[6], planes_from(builder, *args[7:]))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -132,11 +133,11 @@ def begin_walk(typing_context: Any, x: Any, y: Any, column: Any, line: Any, stag
 
 
 @intrinsic
-def fill_block(typing_context: Any, stage: Any, colours: Any, r: Any, g: Any, b: Any) -> Any:
+def fill_block(typing_context: Any, stage: Any, colours: Any, planes: Any, stride: Any) -> Any:
     """Where ``stage`` (int32[16]) holds a slot, the pixel becomes that slot's packed colour, ``colours``
     int32[slots].
     """
-    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
+    signature = types.void(types.int64, types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = 16
@@ -158,7 +159,7 @@ def fill_block(typing_context: Any, stage: Any, colours: Any, r: Any, g: Any, b:
             )
             zero = ir.Constant(words, [0] * lanes)
             colour = builder.call(gather, [pointers, ir.Constant(_i32, 4), outside, zero])
-            for channel, plane in enumerate(args[2:]):
+            for channel, plane in enumerate(planes_from(builder, *args[2:])):
                 level = builder.lshr(colour, ir.Constant(words, [8 * channel] * lanes))
                 level = builder.trunc(level, vector(_i8, lanes))
                 store(builder, builder.select(outside, level, load(builder, plane, vector(_i8, lanes))), plane)

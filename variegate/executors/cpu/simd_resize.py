@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.simd import HAS_BYTE_PERMUTE, load, splat, store, vector
-from variegate.program.compiled import pixel_kernel
 
 DIGITS = 3
 # Bytes of a source row that one block of 16 outputs may span: two registers, between which bytes are picked.
@@ -153,7 +153,7 @@ def weigh_rows_block(
     return signature, codegen
 
 
-@pixel_kernel(forceinline=True)
+@inlined
 def split_weight(weight: Any) -> Any:
     """Three signed bytes with ``weight = d0 + 256 d1 + 65536 d2``."""
     d0 = ((weight + 128) & 255) - 128

@@ -7,52 +7,70 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from variegate.executors.cpu.kernel import address_of, inner_kernel
 from variegate.executors.cpu.rows import copy_pixels
-from variegate.executors.cpu.simd import address_of
 from variegate.executors.cpu.simd_colour import LANES, luma_sum_block
-from variegate.executors.cpu.values import apply_values, luma
-from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import Op
+from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
+from variegate.program.coordinate_tables import seen_by_statistics
+from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.passes import BEGIN, NEEDS, STATISTICS_END
 
+_GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
 _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)
 
 
-@pixel_kernel
-def build_table(
-    k: Any,
-    op: Any,
-    factor: Any,
-    image: Any,
-    width: Any,
-    channels: Any,
-    rectangle: Any,
-    outside: Any,
-    fill: Any,
-    opcode: Any,
-    args: Any,
-    begin: Any,
-    side: Any,
-    scratch: Any,
-) -> None:
-    """Measure the image at slot ``k`` and write ``scratch.stat_luts[k]``.
+@inner_kernel()
+def build_tables(row: Any, plan: Any, image: Any, scratch: Any) -> None:
+    """``scratch.stat_luts`` of the pass's statistics. Only tables and at most one whole-pixel map come before them."""
+    channels, begin = image.channels, plan[BEGIN]
+    map_slot, has_tables = nb.int64(-1), False
+    for k in range(begin, plan[STATISTICS_END] if plan[NEEDS] != 0 else begin):
+        kind = KIND_OF[row.opcode[k]]
+        if kind == _GEOMETRY:
+            map_slot = nb.int64(k)
+            continue
+        if kind == _STATISTIC:
+            seen = seen_by_statistics(row.args, row.out_size, row.window, map_slot, image.height, image.width)
+            fill = scratch.fills[k]
+            if map_slot >= 0:
+                colour_after(row, map_slot, k, channels, scratch, fill)
+            if has_tables:
+                joined_luts(row, begin, k, channels, scratch.stat_luts, scratch.tap_lut)
+            _build_table(row.opcode[k], row.args[k, 0], image, seen, fill, has_tables, scratch, scratch.stat_luts[k])
+        has_tables = True
 
-    ``rectangle`` of the source is what the stage shows; besides, it has ``outside`` pixels of colour ``fill``.
+
+@inner_kernel()
+def colour_after(row: Any, slot: Any, stop: Any, channels: Any, scratch: Any, out: Any) -> None:
+    """What the fill colour of the map at ``slot`` becomes through the value operations between it and ``stop``."""
+    spare = scratch.spare
+    for c in range(3):
+        spare[c, 0] = row.fill[slot, c]
+    apply_values(row, slot + 1, stop, channels, scratch.stat_luts, spare, 1)
+    for c in range(3):
+        out[c] = spare[c, 0]
+
+
+@inner_kernel(forceinline=True)
+def _build_table(
+    op: Any, factor: Any, image: Any, seen: Any, fill: Any, has_tables: Any, scratch: Any, table: Any
+) -> None:
+    """Measure ``seen`` (top, left, bottom, right of the image, and how many pixels of colour ``fill`` besides), through
+    ``scratch.tap_lut`` if other tables come first, and write ``table``.
     """
-    top, left, bottom, right = rectangle
-    n = max(0, right - left)
-    planes = scratch.planes
+    top, left, bottom, right, outside = seen
+    planes, channels, n = scratch.planes, image.channels, max(0, right - left)
     total = max(0, bottom - top) * n + outside
     gray = 0
     low, high, counts = scratch.extremes[0], scratch.extremes[1], scratch.counts
-    for c in range(3):
-        low[c], high[c] = 255, 0
+    low[:], high[:] = 255, 0
     if op == _EQUALIZE:
         counts[:] = 0
     for v in range(top, bottom):
-        copy_pixels(image, v * width + left, n, False, channels, planes, 0)
-        apply_values(
-            opcode, args, begin, k, channels, side.luts, scratch.stat_luts, side.matrices, side.points, planes, 0, n
-        )
+        copy_pixels(image, v * image.width + left, n, False, planes, 0)
+        if has_tables:
+            for c in range(channels):
+                look_up(planes[c], scratch.tap_lut[c], 0, n)
         if op == _CONTRAST:
             gray += _gray_sum(planes, channels, n)
         elif op == _AUTOCONTRAST:
@@ -67,35 +85,27 @@ def build_table(
         for c in range(channels):
             low[c], high[c] = min(low[c], fill[c]), max(high[c], fill[c])
             counts[c, 0, fill[c]] += outside
-    table = scratch.stat_luts[k]
     for c in range(channels):
         if op == _CONTRAST:
             _contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
         elif op == _AUTOCONTRAST:
             _autocontrast_table(nb.int64(low[c]), nb.int64(high[c]), table[c])
         else:
-            _join_counts(counts[c])
-            _equalize_table(counts[c, 0], table[c])
+            _equalize_table(counts[c], table[c])
 
 
-@pixel_kernel
+@inner_kernel(forceinline=True)
 def _gray_sum(planes: Any, channels: Any, n: Any) -> Any:
-    r, g, b = planes[0], planes[1], planes[2]
-    total = np.int64(0)
-    if channels == 1:
-        for x in range(n):
-            total += np.int64(r[x])
-        return total
-    blocks = n - n % LANES
-    red, green, blue = address_of(r), address_of(g), address_of(b)
-    for x in range(0, blocks, LANES):
-        total += luma_sum_block(red + x, green + x, blue + x)
-    for x in range(blocks, n):
-        total += luma(r[x], g[x], b[x])
+    total, vectors = np.int64(0), n - n % LANES if channels == 3 else 0
+    address, stride = address_of(planes), planes.shape[1]
+    for x in range(0, vectors, LANES):
+        total += luma_sum_block(address + x, stride)
+    for x in range(vectors, n):
+        total += luma(planes[0, x], planes[1, x], planes[2, x]) if channels == 3 else np.int64(planes[0, x])
     return total
 
 
-@pixel_kernel
+@inner_kernel(forceinline=True)
 def _extremes(plane: Any, n: Any) -> Any:
     low, high = np.uint8(255), np.uint8(0)
     for x in range(n):
@@ -104,19 +114,11 @@ def _extremes(plane: Any, n: Any) -> Any:
     return low, high
 
 
-@pixel_kernel
+@inner_kernel(forceinline=True)
 def _count(plane: Any, n: Any, counts: Any) -> None:
     """Eight tables in turn: neighbouring pixels are often equal, and one counter cannot be raised twice at once."""
-    t0, t1, t2, t3, t4, t5, t6, t7 = (
-        counts[0],
-        counts[1],
-        counts[2],
-        counts[3],
-        counts[4],
-        counts[5],
-        counts[6],
-        counts[7],
-    )
+    t0, t1, t2, t3 = counts[0], counts[1], counts[2], counts[3]
+    t4, t5, t6, t7 = counts[4], counts[5], counts[6], counts[7]
     eights = n - n % 8
     for x in range(0, eights, 8):
         t0[plane[x]] += 1
@@ -131,15 +133,7 @@ def _count(plane: Any, n: Any, counts: Any) -> None:
         t0[plane[x]] += 1
 
 
-@pixel_kernel
-def _join_counts(counts: Any) -> None:
-    """The eight tables summed into the first."""
-    for i in range(256):
-        for t in range(1, 8):
-            counts[0, i] += counts[t, i]
-
-
-@pixel_kernel
+@inner_kernel(forceinline=True)
 def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
     base = np.float32(mean)
     for i in range(256):
@@ -147,7 +141,7 @@ def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
         table[i] = np.uint8(min(max(value, np.float32(0.0)), np.float32(255.0)))
 
 
-@pixel_kernel
+@inner_kernel(forceinline=True)
 def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
     """ImageOps.autocontrast without cutoff: double arithmetic, truncated, clipped."""
     if high <= low:
@@ -160,12 +154,14 @@ def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
         table[i] = min(max(int(i * scale + offset), 0), 255)
 
 
-@pixel_kernel
+@inner_kernel(forceinline=True)
 def _equalize_table(counts: Any, table: Any) -> None:
-    """ImageOps.equalize."""
+    """ImageOps.equalize, of the eight tables of ``_count``, which are added up in the first."""
     total, bins, last = 0, 0, 0
     for i in range(256):
-        n = counts[i]
+        for t in range(1, 8):
+            counts[0, i] += counts[t, i]
+        n = counts[0, i]
         total += n
         if n:
             bins += 1
@@ -178,4 +174,4 @@ def _equalize_table(counts: Any, table: Any) -> None:
     running = step // 2
     for i in range(256):
         table[i] = min(255, running // step)
-        running += counts[i]
+        running += counts[0, i]

@@ -6,80 +6,71 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW
-from variegate.executors.cpu.simd import (
-    BLOCK,
-    STREAMED,
-    address_of,
-    copy_block,
-    join_rgb,
-    scale_block,
-    stream_levels,
-)
-from variegate.program.compiled import pixel_kernel
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inner_kernel
+from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW, PLANES
+from variegate.executors.cpu.simd import BLOCK, STREAMED, copy_block, join_rgb, scale_block, stream_levels
 
 
-@pixel_kernel(forceinline=True)
-def store_bytes(planes: Any, channels: Any, kind: Any, y: Any, height: Any, width: Any, target: Any) -> None:
+@inner_kernel(forceinline=True)
+def store_row(planes: Any, y: Any, target: Any) -> None:
+    kind, width = target.kind, target.width
+    if kind >= FLOATS_CHW:
+        _store_floats(planes, y, target)
+    elif kind == PLANES:
+        source, stride = address_of(planes), planes.shape[1]
+        for c in range(target.channels):
+            to = target.address + (c * target.height + y) * stride
+            for x in range(0, width, BLOCK):
+                copy_block(source + c * stride + x, to + x)
+    else:
+        _store_bytes(planes, y, target)
+
+
+@inner_kernel(forceinline=True)
+def _store_bytes(planes: Any, y: Any, target: Any) -> None:
     """As uint8, interleaved or planar."""
-    if kind == BYTES_CHW or channels == 1:
-        source, stride = address_of(planes), planes.shape[1]
+    height, width, channels = target.height, target.width, target.channels
+    source, stride = address_of(planes), planes.shape[1]
+    is_planar = target.kind == BYTES_CHW or channels == 1
+    if width < BLOCK:
+        levels = bytes_at(target.address, height * width * channels)
         for c in range(channels):
-            at = (c * height + y) * width
-            if width >= BLOCK:
-                t = address_of(target) + at
-                for block in range((width + BLOCK - 1) // BLOCK):
-                    x = min(block * BLOCK, width - BLOCK)
-                    copy_block(source + c * stride + x, t + x)
-            else:
-                for x in range(width):
-                    target[at + x] = planes[c, x]
-    elif width >= BLOCK:
-        source, stride = address_of(planes), planes.shape[1]
-        t = address_of(target) + 3 * y * width
-        for block in range((width + BLOCK - 1) // BLOCK):
-            x = min(block * BLOCK, width - BLOCK)
-            join_rgb(source + x, source + stride + x, source + 2 * stride + x, t + 3 * x)
-    else:
-        at = 3 * y * width
-        for x in range(width):
-            for c in range(3):
-                target[at + 3 * x + c] = planes[c, x]
-
-
-@pixel_kernel(forceinline=True)
-def store_floats(
-    planes: Any,
-    channels: Any,
-    kind: Any,
-    y: Any,
-    height: Any,
-    width: Any,
-    scale: Any,
-    bias: Any,
-    streams: Any,
-    target: Any,
-) -> None:
-    """As ``x * scale + bias`` in float32, interleaved or planar. ``streams``: past the caches, where rows are
-    aligned for it.
-    """
-    if kind == FLOATS_CHW or channels == 1:
-        source, stride = address_of(planes), planes.shape[1]
-        for c in range(channels):
-            at = (c * height + y) * width
-            t = address_of(target) + 4 * at
-            if streams and width % STREAMED == 0 and t % (4 * STREAMED) == 0:
-                for x in range(0, width, STREAMED):
-                    stream_levels(source + c * stride + x, t + 4 * x, scale[c], bias[c])
-            elif width >= BLOCK:
-                for block in range((width + BLOCK - 1) // BLOCK):
-                    x = min(block * BLOCK, width - BLOCK)
-                    scale_block(source + c * stride + x, t + 4 * x, scale[c], bias[c])
-            else:
-                for x in range(width):
-                    target[at + x] = np.float32(planes[c, x]) * scale[c] + bias[c]
-    else:
-        at = 3 * y * width
-        for c in range(3):
             for x in range(width):
-                target[at + 3 * x + c] = np.float32(planes[c, x]) * scale[c] + bias[c]
+                at = (c * height + y) * width + x if is_planar else channels * (y * width + x) + c
+                levels[at] = planes[c, x]
+    else:
+        for block in range((width + BLOCK - 1) // BLOCK):
+            # The last block overlaps the one before it, so that no write leaves the row.
+            x = min(block * BLOCK, width - BLOCK)
+            if is_planar:
+                for c in range(channels):
+                    copy_block(source + c * stride + x, target.address + (c * height + y) * width + x)
+            else:
+                join_rgb(source + x, stride, target.address + 3 * (y * width + x))
+
+
+@inner_kernel(forceinline=True)
+def _store_floats(planes: Any, y: Any, target: Any) -> None:
+    """As ``x * scale + bias`` in float32, interleaved or planar; past the caches, if wished, where rows are aligned for
+    it.
+    """
+    width, channels, scale, bias = target.width, target.channels, target.scale, target.bias
+    floats = floats_at(target.address, target.height * width * channels)
+    for c in range(channels):
+        if target.kind != FLOATS_CHW and channels == 3:
+            at = 3 * y * width + c
+            for x in range(width):
+                floats[at + 3 * x] = np.float32(planes[c, x]) * scale[c] + bias[c]
+            continue
+        at = (c * target.height + y) * width
+        source, to = address_of(planes) + c * planes.shape[1], target.address + 4 * at
+        if target.streams and width % STREAMED == 0 and to % (4 * STREAMED) == 0:
+            for x in range(0, width, STREAMED):
+                stream_levels(source + x, to + 4 * x, scale[c], bias[c])
+        elif width >= BLOCK:
+            for block in range((width + BLOCK - 1) // BLOCK):
+                x = min(block * BLOCK, width - BLOCK)
+                scale_block(source + x, to + 4 * x, scale[c], bias[c])
+        else:
+            for x in range(width):
+                floats[at + x] = np.float32(planes[c, x]) * scale[c] + bias[c]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, address_of, call_point, lookup_block
+from variegate.executors.cpu.kernel import address_of, inlined, inner_kernel
+from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, call_point, lookup_block
 from variegate.executors.cpu.simd_colour import LANES, mix_block
-from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import KIND_OF, Kind, Op
 
 _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
@@ -17,7 +17,7 @@ _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
 _VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
 
 
-@pixel_kernel(forceinline=True)
+@inner_kernel(forceinline=True)
 def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
     """``plane[x] = table[plane[x]]`` for first <= x < end (and, harmlessly, some padding after it)."""
     if HAS_BYTE_PERMUTE:
@@ -29,84 +29,67 @@ def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
             plane[x] = table[plane[x]]
 
 
-@pixel_kernel(forceinline=True)
-def apply_values(
-    opcode: Any,
-    args: Any,
-    begin: Any,
-    stop: Any,
-    channels: Any,
-    luts: Any,
-    stat_luts: Any,
-    matrices: Any,
-    points: Any,
-    planes: Any,
-    first: Any,
-    end: Any,
-) -> None:
-    """Run the value and statistic operations of slots begin..stop on columns first..end; other kinds are passed
-    over.
-    """
-    if end <= first:
-        return
+@inner_kernel(forceinline=True)
+def apply_value(row: Any, k: Any, channels: Any, stat_luts: Any, planes: Any, first: Any, end: Any) -> None:
+    """Run slot ``k`` on columns first..end if it holds a value or statistic operation."""
+    op = row.opcode[k]
+    kind = KIND_OF[op]
+    if kind == _STATISTIC or op == _LUT:
+        table = stat_luts[k] if kind == _STATISTIC else row.side.luts[int(row.args[k, 0])]
+        for c in range(channels):
+            look_up(planes[c], table[c], first, end)
+    elif kind == _VALUE and (channels == 3 or op == _COLOR_MATRIX or op == _POINT):
+        a, r, g, b = row.args[k], planes[0], planes[1], planes[2]
+        if channels == 1:
+            for x in range(first, end):
+                g[x] = r[x]
+                b[x] = r[x]
+        if op == _MIX:
+            factor, address, stride = np.float32(a[0]), address_of(planes), planes.shape[1]
+            # Pillow's ImageEnhance.Color. Runs over into the padding.
+            for x in range(first, end, LANES):
+                mix_block(address + x, stride, factor)
+        elif op == _HUE:
+            _hue(r, g, b, a[0], first, end)
+        elif op == _PERMUTE:
+            _permute(planes, int(a[0]), int(a[1]), int(a[2]), first, end)
+        elif op == _COLOR_MATRIX:
+            _matrix(r, g, b, row.side.matrices[int(a[0])], first, end)
+        else:
+            red, green, blue = address_of(r) + first, address_of(g) + first, address_of(b) + first
+            call_point(row.side.points[int(a[0])], red, green, blue, end - first, np.float32(a[1]))
+
+
+@inner_kernel()
+def apply_values(row: Any, begin: Any, stop: Any, channels: Any, stat_luts: Any, planes: Any, columns: Any) -> None:
+    """Run the value and statistic operations of slots begin..stop on a few columns, once per pass."""
     for k in range(begin, stop):
-        op = opcode[k]
-        kind = KIND_OF[op]
-        if kind == _STATISTIC:
-            for c in range(channels):
-                look_up(planes[c], stat_luts[k, c], first, end)
-        elif kind == _VALUE:
-            if op == _LUT:
-                table = luts[int(args[k, 0])]
-                for c in range(channels):
-                    look_up(planes[c], table[c], first, end)
-            elif channels == 3 or op == _COLOR_MATRIX or op == _POINT:
-                if channels == 1:
-                    for x in range(first, end):
-                        planes[1, x] = planes[0, x]
-                        planes[2, x] = planes[0, x]
-                r, g, b = planes[0], planes[1], planes[2]
-                if op == _MIX:
-                    _mix(r, g, b, np.float32(args[k, 0]), first, end)
-                elif op == _HUE:
-                    _hue(r, g, b, args[k, 0], first, end)
-                elif op == _PERMUTE:
-                    _permute(planes, int(args[k, 0]), int(args[k, 1]), int(args[k, 2]), first, end)
-                elif op == _COLOR_MATRIX:
-                    _matrix(r, g, b, matrices[int(args[k, 0])], first, end)
-                else:
-                    call_point(
-                        points[int(args[k, 0])],
-                        address_of(r) + first,
-                        address_of(g) + first,
-                        address_of(b) + first,
-                        end - first,
-                        np.float32(args[k, 1]),
-                    )
+        apply_value(row, k, channels, stat_luts, planes, 0, columns)
 
 
-@pixel_kernel
+@inlined
+def joined_luts(row: Any, begin: Any, stop: Any, channels: Any, stat_luts: Any, table: Any) -> None:
+    """The tables of slots begin..stop, of which no other value operation is one, as one: uint8[3, 256]."""
+    for c in range(3):
+        for i in range(256):
+            table[c, i] = i
+    apply_values(row, begin, stop, channels, stat_luts, table, 256)
+
+
+@inner_kernel()
 def luma(r: Any, g: Any, b: Any) -> Any:
     """Pillow's L of one pixel."""
     return (np.int64(r) * 19595 + np.int64(g) * 38470 + np.int64(b) * 7471 + 32768) >> 16
 
 
-@pixel_kernel(forceinline=True)
-def _mix(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
-    """Blend with luma: Pillow's ImageEnhance.Color. Runs over into the padding."""
-    red, green, blue = address_of(r), address_of(g), address_of(b)
-    for x in range(first, end, LANES):
-        mix_block(red + x, green + x, blue + x, factor)
-
-
-@pixel_kernel
+@inner_kernel()
 def _permute(planes: Any, first_from: Any, second_from: Any, third_from: Any, first: Any, end: Any) -> None:
     for x in range(first, end):
         r, g, b = planes[first_from, x], planes[second_from, x], planes[third_from, x]
         planes[0, x], planes[1, x], planes[2, x] = r, g, b
 
 
-@pixel_kernel
+@inner_kernel()
 def _matrix(r: Any, g: Any, b: Any, m: Any, first: Any, end: Any) -> None:
     low, high, half = np.float32(0.0), np.float32(255.0), np.float32(0.5)
     for x in range(first, end):
@@ -119,7 +102,7 @@ def _matrix(r: Any, g: Any, b: Any, m: Any, first: Any, end: Any) -> None:
         b[x] = np.uint8(min(max(b1 + half, low), high))
 
 
-@pixel_kernel
+@inner_kernel()
 def _hue(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
     """Pillow's RGB -> HSV -> RGB in 8 bits, with the hue byte shifted by ``uint8(factor * 255)``, which wraps."""
     shift = int(factor * 255.0) & 255
@@ -167,7 +150,7 @@ def _hue(r: Any, g: Any, b: Any, factor: Any, first: Any, end: Any) -> None:
             r[x], g[x], b[x] = high, p, q
 
 
-@pixel_kernel
+@inlined
 def _round(v: Any) -> Any:
     """C's round() of a non-negative number, clipped to a level."""
     return np.uint8(min(int(v + 0.5), 255))

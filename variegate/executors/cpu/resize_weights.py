@@ -1,0 +1,88 @@
+"""The weights of a resize, as Pillow's ImagingResample computes them, and the tables that its vector form reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.executors.cpu.kernel import inlined, inner_kernel
+from variegate.executors.cpu.simd_resize import WINDOW, split_weight
+
+PRECISION = 22
+LANES = 16
+_BILINEAR = 1
+
+
+@inlined
+def _filter(x: Any, kind: Any) -> float:
+    x = abs(x)
+    if kind == _BILINEAR:
+        return 1.0 - x if x < 1.0 else 0.0
+    a = -0.5
+    if x < 1.0:
+        return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    if x < 2.0:
+        return (((x - 5.0) * x + 8.0) * x - 4.0) * a
+    return 0.0
+
+
+@inner_kernel()
+def coefficients(
+    in_size: Any, start: Any, extent: Any, out_size: Any, kind: Any, bounds: Any, weights: Any, real: Any
+) -> int:
+    """Per output i its first source index and number of weights, ``bounds[i]``, and weight j, ``weights[j * padded +
+    i]``.
+
+    Weights have 22 fraction bits; ``padded`` is ``out_size`` rounded up to whole vectors. Returns the greatest number
+    of weights. The box is float32 as in Pillow; weights are normalised in double.
+    """
+    first = np.float32(start)
+    scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
+    filter_scale = max(scale, 1.0)
+    support = (1.0 if kind == _BILINEAR else 2.0) * filter_scale
+    stride = pad_to_vector(out_size)
+    taps = int(np.ceil(support)) * 2 + 1
+    weights[: taps * stride] = 0
+    inverse = 1.0 / filter_scale
+    most = 0
+    for i in range(out_size):
+        centre = np.float64(first) + (i + 0.5) * scale
+        low = max(int(centre - support + 0.5), 0)
+        high = min(int(centre + support + 0.5), in_size)
+        total = 0.0
+        for j in range(high - low):
+            real[j] = _filter((j + low - centre + 0.5) * inverse, kind)
+            total += real[j]
+        for j in range(high - low):
+            w = real[j] / total if total != 0.0 else real[j]
+            weights[j * stride + i] = np.int32(w * (1 << PRECISION) + (0.5 if w >= 0 else -0.5))
+        bounds[i, 0], bounds[i, 1] = low, high - low
+        most = max(most, high - low)
+    return most
+
+
+@inlined
+def pad_to_vector(n: Any) -> Any:
+    return (n + LANES - 1) // LANES * LANES
+
+
+@inner_kernel()
+def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any, digits: Any) -> bool:
+    """What ``simd_resize.resize_block`` reads, per block of outputs; False where a block spans more than its window."""
+    stride = pad_to_vector(out_width)
+    groups = (taps + 3) // 4
+    for block in range(stride // LANES):
+        base = bounds[block * LANES, 0]
+        for lane in range(LANES):
+            x = block * LANES + lane
+            for j in range(4 * groups):
+                at = ((block * groups + j // 4) * 3) * 64 + 4 * lane + j % 4
+                is_used = x < out_width and j < bounds[x, 1]
+                w = np.int64(weights[j * stride + x]) if is_used else 0
+                first = 3 * (bounds[x, 0] + j - base) if is_used else 0
+                if first + 2 >= WINDOW:
+                    return False
+                picks[at], picks[at + 64], picks[at + 128] = first, first + 1, first + 2
+                digits[at], digits[at + 64], digits[at + 128] = split_weight(w)
+    return True
