@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,27 +15,29 @@ from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.inputs import check_sizes, looks_like_sizes
 from variegate.backends.outputs import leaving
 from variegate.backends.runner import ForkedRunner, Runner, make_runner
+from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.per_image import Given, check_copies, check_given, check_ids, is_integer
+from variegate.per_image import Conditions, Copies, Ids, RunningCount, check_conditions, check_copies, check_ids
 from variegate.pickling import check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
-from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
+from variegate.transforms.arguments import MAX_SLOTS
 from variegate.transforms.base import Transform
-from variegate.transforms.limits import MAX_SLOTS
 
 if TYPE_CHECKING:
     from variegate.backends.captured import CapturedAugmenter
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-_LAYOUTS = ("NCHW", "NHWC")
-_OF_THIS_PROCESS = ("_runner", "_id_lock", "device")
+_OF_THIS_PROCESS = ("_runner", "device")
 
-Copies = int | Sequence[int] | npt.ArrayLike
+Dtype = Literal["float32", "float16", "bfloat16"]
+Layout = Literal["NCHW", "NHWC"]
+Geometry = Literal["composed", "exact"]
+Decode = Literal["auto", "cpu", "gpu"]
 
 
 class Augmenter:
@@ -66,12 +68,12 @@ class Augmenter:
         transform: Transform,
         device: str = "cpu",
         seed: int = 0,
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
         num_threads: int | None = None,
-        geometry: str = "composed",
+        geometry: Geometry = "composed",
         *,
-        decode: str = "auto",
+        decode: Decode = "auto",
     ) -> None:
         if not isinstance(transform, Transform):
             raise TypeError(
@@ -80,36 +82,29 @@ class Augmenter:
         if transform.num_slots > MAX_SLOTS:
             got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
             raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
-        name = str(dtype).removeprefix("torch.")
-        _check("dtype", name, tuple(_DTYPES))
-        _check("layout", layout, _LAYOUTS)
-        _check("geometry", geometry, GEOMETRY_MODES)
-        if not is_integer(seed) or not 0 <= seed < 1 << 64:
-            raise ValueError(f"seed: got {seed!r}; accepted: an integer from 0 to 2**64 - 1")
-        if num_threads is not None and (not is_integer(num_threads) or num_threads < 1):
-            raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
+        if num_threads is not None:
+            cores = "a positive integer, or None for all cores"
+            num_threads = integer("num_threads", num_threads, 1, accepted=cores)
         self.transform = transform
-        self.seed = int(seed)
-        self.dtype = _DTYPES[name]
-        self.layout = layout
+        self.seed = integer("seed", seed, 0, 2**64 - 1)
+        self.dtype = _DTYPES[one_of("dtype", str(dtype).removeprefix("torch."), tuple(_DTYPES))]
+        self.layout = one_of("layout", layout, get_args(Layout))
         self.num_threads = num_threads
-        self.geometry = geometry
+        self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
-        self._given_device = device
-        self._next_id = 0
+        self._wanted_device = device
+        self._count = RunningCount()
         self._start()
 
     def _start(self) -> None:
         """What belongs to this process alone."""
         self._runner: Runner
         self.device, self._runner = make_runner(
-            self._given_device, self.dtype, self.num_threads, self.geometry, self.decode
+            self._wanted_device, self.dtype, self.num_threads, self.geometry, self.decode
         )
-        self._id_lock = Lock()
         at_fork(self)
 
     def after_fork(self) -> None:
-        self._id_lock = Lock()
         if self.device.startswith("cuda"):
             self._runner = ForkedRunner(self.device, self._runner.lower)
 
@@ -139,24 +134,20 @@ class Augmenter:
 
     def __repr__(self) -> str:
         """The call that makes it, on the device that was found."""
-        named = {
-            "seed": (self.seed, 0),
-            "dtype": (str(self.dtype).removeprefix("torch."), "float32"),
-            "layout": (self.layout, "NCHW"),
-            "num_threads": (self.num_threads, None),
-            "geometry": (self.geometry, "composed"),
-            "decode": (self.decode, "auto"),
-        }
-        given = "".join(f", {name}={value!r}" for name, (value, default) in named.items() if value != default)
-        return f"Augmenter({self.transform!r}, device={self.device!r}{given})"
+        values = {**vars(self), "dtype": str(self.dtype).removeprefix("torch.")}
+        options = inspect.signature(Augmenter).parameters.values()
+        named = {p.name: values[p.name] for p in options if p.name not in ("transform", "device")}
+        told = "".join(f", {p.name}={named[p.name]!r}" for p in options if named.get(p.name, p.default) != p.default)
+        return f"Augmenter({self.transform!r}, device={self.device!r}{told})"
 
+    @renamed(given="conditions")
     def __call__(
         self,
         images: Any,
-        ids: Sequence[int] | npt.ArrayLike | None = None,
+        ids: Ids = None,
         epoch: int = 0,
         copy: Copies = 0,
-        given: Given = None,
+        conditions: Conditions = None,
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment a batch.
 
@@ -170,7 +161,7 @@ class Augmenter:
                 happens to an image.
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
                 one integer for the batch, or one per image.
-            given: per-sample values for ``Cond``, such as ``{"label": labels}``.
+            conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
@@ -182,7 +173,7 @@ class Augmenter:
             DeviceMemoryError: the device has no room for the batch.
         """
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return leaving(self._runner.run(program, batch), program.output)
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
@@ -194,11 +185,12 @@ class Augmenter:
         check_fits(program, batch.shapes)
         return leaving(self._runner.run(program, batch), program.output)
 
-    def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
+    @renamed(given="conditions")
+    def capture(self, images: Any, conditions: Conditions = None) -> CapturedAugmenter:
         """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
 
         ``images``: a CUDA tensor or ``RaggedBatch`` on the Augmenter's device, which every call of the result reads
-        anew; ``given`` as for a call, the same for every call.
+        anew; ``conditions`` as for a call, the same for every call.
 
         Raises ValueError on other devices, for images elsewhere, and where the outputs differ in shape.
         """
@@ -211,17 +203,18 @@ class Augmenter:
         assert isinstance(self._runner, CudaRunner)
 
         def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0) -> Program:
-            return self._sample(shapes, ids, epoch, copy, given)
+            return self._sample(shapes, ids, epoch, copy, conditions)
 
         return CapturedAugmenter(self._runner, images, sample)
 
+    @renamed(given="conditions")
     def decode_and_run(
         self,
         files: Sequence[bytes] | EncodedBatch,
-        ids: Sequence[int] | npt.ArrayLike | None = None,
+        ids: Ids = None,
         epoch: int = 0,
         copy: Copies = 0,
-        given: Given = None,
+        conditions: Conditions = None,
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
@@ -238,16 +231,17 @@ class Augmenter:
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
-        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return leaving(self._runner.decode_and_run(program, batch), program.output)
 
+    @renamed(given="conditions")
     def program(
         self,
         images_or_sizes: Any,
-        ids: Sequence[int] | npt.ArrayLike | None = None,
+        ids: Ids = None,
         epoch: int = 0,
         copy: Copies = 0,
-        given: Given = None,
+        conditions: Conditions = None,
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
@@ -257,15 +251,16 @@ class Augmenter:
             shapes = check_sizes(images_or_sizes)
         else:
             shapes = self._runner.shapes(images_or_sizes)
-        return self._sample(shapes, ids, epoch, copy, given)
+        return self._sample(shapes, ids, epoch, copy, conditions)
 
+    @renamed(given="conditions")
     def explain(
         self,
         id: int,
         epoch: int = 0,
         copy: int = 0,
         size: tuple[int, ...] = (224, 224),
-        given: Given = None,
+        conditions: Conditions = None,
     ) -> str:
         """What happens to one sample: its operations with their arguments, and the fused passes they run in.
 
@@ -273,39 +268,22 @@ class Augmenter:
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, given=given)
+        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, conditions=conditions)
         title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
         return title + "\n" + explain_row(sampled, self._runner.lower(sampled))
 
-    def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, given: Given) -> Program:
+    def _sample(
+        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, conditions: Conditions
+    ) -> Program:
         check_running("Augmenter")
         number = len(shapes)
-        values = check_given(given, number)
-        if not is_integer(epoch) or not 0 <= epoch < 1 << 64:
-            raise ValueError(f"epoch: got {shown(epoch)}; accepted: an integer from 0 to 2**64 - 1")
+        values = check_conditions(conditions, number)
+        epoch = integer("epoch", epoch, 0, 2**64 - 1)
         copies = check_copies(copy, number)
         # Last of all checks, so that a call that is refused takes no place of the running count.
-        identities = self._take_ids(number) if ids is None else check_ids(ids, number)
-        sampling = Sampling(
-            shapes,
-            identities,
-            rng.stream_keys(self.seed, int(epoch), copies),
-            self.transform.num_slots,
-            int(epoch),
-            values,
-        )
+        identities = self._count.take(number) if ids is None else check_ids(ids, number)
+        keys = rng.stream_keys(self.seed, epoch, copies)
+        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, epoch, values)
         sampling.output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self.transform.sample(sampling, np.arange(number), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))
-
-    def _take_ids(self, number: int) -> npt.NDArray[np.uint64]:
-        with self._id_lock:
-            first = self._next_id
-            self._next_id += number
-        return np.arange(first, first + number, dtype=np.uint64)
-
-
-def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value in accepted:
-        return
-    raise ValueError(f"{argument}: got {value!r}; accepted: " + ", ".join(map(repr, accepted)))

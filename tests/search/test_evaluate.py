@@ -25,7 +25,7 @@ from variegate.training.around import Around
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, load_images
 from variegate.training.recipe import Recipe
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 
 def stripes() -> LabelledImages:

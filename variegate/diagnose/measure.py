@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from variegate.checks import integer
 from variegate.data.loader import Loader
 from variegate.data.loader.cache.host import available_memory
 from variegate.data.sources.base import Source, SourceError
@@ -19,7 +20,7 @@ from variegate.diagnose.session import Session
 from variegate.diagnose.stages import decodes_on_gpu
 from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 _BAD_SHOWN = 5
 
@@ -53,8 +54,8 @@ def measure(
     Bad samples are left out and counted. Raises SourceError where there is no good one, ValueError for arguments.
     """
     for name, value in (("batch_size", batch_size), ("limit", limit), ("threads", threads)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ValueError(f"{name}: got {value!r}; accepted: an integer from 1 on")
+        if value is not None:
+            integer(name, value, 1)
     if not seconds > 0:
         raise ValueError(f"seconds: got {seconds!r}; accepted: a positive number")
     transform = training_transform("randaugment", "224") if transform is None else transform

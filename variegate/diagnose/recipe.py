@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import variegate
 from variegate.engine.recipe import build_transform, parse_size
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.crop import CenterCrop, Pad, RandomCrop
 from variegate.transforms.output import Identity, Normalize, ToDtype

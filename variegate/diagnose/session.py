@@ -34,7 +34,7 @@ from variegate.diagnose.stages import (
 from variegate.diagnose.timing import Span, Step, rate_of
 from variegate.diagnose.views import Held, Part
 from variegate.diagnose.working_set import draw_working_set
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 _LARGE = 4  # batches in one, to see what a batch costs besides its images
 _SIDE_SHOWN_BY = 8  # samples whose outputs tell whether all have one size
@@ -80,7 +80,7 @@ class Session:
         """Compile what the transform needs -> the shorter side of its outputs, where they have one size."""
         pictures = self.chosen.pictures[:_SIDE_SHOWN_BY]
         given = given_by_labels([sample.item.label for sample in self.chosen.samples[: len(pictures)]])
-        outputs = Augmenter(self.transform, self._device, num_threads=1)(pictures, given=given)
+        outputs = Augmenter(self.transform, self._device, num_threads=1)(pictures, conditions=given)
         sizes = {tuple(output.shape[-2:]) for output in outputs}
         return min(sizes.pop()) if len(sizes) == 1 else None
 

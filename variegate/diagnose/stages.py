@@ -145,7 +145,7 @@ def decodes_on_gpu(device: str) -> bool:
 def _lowered(augmenter: Augmenter, view: Held | Part, batch: int) -> Program:
     samples = [view.samples[place] for place in view.places(batch)]
     given = given_by_labels([sample.item.label for sample in samples])
-    sampled = augmenter.program([s.shape for s in samples], ids=[s.id for s in samples], given=given)
+    sampled = augmenter.program([s.shape for s in samples], ids=[s.id for s in samples], conditions=given)
     return lower(sampled, augmenter.geometry, measured_once=augmenter.device.startswith("cuda"))
 
 
@@ -179,7 +179,7 @@ def augment_step(pictures: Sequence[Image], labels: Sequence[Any], augmenter: Au
         nonlocal turn
         images, given, nbytes = batches[turn % len(batches)]
         # Other numbers every time: other crops and operations, as in an epoch.
-        augmenter(images, ids=range(turn * batch_size, (turn + 1) * batch_size), given=given)
+        augmenter(images, ids=range(turn * batch_size, (turn + 1) * batch_size), conditions=given)
         turn += 1
         _finish(augmenter.device)
         return batch_size, nbytes

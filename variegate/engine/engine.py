@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter import Augmenter
+from variegate.augmenter import Augmenter, Dtype, Geometry, Layout
+from variegate.checks import renamed
 from variegate.engine.choice import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import Bad, Done, Feed, drive
@@ -20,7 +21,7 @@ from variegate.engine.snapshot import Snapshot
 from variegate.engine.work import Work
 from variegate.engine.workers.base import Workers
 from variegate.outside.addresses import shown_host
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.output import Identity
 from variegate.warm import make_ready
 
@@ -63,9 +64,9 @@ class Engine:
         num_threads: int | None = None,
         transform: Transform | None = None,
         seed: int = 0,
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
-        geometry: str = "composed",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
+        geometry: Geometry = "composed",
         address: str | None = None,
         heartbeat_timeout: float = 120.0,
         max_failures: int = 3,
@@ -99,6 +100,7 @@ class Engine:
         """What makes the pixels: "cuda", "cpu" or "reference"."""
         return kind_of(self.devices[0])
 
+    @renamed(given="conditions")
     def map(
         self,
         images: Any,
@@ -106,7 +108,7 @@ class Engine:
         epoch: int = 0,
         copy: int = 0,
         transform: Transform | None = None,
-        given: Mapping[str, Iterable[Any]] | None = None,
+        conditions: Mapping[str, Iterable[Any]] | None = None,
         *,
         on_error: str = "raise",
     ) -> Iterator[Any]:
@@ -119,7 +121,7 @@ class Engine:
             ids: one for each image; None counts from 0.
             epoch, copy: further inputs of the random numbers.
             transform: instead of the engine's own.
-            given: values for ``Cond``, one for each image, such as ``{"label": labels}``.
+            conditions: values for ``Cond``, one for each image, such as ``{"label": labels}``.
             on_error: "raise" at an image that cannot be made, or "skip" it and note it in ``quarantined``.
 
         Returns:
@@ -134,9 +136,9 @@ class Engine:
             raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
         if on_error not in ("raise", "skip"):
             raise ValueError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'")
-        work = MapWork(chosen, self.seed, self.dtype, self.layout, self.geometry, epoch, copy, tuple(given or ()))
+        work = MapWork(chosen, self.seed, self.dtype, self.layout, self.geometry, epoch, copy, tuple(conditions or ()))
         work.check()
-        shots = iter_shots(images, ids, given or {})
+        shots = iter_shots(images, ids, conditions or {})
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
         return map_shots(partial(self.run, work), shots, len(self.devices), self._rules.ordered, quarantined)

@@ -9,7 +9,7 @@ import torch
 from variegate.augmenter import Augmenter
 from variegate.integrations.images import to_array
 from variegate.integrations.streams import RunningIds
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 # One count for all transforms of a process: two that are called one after another, each with a count of its own, would
 # draw the same numbers for every image.

@@ -95,7 +95,7 @@ class ImageRows:
             "ids": self._ids[rows],
             "epoch": epoch,
             "copy": copy,
-            "given": {name: values[rows] for name, values in self._given.items()},
+            "conditions": {name: values[rows] for name, values in self._given.items()},
         }
         if isinstance(data, np.ndarray) or all(isinstance(piece, np.ndarray) for piece in data):
             return _as_arrays(augmenter(data, **arguments))
@@ -108,7 +108,9 @@ class ImageRows:
     def _refusal(self, augmenter: Augmenter, row: int, epoch: int, copy: int) -> DecodeError | None:
         given = {name: values[row : row + 1] for name, values in self._given.items()}
         try:
-            augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, given=given)
+            augmenter.program(
+                [self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, conditions=given
+            )
         except ValueError as error:
             refusal = DecodeError(self._name_of(row), f"not taken by the transform: {error}")
             refusal.__cause__ = error

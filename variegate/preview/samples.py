@@ -17,7 +17,7 @@ from variegate.errors import DecodeError
 from variegate.preview.captions import captions
 from variegate.preview.sheet import Cell
 from variegate.program.describe import operations_of
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 Image_HWC = npt.NDArray[np.uint8]
 

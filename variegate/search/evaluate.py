@@ -23,7 +23,7 @@ from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages
 from variegate.training.placed import PlacedImages
 from variegate.training.recipe import Recipe
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 # Names beside those of ``load_policy``.
 NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"

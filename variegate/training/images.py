@@ -15,7 +15,7 @@ from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.data.sources.paths import shown
 from variegate.errors import DecodeError
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
 from variegate.transforms.resize import Resize

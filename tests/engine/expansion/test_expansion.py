@@ -23,7 +23,7 @@ from variegate.engine.recipe import build_transform, parse_size
 from variegate.engine.work import EngineError
 from variegate.errors import DecodeError, PolicyError
 from variegate.sinks.local_storage import LocalStorage
-from variegate.transforms.base import from_dict
+from variegate.transforms import from_dict
 from variegate.transforms.color import Invert
 
 

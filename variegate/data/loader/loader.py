@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter import Augmenter
+from variegate.augmenter import Augmenter, Decode, Dtype, Geometry, Layout
+from variegate.checks import integer
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ahead import Ahead
-from variegate.data.loader.arguments import check_integer
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.cache import open_cache
 from variegate.data.loader.copied import Copied
@@ -33,7 +33,7 @@ from variegate.data.sources.opening import open_source
 from variegate.executors.threads import default_threads
 from variegate.outside.addresses import shown, speakable
 from variegate.threads import Threads, at_fork, check_running
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.output import Identity
 
 # Steps that are being read beyond those being made.
@@ -111,10 +111,10 @@ class Loader(Copied):
         prefetch: int = 2,
         *,
         max_errors: int | float | None = None,
-        decode: str = "auto",
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
-        geometry: str = "composed",
+        decode: Decode = "auto",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
+        geometry: Geometry = "composed",
         cache_bytes: int | None = None,
         cache_side: int | None = None,
         max_pixels: int | None = None,
@@ -126,9 +126,9 @@ class Loader(Copied):
         shuffle_bytes: int = 256 << 20,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name != "self"}
-        batch_size, prefetch = check_integer("batch_size", batch_size, 1), check_integer("prefetch", prefetch, 0)
-        shuffle_buffer = check_integer("shuffle_buffer", shuffle_buffer, 1)
-        shuffle_bytes = check_integer("shuffle_bytes", shuffle_bytes, 1)
+        batch_size, prefetch = integer("batch_size", batch_size, 1), integer("prefetch", prefetch, 0)
+        shuffle_buffer = integer("shuffle_buffer", shuffle_buffer, 1)
+        shuffle_bytes = integer("shuffle_bytes", shuffle_bytes, 1)
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         if on_error not in ON_ERROR:
@@ -322,7 +322,7 @@ class Loader(Copied):
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins this epoch; in the middle, if that is where ``load_state_dict`` left it."""
-        epoch = check_integer("epoch", epoch, 0)
+        epoch = integer("epoch", epoch, 0)
         resumed = self._epochs.next
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
 

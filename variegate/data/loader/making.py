@@ -124,16 +124,16 @@ class BatchMaker:
         key: dict[str, Any] = {"ids": ids, "epoch": epoch, "copy": 0 if copies is None else copies}
         given = given_by_labels(labels)
         if isinstance(data, np.ndarray):
-            return self._augmenter(data, **key, given=given)
+            return self._augmenter(data, **key, conditions=given)
         on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
         for piece in on_device:
             # A picture that the cache had no room for dies with this batch, its memory not before it was read.
             piece.record_stream(torch.cuda.current_stream(piece.device))
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
-            return self._augmenter(data, **key, given=given)
+            return self._augmenter(data, **key, conditions=given)
         failures: dict[int, DecodeError] = {}
         encoded = EncodedBatch(data, lambda row: str(name_of(row)), failures, *self._limits)
-        outputs = self._augmenter.decode_and_run(encoded, **key, given=given)
+        outputs = self._augmenter.decode_and_run(encoded, **key, conditions=given)
         for row, error in failures.items():
             bad.setdefault(row, error)
         return outputs

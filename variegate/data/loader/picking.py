@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from variegate.data.loader.arguments import check_integer
+from variegate.checks import integer
 from variegate.data.loader.picks import EverySample, ListedSamples, Picks
 from variegate.data.loader.samplers import AskedEachEpoch, check_indices, is_listed
 from variegate.data.loader.weighted import WeightedSamples
@@ -46,7 +46,7 @@ def picks_of(source: Source, *, seed: int, shuffle: bool, sampler: Any, weights:
     if not samples:
         raise ValueError("source: has no samples")
     if weights is not None:
-        draws = samples if number is None else check_integer("num_samples", number, 1)
+        draws = samples if number is None else integer("num_samples", number, 1)
         if draws > _MOST_DRAWS:
             raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
         return WeightedSamples(groups_of(weights, source), draws, seed)

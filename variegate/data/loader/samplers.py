@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from variegate.checks import integer
 from variegate.data.loader.picks import Indices, Listed
 
 _ACCEPTED = (
@@ -93,11 +93,6 @@ def _one_by_one(name: str, values: Iterable[Any], samples: int) -> Indices:
     """Integers of other kinds, such as tensors of one number."""
     indices = []
     for place, value in enumerate(values):
-        try:
-            index = operator.index(value)
-        except TypeError:
-            index = -1
-        if not 0 <= index < samples or isinstance(value, bool):
-            raise ValueError(f"{name}[{place}]: got {value!r}; accepted: integers from 0 to {samples - 1}")
-        indices.append(index)
+        accepted = f"integers from 0 to {samples - 1}"
+        indices.append(integer(f"{name}[{place}]", value, 0, samples - 1, accepted=accepted))
     return np.array(indices, np.int64)

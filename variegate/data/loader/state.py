@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from variegate.data.loader.arguments import check_integer
+from variegate.checks import integer
 
 VERSION = 1
 
@@ -37,8 +37,8 @@ def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int,
                 f"epoch would be another one. {_ADVICE[name]}"
             )
     epoch, done = (
-        check_integer("state_dict: epoch", state["epoch"], 0),
-        check_integer("state_dict: done", state["done"], 0),
+        integer("state_dict: epoch", state["epoch"], 0),
+        integer("state_dict: done", state["done"], 0),
     )
     return epoch, done, state.get("order")
 
