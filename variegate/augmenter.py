@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -14,12 +16,12 @@ import torch
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.inputs import check_sizes, looks_like_sizes
 from variegate.backends.outputs import leaving
-from variegate.backends.runner import ForkedRunner, Runner, make_runner
+from variegate.backends.runner import ForkedRunner, make_runner
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
 from variegate.per_image import Conditions, Copies, Ids, RunningCount, check_conditions, check_copies, check_ids
-from variegate.pickling import check_copied
+from variegate.pickling import CopiedByState, check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
 from variegate.program.program import Output, Program
@@ -31,16 +33,13 @@ from variegate.transforms.base import Transform
 if TYPE_CHECKING:
     from variegate.backends.captured import CapturedAugmenter
 
-_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-_OF_THIS_PROCESS = ("_runner", "device")
-
 Dtype = Literal["float32", "float16", "bfloat16"]
 Layout = Literal["NCHW", "NHWC"]
 Geometry = Literal["composed", "exact"]
 Decode = Literal["auto", "cpu", "gpu"]
 
 
-class Augmenter:
+class Augmenter(CopiedByState):
     """Augments batches, every sample by its own random program.
 
     Args:
@@ -82,14 +81,12 @@ class Augmenter:
         if transform.num_slots > MAX_SLOTS:
             got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
             raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
-        if num_threads is not None:
-            cores = "a positive integer, or None for all cores"
-            num_threads = integer("num_threads", num_threads, 1, accepted=cores)
+        cores = "a positive integer, or None for all cores"
         self.transform = transform
         self.seed = integer("seed", seed, 0, 2**64 - 1)
-        self.dtype = _DTYPES[one_of("dtype", str(dtype).removeprefix("torch."), tuple(_DTYPES))]
+        self.dtype: torch.dtype = getattr(torch, one_of("dtype", str(dtype).removeprefix("torch."), get_args(Dtype)))
         self.layout = one_of("layout", layout, get_args(Layout))
-        self.num_threads = num_threads
+        self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
         self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
         self._wanted_device = device
@@ -98,10 +95,8 @@ class Augmenter:
 
     def _start(self) -> None:
         """What belongs to this process alone."""
-        self._runner: Runner
-        self.device, self._runner = make_runner(
-            self._wanted_device, self.dtype, self.num_threads, self.geometry, self.decode
-        )
+        settings = self.dtype, self.num_threads, self.geometry, self.decode
+        self.device, self._runner = make_runner(self._wanted_device, *settings)
         at_fork(self)
 
     def after_fork(self) -> None:
@@ -121,33 +116,20 @@ class Augmenter:
         self.__dict__.update(state)
         self._start()
 
-    def __copy__(self) -> Augmenter:
-        again = object.__new__(type(self))
-        again.__setstate__(self._portable())
-        return again
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Augmenter:
-        return self.__copy__()  # a transform never changes
-
     def _portable(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_runner", "device")}
+        return {**kept, "_count": copy(self._count)}
 
     def __repr__(self) -> str:
         """The call that makes it, on the device that was found."""
         values = {**vars(self), "dtype": str(self.dtype).removeprefix("torch.")}
-        options = inspect.signature(Augmenter).parameters.values()
-        named = {p.name: values[p.name] for p in options if p.name not in ("transform", "device")}
-        told = "".join(f", {p.name}={named[p.name]!r}" for p in options if named.get(p.name, p.default) != p.default)
+        _, _, *options = inspect.signature(Augmenter).parameters.values()
+        told = "".join(f", {p.name}={values[p.name]!r}" for p in options if values[p.name] != p.default)
         return f"Augmenter({self.transform!r}, device={self.device!r}{told})"
 
     @renamed(given="conditions")
     def __call__(
-        self,
-        images: Any,
-        ids: Ids = None,
-        epoch: int = 0,
-        copy: Copies = 0,
-        conditions: Conditions = None,
+        self, images: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment a batch.
 
@@ -165,21 +147,18 @@ class Augmenter:
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
-
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
-        Raises:
-            TypeError, ValueError: naming the image and what is accepted.
-            DeviceMemoryError: the device has no room for the batch.
+        Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
+        room for the batch.
         """
         batch = self._runner.take(images)
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return leaving(self._runner.run(program, batch), program.output)
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
-        """Execute a program of ``self.program`` on its images, given as for a call.
-
-        Raises ValueError naming the row for images of other sizes than the program was sampled for.
+        """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
+        the row for images of other sizes than the program was sampled for.
         """
         batch = self._runner.take(images)
         check_fits(program, batch.shapes)
@@ -201,11 +180,7 @@ class Augmenter:
 
         self.check_process()
         assert isinstance(self._runner, CudaRunner)
-
-        def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0) -> Program:
-            return self._sample(shapes, ids, epoch, copy, conditions)
-
-        return CapturedAugmenter(self._runner, images, sample)
+        return CapturedAugmenter(self._runner, images, partial(self._sample, conditions=conditions))
 
     @renamed(given="conditions")
     def decode_and_run(
@@ -236,31 +211,19 @@ class Augmenter:
 
     @renamed(given="conditions")
     def program(
-        self,
-        images_or_sizes: Any,
-        ids: Ids = None,
-        epoch: int = 0,
-        copy: Copies = 0,
-        conditions: Conditions = None,
+        self, images_or_sizes: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
         ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image.
         """
-        if looks_like_sizes(images_or_sizes):
-            shapes = check_sizes(images_or_sizes)
-        else:
-            shapes = self._runner.shapes(images_or_sizes)
+        are_sizes = looks_like_sizes(images_or_sizes)
+        shapes = check_sizes(images_or_sizes) if are_sizes else self._runner.shapes(images_or_sizes)
         return self._sample(shapes, ids, epoch, copy, conditions)
 
     @renamed(given="conditions")
     def explain(
-        self,
-        id: int,
-        epoch: int = 0,
-        copy: int = 0,
-        size: tuple[int, ...] = (224, 224),
-        conditions: Conditions = None,
+        self, id: int, epoch: int = 0, copy: int = 0, size: tuple[int, ...] = (224, 224), conditions: Conditions = None
     ) -> str:
         """What happens to one sample: its operations with their arguments, and the fused passes they run in.
 
@@ -269,21 +232,18 @@ class Augmenter:
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
         sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, conditions=conditions)
-        title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
-        return title + "\n" + explain_row(sampled, self._runner.lower(sampled))
+        operations = explain_row(sampled, self._runner.lower(sampled))
+        return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
     def _sample(
-        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, conditions: Conditions
+        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0, conditions: Conditions = None
     ) -> Program:
         check_running("Augmenter")
-        number = len(shapes)
-        values = check_conditions(conditions, number)
-        epoch = integer("epoch", epoch, 0, 2**64 - 1)
-        copies = check_copies(copy, number)
+        values = check_conditions(conditions, len(shapes))
+        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), check_copies(copy, len(shapes)))
         # Last of all checks, so that a call that is refused takes no place of the running count.
-        identities = self._count.take(number) if ids is None else check_ids(ids, number)
-        keys = rng.stream_keys(self.seed, epoch, copies)
-        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, epoch, values)
+        identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
+        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
         sampling.output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
-        self.transform.sample(sampling, np.arange(number), 0)
+        self.transform.sample(sampling, np.arange(len(shapes)), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))

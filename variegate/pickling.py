@@ -1,4 +1,6 @@
-"""What is said of objects that cannot be copied to another process, before a pickler says it in its own words."""
+"""Objects that are copied to another process: what is said of those that cannot be, before a pickler says it in its own
+words.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,28 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Self = TypeVar("Self", bound="CopiedByState")
+
+
+class CopiedByState:
+    """A copy, pickled or not, is made by ``__setstate__`` of what ``_portable`` gives, deep as well: it is all that an
+    object has which does not belong to this process, and its use does not change it.
+    """
+
+    def _portable(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __copy__(self: Self) -> Self:
+        again = object.__new__(type(self))
+        again.__setstate__(self._portable())  # type: ignore[attr-defined]
+        return again
+
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        return self.__copy__()
 
 
 class _Nowhere(io.RawIOBase):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any
 
 from variegate.data.loader.epochs import Epochs
 from variegate.data.loader.failures import FailureLog
-from variegate.pickling import check_copied
-
-Self = TypeVar("Self", bound="Copied")
+from variegate.pickling import CopiedByState, check_copied
 
 
-class Copied:
+class Copied(CopiedByState):
     """The part of ``Loader`` that copies it: as its arguments, and where it stands.
 
     Attributes:
@@ -42,14 +40,6 @@ class Copied:
 
     def _construct(self, **arguments: Any) -> None:
         raise NotImplementedError
-
-    def __copy__(self: Self) -> Self:
-        again = object.__new__(type(self))
-        again.__setstate__(self._portable())
-        return again
-
-    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
-        return self.__copy__()  # what it is made of does not change by its use
 
     def _portable(self) -> dict[str, Any]:
         places = self._epochs.at, self._epochs.next
