@@ -20,6 +20,9 @@ os.environ["VARIEGATE_DEBUG"] = "1"
 # The first test on a machine compiles kernels; what is said about it is not to appear among the output that tests read.
 os.environ["VARIEGATE_QUIET"] = "1"
 
+# Tests that put the table of transforms back as it was would forget policies that came with the test.
+import variegate.policies  # noqa: E402, F401
+
 # What runs in the background of a shell ignores Ctrl-C, and so do all its children; some tests send it to theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

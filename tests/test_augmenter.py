@@ -386,18 +386,21 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "too many ids": ({"ids": range(10**6)}, r"ids: got shape \(1000000,\); accepted: one integer per image, 1 here"),
     "ids in a set": ({"ids": {1}}, r"ids: got shape \(\); accepted: one integer per image, 1 here"),
     "given a single value": (
-        {"given": {"label": 3}},
-        r"given\['label'\]: got shape \(\); accepted: one value per image",
+        {"conditions": {"label": 3}},
+        r"conditions\['label'\]: got shape \(\); accepted: one value per image",
     ),
     "given ragged values": (
-        {"given": {"label": [[1], [2, 3]]}},
-        r"given\['label'\]: got \[\[1\], \[2, 3\]\]; accepted: one",
+        {"conditions": {"label": [[1], [2, 3]]}},
+        r"conditions\['label'\]: got \[\[1\], \[2, 3\]\]; accepted: one",
     ),
     "too many copies": ({"copy": [1, 2]}, r"copy: got shape \(2,\); accepted: one integer, or one per image, 1 here"),
     "fractional copies": ({"copy": [0.5]}, r"copy: got \[0.5\]; accepted: integers from 0 to 2\*\*32 - 1"),
     "negative copies": ({"copy": [-1]}, r"copy: got \[-1\]; accepted: integers from 0 to 2\*\*32 - 1"),
     "copy that is no number": ({"copy": True}, r"copy: got True; accepted: an integer from 0 to 2\*\*32 - 1, or one"),
-    "given for another batch": ({"given": {"label": [1, 2]}}, r"given\['label'\]: got shape \(2,\); .* 1 here"),
+    "given for another batch": (
+        {"conditions": {"label": [1, 2]}},
+        r"conditions\['label'\]: got shape \(2,\); .* 1 here",
+    ),
 }
 
 
@@ -408,17 +411,32 @@ def test_calls_that_are_refused(case: str) -> None:
         vg.Augmenter(POLICY)(ONE, **arguments)
 
 
-@pytest.mark.parametrize("given", [[1], "label", 3, {3: [1]}])
-def test_given_values_come_by_name(given: Any) -> None:
-    with pytest.raises(TypeError, match=r"given: got .*; accepted: a dict from name to one value per image, such as"):
-        vg.Augmenter(POLICY)(ONE, given=given)
+@pytest.mark.parametrize("conditions", [[1], "label", 3, {3: [1]}])
+def test_conditions_come_by_name(conditions: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"conditions: got .*; accepted: a dict from name to one value per image, such as"
+    ):
+        vg.Augmenter(POLICY)(ONE, conditions=conditions)
 
 
-def test_given_values_may_be_any_tensor() -> None:
+def test_conditions_may_come_by_their_old_name() -> None:
     aug = vg.Augmenter(T.Cond("label", {1: T.Invert()}))
-    expected = aug(ONE, given={"label": [1]})
+    expected = aug(ONE, conditions={"label": [1]})
+    old: Any = {"given": {"label": [1]}}
+    assert same(aug(ONE, **old), expected)
+    assert not same(aug(ONE, conditions={"label": [0]}), expected)
+    assert "Invert" in aug.explain(3, **old)
+    with pytest.raises(TypeError, match="given: got it beside conditions, its name today; accepted: conditions alone"):
+        aug(ONE, conditions={"label": [1]}, **old)
+    with pytest.raises(TypeError, match="given: got it beside conditions"):
+        aug(ONE, [1], 0, 0, {"label": [1]}, **old)
+
+
+def test_conditions_may_be_any_tensor() -> None:
+    aug = vg.Augmenter(T.Cond("label", {1: T.Invert()}))
+    expected = aug(ONE, conditions={"label": [1]})
     for value in (torch.tensor([1.0], requires_grad=True), torch.tensor([1], dtype=torch.bfloat16)):
-        assert same(aug(ONE, given={"label": value}), expected)
+        assert same(aug(ONE, conditions={"label": value}), expected)
 
 
 def test_messages_stay_short_whatever_is_handed_over() -> None:
@@ -431,7 +449,7 @@ def test_messages_stay_short_whatever_is_handed_over() -> None:
 
 def test_a_call_that_is_refused_takes_no_place_of_the_running_count() -> None:
     aug = vg.Augmenter(POLICY)
-    for wrong in ({"epoch": -1}, {"copy": 0.5}, {"given": {"label": [1, 2]}}):
+    for wrong in ({"epoch": -1}, {"copy": 0.5}, {"conditions": {"label": [1, 2]}}):
         with pytest.raises(ValueError, match="accepted"):
             aug(ONE, **wrong)
     assert same(aug(ONE), vg.Augmenter(POLICY)(ONE, ids=[0]))
@@ -448,10 +466,10 @@ def test_every_id_of_64_bits_is_taken() -> None:
 
 ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown device": ({"device": "gpu"}, r"device: got 'gpu'; accepted: 'cpu' \(compiled\), 'cuda' or"),
-    "dtype": ({"dtype": "float64"}, r"dtype: got 'float64'; accepted: 'float32', 'float16', 'bfloat16'"),
-    "torch dtype": ({"dtype": torch.uint8}, r"dtype: got 'uint8'; accepted: 'float32', 'float16', 'bfloat16'"),
-    "layout": ({"layout": "CHW"}, r"layout: got 'CHW'; accepted: 'NCHW', 'NHWC'"),
-    "geometry": ({"geometry": "fast"}, r"geometry: got 'fast'; accepted: 'composed', 'exact'"),
+    "dtype": ({"dtype": "float64"}, r"dtype: got 'float64'; accepted: one of 'float32', 'float16', 'bfloat16'"),
+    "torch dtype": ({"dtype": torch.uint8}, r"dtype: got 'uint8'; accepted: one of 'float32', 'float16', 'bfloat16'"),
+    "layout": ({"layout": "CHW"}, r"layout: got 'CHW'; accepted: one of 'NCHW', 'NHWC'"),
+    "geometry": ({"geometry": "fast"}, r"geometry: got 'fast'; accepted: one of 'composed', 'exact'"),
     "seed": ({"seed": -1}, r"seed: got -1; accepted: an integer from 0 to 2\*\*64 - 1"),
     "seed too large": ({"seed": 2**64}, r"seed: got 18446744073709551616"),
     "no threads": ({"num_threads": 0}, r"num_threads: got 0; accepted: a positive integer, or None for all cores"),

@@ -46,10 +46,10 @@ after = {name.partition(".")[0] for name in sys.modules}
 print(json.dumps(sorted(after - before)))
 """
 
-# What a folder (or module) may import besides itself, `errors` and `threads`: what stands below it in the way of the
-# data, by the longest entry that a module's path starts with. `transforms` and `policies` describe (a policy is a
-# transform, so the two share a level), `program` turns descriptions into arrays, `executors` run arrays; `augmenter`
-# joins them, and what handles files stands on top.
+# What a folder (or module) may import besides itself, `errors`, `checks` and `threads`: what stands below it in the way
+# of the data, by the longest entry that a module's path starts with. `transforms` and above them `policies` describe,
+# `program` turns descriptions into arrays, `executors` run arrays; `augmenter` joins them, and what handles files
+# stands on top.
 MAY_IMPORT: dict[str, set[str]] = {
     # What everybody may use, as it knows nothing but files and text.
     "outside": set(),
@@ -62,9 +62,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "options": set(),
     "compiling": set(),
     "program": {"compiling"},
-    "transforms": {"program", "policies", "transforms/calling"},
-    # A transform that is called runs itself, so that torch's data sets can take it; what runs it is imported then.
-    "transforms/calling": {"integrations"},
+    "checks": set(),
+    "transforms": {"program"},
+    # Users find policies here as well; they are imported when the first one is asked for.
+    "transforms/__init__": {"transforms", "policies"},
     "policies": {"program", "transforms"},
     "executors": {"program"},
     # One operation run at once is a description and its execution in one, so it stands above both.
@@ -182,7 +183,7 @@ def _files() -> list[Path]:
 
 @pytest.mark.parametrize("layer", sorted(MAY_IMPORT))
 def test_imports_point_one_way(layer: str) -> None:
-    allowed = MAY_IMPORT[layer] | {layer, "errors", "threads", "outside"}
+    allowed = MAY_IMPORT[layer] | {layer, "errors", "checks", "threads", "outside"}
     wrong = [
         f"{path.relative_to(PACKAGE).as_posix()} imports variegate.{imported}"
         for path in _files()

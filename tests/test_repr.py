@@ -20,7 +20,7 @@ SHOWN = "Compose([RandomResizedCrop((24, 24)), RandomHorizontalFlip(), RandAugme
 def test_a_transform_is_the_call_that_makes_it(transform: T.Transform) -> None:
     text = repr(transform)
     assert "\n" not in text
-    assert eval(text, dict(vars(T))) == transform
+    assert eval(text, {name: getattr(T, name) for name in T.__all__}) == transform
 
 
 @pytest.mark.parametrize(

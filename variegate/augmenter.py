@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,31 +16,25 @@ import torch
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.inputs import check_sizes, looks_like_sizes
 from variegate.backends.outputs import with_wanted_channels
-from variegate.backends.runner import ForkedRunner, Runner, make_runner
+from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Layout, make_runner
+from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.per_image import Given, check_copies, check_given, check_ids, is_integer
-from variegate.pickling import CopiedAnew, check_copied
+from variegate.per_image import Conditions, Copies, Ids, RunningCount, check_conditions, check_copies, check_ids
+from variegate.pickling import CopiedByState, check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
-from variegate.program.lowering import GEOMETRY_MODES
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
+from variegate.transforms.arguments import MAX_SLOTS
 from variegate.transforms.base import Transform
-from variegate.transforms.limits import MAX_SLOTS
 
 if TYPE_CHECKING:
     from variegate.backends.captured import CapturedAugmenter
 
-_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-_LAYOUTS = ("NCHW", "NHWC")
-_OF_THIS_PROCESS = ("_runner", "_id_lock", "device")
 
-Copies = int | Sequence[int] | npt.ArrayLike
-
-
-class Augmenter(CopiedAnew):
+class Augmenter(CopiedByState):
     """Augments batches, every sample by its own random program.
 
     Args:
@@ -66,12 +62,12 @@ class Augmenter(CopiedAnew):
         transform: Transform,
         device: str = "cpu",
         seed: int = 0,
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
         num_threads: int | None = None,
-        geometry: str = "composed",
+        geometry: Geometry = "composed",
         *,
-        decode: str = "auto",
+        decode: Decode = "auto",
     ) -> None:
         if not isinstance(transform, Transform):
             raise TypeError(
@@ -80,36 +76,25 @@ class Augmenter(CopiedAnew):
         if transform.num_slots > MAX_SLOTS:
             got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
             raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
-        name = str(dtype).removeprefix("torch.")
-        _check("dtype", name, tuple(_DTYPES))
-        _check("layout", layout, _LAYOUTS)
-        _check("geometry", geometry, GEOMETRY_MODES)
-        if not is_integer(seed) or not 0 <= seed < 1 << 64:
-            raise ValueError(f"seed: got {seed!r}; accepted: an integer from 0 to 2**64 - 1")
-        if num_threads is not None and (not is_integer(num_threads) or num_threads < 1):
-            raise ValueError(f"num_threads: got {num_threads!r}; accepted: a positive integer, or None for all cores")
+        cores = "a positive integer, or None for all cores"
         self.transform = transform
-        self.seed = int(seed)
-        self.dtype = _DTYPES[name]
-        self.layout = layout
-        self.num_threads = num_threads
-        self.geometry = geometry
+        self.seed = integer("seed", seed, 0, 2**64 - 1)
+        self.dtype: torch.dtype = getattr(torch, one_of("dtype", str(dtype).removeprefix("torch."), get_args(Dtype)))
+        self.layout = one_of("layout", layout, get_args(Layout))
+        self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
+        self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
-        self._given_device = device
-        self._next_id = 0
+        self._wanted_device = device
+        self._count = RunningCount()
         self._start()
 
     def _start(self) -> None:
         """What belongs to this process alone."""
-        self._runner: Runner
-        self.device, self._runner = make_runner(
-            self._given_device, self.dtype, self.num_threads, self.geometry, self.decode
-        )
-        self._id_lock = Lock()
+        settings = self.dtype, self.num_threads, self.geometry, self.decode
+        self.device, self._runner = make_runner(self._wanted_device, *settings)
         at_fork(self)
 
     def after_fork(self) -> None:
-        self._id_lock = Lock()
         if self.device.startswith("cuda"):
             self._runner = ForkedRunner(self.device, self._runner.lower)
 
@@ -127,28 +112,19 @@ class Augmenter(CopiedAnew):
         self._start()
 
     def _portable(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_runner", "device")}
+        return {**kept, "_count": copy(self._count)}
 
     def __repr__(self) -> str:
         """The call that makes it, on the device that was found."""
-        named = {
-            "seed": (self.seed, 0),
-            "dtype": (str(self.dtype).removeprefix("torch."), "float32"),
-            "layout": (self.layout, "NCHW"),
-            "num_threads": (self.num_threads, None),
-            "geometry": (self.geometry, "composed"),
-            "decode": (self.decode, "auto"),
-        }
-        given = "".join(f", {name}={value!r}" for name, (value, default) in named.items() if value != default)
-        return f"Augmenter({self.transform!r}, device={self.device!r}{given})"
+        values = {**vars(self), "dtype": str(self.dtype).removeprefix("torch.")}
+        _, _, *options = inspect.signature(Augmenter).parameters.values()
+        told = "".join(f", {p.name}={values[p.name]!r}" for p in options if values[p.name] != p.default)
+        return f"Augmenter({self.transform!r}, device={self.device!r}{told})"
 
+    @renamed(given="conditions")
     def __call__(
-        self,
-        images: Any,
-        ids: Sequence[int] | npt.ArrayLike | None = None,
-        epoch: int = 0,
-        copy: Copies = 0,
-        given: Given = None,
+        self, images: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment a batch.
 
@@ -162,35 +138,33 @@ class Augmenter(CopiedAnew):
                 happens to an image.
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
                 one integer for the batch, or one per image.
-            given: per-sample values for ``Cond``, such as ``{"label": labels}``.
+            conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
-
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
-        Raises:
-            TypeError, ValueError: naming the image and what is accepted.
-            DeviceMemoryError: the device has no room for the batch.
+        Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
+        room for the batch.
         """
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
-        """Execute a program of ``self.program`` on its images, given as for a call.
-
-        Raises ValueError naming the row for images of other sizes than the program was sampled for.
+        """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
+        the row for images of other sizes than the program was sampled for.
         """
         batch = self._runner.take(images)
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
-    def capture(self, images: Any, given: Given = None) -> CapturedAugmenter:
+    @renamed(given="conditions")
+    def capture(self, images: Any, conditions: Conditions = None) -> CapturedAugmenter:
         """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
 
         ``images``: a CUDA tensor or ``RaggedBatch`` on the Augmenter's device, which every call of the result reads
-        anew; ``given`` as for a call, the same for every call.
+        anew; ``conditions`` as for a call, the same for every call.
 
         Raises ValueError on other devices, for images elsewhere, and where the outputs differ in shape.
         """
@@ -201,19 +175,16 @@ class Augmenter(CopiedAnew):
 
         self.check_process()
         assert isinstance(self._runner, CudaRunner)
+        return CapturedAugmenter(self._runner, images, partial(self._sample, conditions=conditions))
 
-        def sample(shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0) -> Program:
-            return self._sample(shapes, ids, epoch, copy, given)
-
-        return CapturedAugmenter(self._runner, images, sample)
-
+    @renamed(given="conditions")
     def decode_and_run(
         self,
         files: Sequence[bytes] | EncodedBatch,
-        ids: Sequence[int] | npt.ArrayLike | None = None,
+        ids: Ids = None,
         epoch: int = 0,
         copy: Copies = 0,
-        given: Given = None,
+        conditions: Conditions = None,
     ) -> torch.Tensor | list[torch.Tensor]:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
@@ -230,34 +201,24 @@ class Augmenter(CopiedAnew):
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
-        program = self._sample(batch.shapes, ids, epoch, copy, given)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
 
+    @renamed(given="conditions")
     def program(
-        self,
-        images_or_sizes: Any,
-        ids: Sequence[int] | npt.ArrayLike | None = None,
-        epoch: int = 0,
-        copy: Copies = 0,
-        given: Given = None,
+        self, images_or_sizes: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
         ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image.
         """
-        if looks_like_sizes(images_or_sizes):
-            shapes = check_sizes(images_or_sizes)
-        else:
-            shapes = self._runner.shapes(images_or_sizes)
-        return self._sample(shapes, ids, epoch, copy, given)
+        are_sizes = looks_like_sizes(images_or_sizes)
+        shapes = check_sizes(images_or_sizes) if are_sizes else self._runner.shapes(images_or_sizes)
+        return self._sample(shapes, ids, epoch, copy, conditions)
 
+    @renamed(given="conditions")
     def explain(
-        self,
-        id: int,
-        epoch: int = 0,
-        copy: int = 0,
-        size: tuple[int, ...] = (224, 224),
-        given: Given = None,
+        self, id: int, epoch: int = 0, copy: int = 0, size: tuple[int, ...] = (224, 224), conditions: Conditions = None
     ) -> str:
         """What happens to one sample: its operations with their arguments, and the fused passes they run in.
 
@@ -265,39 +226,19 @@ class Augmenter(CopiedAnew):
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, given=given)
-        title = f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}"
-        return title + "\n" + explain_row(sampled, self._runner.lower(sampled))
+        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, conditions=conditions)
+        operations = explain_row(sampled, self._runner.lower(sampled))
+        return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
-    def _sample(self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies, given: Given) -> Program:
+    def _sample(
+        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0, conditions: Conditions = None
+    ) -> Program:
         check_running("Augmenter")
-        number = len(shapes)
-        values = check_given(given, number)
-        if not is_integer(epoch) or not 0 <= epoch < 1 << 64:
-            raise ValueError(f"epoch: got {shown(epoch)}; accepted: an integer from 0 to 2**64 - 1")
-        copies = check_copies(copy, number)
+        values = check_conditions(conditions, len(shapes))
+        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), check_copies(copy, len(shapes)))
         # Last of all checks, so that a call that is refused takes no place of the running count.
-        identities = self._take_ids(number) if ids is None else check_ids(ids, number)
-        sampling = Sampling(
-            shapes,
-            identities,
-            rng.stream_keys(self.seed, int(epoch), copies),
-            self.transform.num_slots,
-            int(epoch),
-            values,
-        )
+        identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
+        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
         sampling.output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
-        self.transform.sample(sampling, np.arange(number), 0)
+        self.transform.sample(sampling, np.arange(len(shapes)), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))
-
-    def _take_ids(self, number: int) -> npt.NDArray[np.uint64]:
-        with self._id_lock:
-            first = self._next_id
-            self._next_id += number
-        return np.arange(first, first + number, dtype=np.uint64)
-
-
-def _check(argument: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value in accepted:
-        return
-    raise ValueError(f"{argument}: got {value!r}; accepted: " + ", ".join(map(repr, accepted)))

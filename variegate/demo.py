@@ -22,7 +22,7 @@ from variegate.outside.durable import write_atomically
 from variegate.preview import policy_sheet
 from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")
 # Views of a photo: top, left, height and width as shares of it.

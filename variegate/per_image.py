@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.checks import as_integer, integer
 from variegate.errors import shown
+from variegate.threads import at_fork
 
-Given = Mapping[str, npt.ArrayLike] | None
+Conditions = Mapping[str, npt.ArrayLike] | None
+Copies = int | Sequence[int] | npt.ArrayLike
+Ids = Sequence[int] | npt.ArrayLike | None
 
 
-def is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+class RunningCount:
+    """Ids of images that have none: how many there have been before. A copy goes on from here."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def take(self, number: int) -> npt.NDArray[np.uint64]:
+        with self._lock:
+            first = self._next
+            self._next += number
+        return np.arange(first, first + number, dtype=np.uint64)
+
+    def __reduce__(self) -> tuple[type[RunningCount], tuple[int]]:
+        return RunningCount, (self._next,)
 
 
 def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
@@ -23,7 +46,7 @@ def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
         array = _as_array(ids)
     except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
         raise ValueError(f"ids: got {shown(ids)}; accepted: one integer per image, {number} here") from error
-    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(map(is_integer, ids)):
+    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and None not in map(as_integer, ids):
         # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
         array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
         array = array.astype(np.int64 if (array < 0).any() else np.uint64)
@@ -34,21 +57,20 @@ def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
-def check_given(given: Given, number: int) -> dict[str, npt.NDArray[Any]]:
-    if given is None:
+def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
+    if conditions is None:
         return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+    if not isinstance(conditions, Mapping) or not all(isinstance(name, str) for name in conditions):
         accepted = 'a dict from name to one value per image, such as {"label": labels}'
-        raise TypeError(f"given: got {shown(given)}; accepted: {accepted}")
-    return {name: _check_one_given(name, value, number) for name, value in given.items()}
+        raise TypeError(f"conditions: got {shown(conditions)}; accepted: {accepted}")
+    return {name: _check_condition(name, value, number) for name, value in conditions.items()}
 
 
 def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
     """One for all, uint32[1], or uint32[number]."""
-    if isinstance(copy, (int, np.integer)):
-        if not is_integer(copy) or not 0 <= copy < 1 << 32:
-            raise ValueError(f"copy: got {shown(copy)}; accepted: an integer from 0 to 2**32 - 1, or one per image")
-        return np.array([copy], np.uint32)
+    if isinstance(copy, Integral):
+        accepted = "an integer from 0 to 2**32 - 1, or one per image"
+        return np.array([integer("copy", copy, 0, 2**32 - 1, accepted=accepted)], np.uint32)
     try:
         array = _as_array(copy)
     except (ValueError, OverflowError) as error:
@@ -60,14 +82,14 @@ def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
     return array.astype(np.uint32)
 
 
-def _check_one_given(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
+def _check_condition(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
     accepted = f"accepted: one value per image, {number} here"
     try:
         array = _as_array(value)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"given[{name!r}]: got {shown(value)}; {accepted}") from error
+        raise ValueError(f"conditions[{name!r}]: got {shown(value)}; {accepted}") from error
     if array.shape[:1] != (number,):
-        raise ValueError(f"given[{name!r}]: got shape {array.shape}; {accepted}")
+        raise ValueError(f"conditions[{name!r}]: got shape {array.shape}; {accepted}")
     return array
 
 

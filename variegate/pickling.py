@@ -1,4 +1,6 @@
-"""What is said of objects that cannot be copied to another process, before a pickler says it in its own words."""
+"""Objects that are copied to another process: what is said of those that cannot be, before a pickler says it in its own
+words.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-C = TypeVar("C", bound="CopiedAnew")
+Self = TypeVar("Self", bound="CopiedByState")
+
+
+class CopiedByState:
+    """A copy, pickled or not, is made by ``__setstate__`` of what ``_portable`` gives, deep as well: it is all that an
+    object has which does not belong to this process, and its use does not change it.
+    """
+
+    def _portable(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __copy__(self: Self) -> Self:
+        again = object.__new__(type(self))
+        again.__setstate__(self._portable())  # type: ignore[attr-defined]
+        return again
+
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        return self.__copy__()
 
 
 class _Nowhere(io.RawIOBase):
@@ -55,21 +74,3 @@ def _can(dumps: Callable[[Any], bytes], value: Any) -> bool:
         dumps(value)
         return True
     return False
-
-
-class CopiedAnew:
-    """Copied as what it was made of (``_portable``), of which ``__setstate__`` makes it anew."""
-
-    def _portable(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-    def __copy__(self: C) -> C:
-        again = object.__new__(type(self))
-        again.__setstate__(self._portable())
-        return again
-
-    def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
-        return self.__copy__()  # what it is made of does not change by its use

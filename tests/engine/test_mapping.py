@@ -93,8 +93,8 @@ def test_values_for_conditions_go_along() -> None:
     labels = [n % 2 for n in range(40)]
     transform = T.Cond("label", {0: T.Invert(), 1: T.RandomHorizontalFlip(1.0)})
     stacked = np.stack([photo(20, 24)] * 40)
-    made = threads(transform=transform).map(stacked, given={"label": iter(labels)})
-    check_equal(made, vg.Augmenter(transform)(stacked, given={"label": labels}))
+    made = threads(transform=transform).map(stacked, conditions={"label": iter(labels)})
+    check_equal(made, vg.Augmenter(transform)(stacked, conditions={"label": labels}))
 
 
 def test_no_image_at_all() -> None:
@@ -164,8 +164,8 @@ def test_what_is_not_accepted_is_named_before_anything_starts(
     ("ids", "message"),
     [
         ([0, 1], r"ids: ended after 2; accepted: one for each image"),
-        ([0, -1, 2], r"ids\[1\]: got -1; accepted: integers from 0 to 2\*\*64 - 1"),
-        ([0, 1, 2.0], r"ids\[2\]: got 2\.0; accepted: integers"),
+        ([0, -1, 2], r"ids\[1\]: got -1; accepted: an integer from 0 to 2\*\*64 - 1"),
+        ([0, 1, 2.0], r"ids\[2\]: got 2\.0; accepted: an integer"),
     ],
 )
 def test_wrong_ids_are_named(ids: Any, message: str) -> None:
@@ -174,8 +174,8 @@ def test_wrong_ids_are_named(ids: Any, message: str) -> None:
 
 
 def test_values_that_end_early_are_named() -> None:
-    with pytest.raises(ValueError, match=r"given\['label'\]: ended after 1; accepted: one for each image"):
-        list(threads().map(pictures(3), given={"label": [0]}))
+    with pytest.raises(ValueError, match=r"conditions\['label'\]: ended after 1; accepted: one for each image"):
+        list(threads().map(pictures(3), conditions={"label": [0]}))
 
 
 def test_without_a_transform_it_says_where_to_give_one() -> None:

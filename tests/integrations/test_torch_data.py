@@ -158,12 +158,12 @@ def test_other_images_are_refused(image: Any, error: type[Exception], message: s
 def test_a_transform_takes_what_the_augmenter_takes() -> None:
     out = vg.as_transform(FLOATS, dtype="bfloat16", layout="NHWC", geometry="exact")(photo(30, 40))
     assert (out.shape, out.dtype) == ((24, 24, 3), torch.bfloat16)
-    with pytest.raises(ValueError, match="layout: got 'CHW'; accepted: 'NCHW', 'NHWC'"):
+    with pytest.raises(ValueError, match="layout: got 'CHW'; accepted: one of 'NCHW', 'NHWC'"):
         vg.as_transform(FLOATS, layout="CHW")
     with pytest.raises(ValueError, match="accepted: integers from 0 to"):
         vg.as_transform(FLOATS)(photo(), id=-1)
     chosen = T.Cond(by="label", cases={1: T.Invert()})
-    white = vg.as_transform(chosen)(np.zeros((2, 2), np.uint8), given={"label": 1})
+    white = vg.as_transform(chosen)(np.zeros((2, 2), np.uint8), conditions={"label": 1})
     assert white.min() == 255
 
 

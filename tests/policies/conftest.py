@@ -10,7 +10,7 @@ import pytest
 from variegate.program import rng
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 Draw = Callable[..., Program]
 

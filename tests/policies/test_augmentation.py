@@ -8,7 +8,7 @@ import pytest
 from variegate import transforms as T
 from variegate.policies import Augmentation, RandAugment, TrivialAugmentWide
 from variegate.program.ops import Op
-from variegate.transforms.base import ArgumentError
+from variegate.transforms import ArgumentError
 from variegate.transforms.custom import CustomOp, Magnitude
 
 

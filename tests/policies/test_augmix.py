@@ -10,7 +10,7 @@ import pytest
 from variegate import transforms as T
 from variegate.policies import AugMix, RandAugment, ThreeAugment
 from variegate.program.ops import Op
-from variegate.transforms.base import ArgumentError
+from variegate.transforms import ArgumentError
 
 ENHANCE = [Op.BRIGHTNESS, Op.SATURATION, Op.CONTRAST, Op.SHARPNESS]
 

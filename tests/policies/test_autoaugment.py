@@ -9,7 +9,7 @@ import pytest
 
 from variegate.policies import Augmentation, AutoAugment
 from variegate.program.ops import Op
-from variegate.transforms.base import ArgumentError
+from variegate.transforms import ArgumentError
 
 
 def test_sub_policies_are_drawn_uniformly(draw) -> None:

@@ -10,7 +10,7 @@ import pytest
 from variegate.policies import RandAugment, TrivialAugmentWide
 from variegate.policies.spaces import space
 from variegate.program.ops import Interpolation, Op
-from variegate.transforms.base import ArgumentError
+from variegate.transforms import ArgumentError
 
 
 def test_every_operation_is_equally_likely(draw) -> None:

@@ -11,7 +11,7 @@ from variegate.errors import PolicyError
 from variegate.policies import TimmRandAugment
 from variegate.policies.timm import parse_timm
 from variegate.program.ops import Interpolation, Op
-from variegate.transforms.base import ArgumentError
+from variegate.transforms import ArgumentError
 
 NAMES = 15
 

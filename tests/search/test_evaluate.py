@@ -25,7 +25,7 @@ from variegate.search.subsets import Subsets
 from variegate.training.baseline import BaselineAugmentation
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, load_images
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 
 def stripes() -> LabelledImages:

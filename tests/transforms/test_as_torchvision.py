@@ -136,5 +136,5 @@ def test_what_a_new_image_cannot_be_is_refused() -> None:
         F.erase(photo(9, 9), 0, 0, 2, 2, 0, True)
     with pytest.raises(ValueError, match=r"inplace=True; accepted: False"):
         F.normalize(photo(9, 9), 0.5, 0.5, True)
-    with pytest.raises(ValueError, match=r"clip=False; accepted: True \(images are uint8\)"):
+    with pytest.raises(ValueError, match=r"clip=False; accepted: True \(images are uint8 at this stage\)"):
         F.gaussian_noise(photo(9, 9), 0.0, 0.1, False)

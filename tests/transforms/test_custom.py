@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -164,6 +166,19 @@ def test_bad_declarations_are_named() -> None:
 
     assert {"Nothing", "Both", "Odd"} & set(T.Transform.registry) == set()
     assert T.from_dict({"type": "Rotate", "degrees": 3}) == T.Rotate(3)
+
+
+def test_names_of_policies_are_taken_from_the_start() -> None:
+    probe = """
+from variegate import transforms as T
+try:
+    class RandAugment(T.CustomOp):
+        def lut(self, m): ...
+except TypeError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("class RandAugment: this name is a built-in transform")
 
 
 def test_a_table_of_the_wrong_shape_is_named(draw: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import integer
 from variegate.data.decode import read_image
 
 # Four shapes among the first four. Who made each, and its licence: photos/README.md.
@@ -24,7 +25,6 @@ def sample_images(n: int = 8) -> list[npt.NDArray[np.uint8]]:
     There are eight, with shorter sides of 256 to 320 pixels, all in the public domain or CC0. After the eighth they
     begin again, so that a batch of any size can be had. Every array is a new one. Raises ValueError for n below 1.
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"n: got {n!r}; accepted: a whole number from 1 on")
-    photos = [read_image(sample_photo(name)) for name in NAMES[: int(n)]]
-    return [photos[index % len(photos)].copy() for index in range(int(n))]
+    n = integer("n", n, 1, accepted="a whole number from 1 on")
+    photos = [read_image(sample_photo(name)) for name in NAMES[:n]]
+    return [photos[index % len(photos)].copy() for index in range(n)]

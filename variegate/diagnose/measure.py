@@ -21,7 +21,7 @@ from variegate.engine.arguments import build_transform, parse_size
 from variegate.options.measurement import MeasurementOptions
 from variegate.outside.addresses import shown
 from variegate.threads import default_threads
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Normalize
 

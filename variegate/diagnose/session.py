@@ -22,7 +22,7 @@ from variegate.diagnose.recorder import Recorder, Step, TimedSpan, rate_of
 from variegate.diagnose.stages import loader_step, read_step, stream_step, transfer_step
 from variegate.diagnose.views import InMemoryView, MeasuredSample, SourceView, with_pictures
 from variegate.diagnose.working_set import draw_working_set
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 _LARGE = 4  # batches in one, to see what a batch costs besides its images
 _SIDE_SHOWN_BY = 8  # samples whose outputs tell whether all have one size
@@ -67,8 +67,8 @@ class Session:
     def _prepare(self) -> int | None:
         """Compile what the transform needs -> the shorter side of its outputs, where they have one size."""
         pictures = self.chosen.pictures[:_SIDE_SHOWN_BY]
-        given = conditions_by_labels([sample.item.label for sample in self.chosen.samples[: len(pictures)]])
-        outputs = Augmenter(self.transform, self._device, num_threads=1)(pictures, given=given)
+        conditions = conditions_by_labels([sample.item.label for sample in self.chosen.samples[: len(pictures)]])
+        outputs = Augmenter(self.transform, self._device, num_threads=1)(pictures, conditions=conditions)
         sizes = {tuple(output.shape[-2:]) for output in outputs}
         return min(sizes.pop()) if len(sizes) == 1 else None
 

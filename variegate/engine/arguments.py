@@ -10,7 +10,7 @@ from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
 from variegate.outside.location import Location
 from variegate.policies import PBA, load_policy
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
 from variegate.transforms.resize import RandomResizedCrop

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from variegate.backends.runner import Dtype, Geometry, Layout
+from variegate.checks import renamed
 from variegate.engine.device_names import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
@@ -27,7 +29,7 @@ from variegate.engine.options import (
 )
 from variegate.engine.workers.base import WorkerPool
 from variegate.outside.addresses import shown_host
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.output import Identity
 from variegate.warm import make_ready
 
@@ -68,9 +70,9 @@ class Engine:
         num_threads: int | None = None,
         transform: Transform | None = None,
         seed: int = 0,
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
-        geometry: str = "composed",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
+        geometry: Geometry = "composed",
         address: str | None = None,
         heartbeat_timeout: float = 120.0,
         max_failures: int = 3,
@@ -104,6 +106,7 @@ class Engine:
         """What makes the pixels: "cuda", "cpu" or "reference"."""
         return kind_of(self.devices[0])
 
+    @renamed(given="conditions")
     def map(
         self,
         images: Any,
@@ -111,7 +114,7 @@ class Engine:
         epoch: int = 0,
         copy: int = 0,
         transform: Transform | None = None,
-        given: Mapping[str, Iterable[Any]] | None = None,
+        conditions: Mapping[str, Iterable[Any]] | None = None,
         *,
         on_error: OnError = "raise",
     ) -> Iterator[Any]:
@@ -124,7 +127,7 @@ class Engine:
             ids: one for each image; None counts from 0.
             epoch, copy: further inputs of the random numbers.
             transform: instead of the engine's own.
-            given: values for ``Cond``, one for each image, such as ``{"label": labels}``.
+            conditions: values for ``Cond``, one for each image, such as ``{"label": labels}``.
             on_error: "raise" at an image that cannot be made, or "skip" it and note it in ``quarantined``.
 
         Returns:
@@ -138,9 +141,9 @@ class Engine:
         if chosen is None:
             raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
         check_on_error(on_error)
-        spec = MapSpec(replace(self._options, transform=chosen), epoch, copy, tuple(given or ()))
+        spec = MapSpec(replace(self._options, transform=chosen), epoch, copy, tuple(conditions or ()))
         spec.check()
-        shots = iter_shots(images, ids, given or {})
+        shots = iter_shots(images, ids, conditions or {})
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
         return map_shots(partial(self.run, spec), shots, len(self.devices), self._rules.ordered, quarantined)

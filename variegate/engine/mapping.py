@@ -12,6 +12,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.inputs import check_image
+from variegate.checks import integer
 from variegate.engine.drive import FailedItem, FinishedItems, Payload
 from variegate.engine.jobs import EngineError, Result, is_devices_fault
 from variegate.engine.options import AugmenterOptions
@@ -45,7 +46,7 @@ class MapSpec:
         """Raises ValueError or TypeError as the Augmenter does, for all but the images."""
         none = dict.fromkeys(self.names, ())
         augmenter = self.options.augmenter("reference", 1)
-        augmenter.program([], ids=[], epoch=self.epoch, copy=self.copy, given=none)
+        augmenter.program([], ids=[], epoch=self.epoch, copy=self.copy, conditions=none)
 
     def open(self, device: str, num_threads: int) -> MapJob:
         return MapJob(self, self.options.augmenter(device, num_threads))
@@ -90,7 +91,7 @@ class MapJob:
         """Compile kernels, or load them, before there is a task that has to show that it gets on."""
         image = np.zeros((64, 64, 3), np.uint8)
         try:
-            self._augmenter([image] * 2, ids=[0, 1], given={name: [0, 0] for name in self._work.names})
+            self._augmenter([image] * 2, ids=[0, 1], conditions={name: [0, 0] for name in self._work.names})
         except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
             return
 
@@ -161,7 +162,7 @@ def iter_shots(images: Any, ids: Iterable[int] | None, given: Mapping[str, Itera
     except TypeError:
         accepted = "images one by one, or one array [N, H, W, C]"
         raise TypeError(f"images: got {type(images).__name__}; accepted: {accepted}") from None
-    beside = {f"given[{name!r}]": iter(values) for name, values in given.items()}
+    beside = {f"conditions[{name!r}]": iter(values) for name, values in given.items()}
     return _iter_shots(one_by_one, {} if ids is None else {"ids": iter(ids)}, beside)
 
 
@@ -170,7 +171,7 @@ def _iter_shots(
 ) -> Iterator[Shot]:
     for number, image in enumerate(images):
         beside = [_next(name, values, number) for name, values in (ids | given).items()]
-        id = _check_id(beside.pop(0), number) if ids else number
+        id = integer(f"ids[{number}]", beside.pop(0), 0, 2**64 - 1) if ids else number
         yield Shot(check_image(image, number), id, tuple(beside))
 
 
@@ -178,12 +179,6 @@ def _next(name: str, values: Iterator[Any], number: int) -> Any:
     for value in values:
         return value
     raise ValueError(f"{name}: ended after {number}; accepted: one for each image")
-
-
-def _check_id(id: Any, number: int) -> int:
-    if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and 0 <= id < 1 << 64:
-        return int(id)
-    raise ValueError(f"ids[{number}]: got {id!r}; accepted: integers from 0 to 2**64 - 1")
 
 
 def _tasks(shots: Iterator[Shot], ahead: _Ahead) -> Iterator[tuple[int, int, Payload]]:

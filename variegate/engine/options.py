@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import torch
 
     from variegate.augmenter import Augmenter
+    from variegate.backends.runner import Dtype, Geometry, Layout
     from variegate.transforms.base import Transform
 
 Allocation = Literal["least_loaded", "round_robin", "random"]
@@ -78,9 +79,9 @@ class AugmenterOptions:
 
     transform: Transform
     seed: int
-    dtype: str | torch.dtype
-    layout: str
-    geometry: str
+    dtype: Dtype | torch.dtype
+    layout: Layout
+    geometry: Geometry
 
     def augmenter(self, device: str, num_threads: int | None) -> Augmenter:
         """Raises ValueError or TypeError for what it does not accept."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import as_integer
+
 ACCEPTED_IDS = "integers from 0 to 2**64 - 1, or strings"
 
 
@@ -37,10 +39,10 @@ def ids_of(values: npt.NDArray[Any], column: str) -> npt.NDArray[np.uint64]:
 def _number(value: Any, column: str, row: int) -> int:
     if isinstance(value, str):
         return id_of(value)
-    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not is_integer or not 0 <= value < 1 << 64:
+    number = as_integer(value)
+    if number is None or not 0 <= number < 1 << 64:
         raise _refused(column, row, value)
-    return int(value)
+    return number
 
 
 def _refused(column: str, row: int, value: Any) -> ValueError:

@@ -96,7 +96,7 @@ class ImageRows:
             "ids": self._ids[rows],
             "epoch": epoch,
             "copy": copy,
-            "given": {name: values[rows] for name, values in self._given.items()},
+            "conditions": {name: values[rows] for name, values in self._given.items()},
         }
         if isinstance(data, np.ndarray) or all(isinstance(piece, np.ndarray) for piece in data):
             return _as_arrays(augmenter(data, **arguments))
@@ -109,7 +109,7 @@ class ImageRows:
     def _plan(self, augmenter: Augmenter, row: int, epoch: int, copy: int) -> None:
         """Raises ValueError for a row that the transform does not take."""
         given = {name: values[row : row + 1] for name, values in self._given.items()}
-        augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, given=given)
+        augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, conditions=given)
 
 
 def _is_batch(images: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
+from variegate.checks import as_integer
 from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
 from variegate.integrations.one_image import to_array
@@ -63,11 +63,8 @@ def _parts(item: Any, where: str) -> tuple[Any, ...]:
 
 
 def _id(value: Any, where: str) -> int:
-    try:
-        number = -1 if isinstance(value, bool) else index(value)
-    except (TypeError, ValueError):
-        number = -1
-    if not 0 <= number < 1 << 64:
+    number = as_integer(value)
+    if number is None or not 0 <= number < 1 << 64:
         raise ValueError(f"{where}: got the id {shown(value)}; accepted: an integer from 0 to 2**64 - 1")
     return number
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.checks import integer
 from variegate.data.loader import Batch, Loader
 from variegate.data.sources.base import Source
 from variegate.integrations.lookahead import BatchesAhead
@@ -40,8 +41,7 @@ class PyDataset(keras.utils.PyDataset):
     def __init__(self, loader: Loader, one_hot: bool | int = False, workers: int = 1, max_queue_size: int = 10) -> None:
         _check_loader(loader)
         for name, value in (("workers", workers), ("max_queue_size", max_queue_size)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}: got {value!r}; accepted: an integer from 1 on")
+            integer(name, value, 1)
         # Keras' own queue keeps what it holds when an epoch ends and gives it out in the next one, so that batches of
         # two epochs mix and the last ones are lost; with one worker it has none.
         super().__init__(workers=1, use_multiprocessing=False, max_queue_size=max_queue_size)

@@ -12,7 +12,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
 from variegate.data.sources.sample import image_of
 from variegate.integrations.streams import RunningIds
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 # One count for all transforms of a process: two that are called one after another, each with a count of its own, would
 # draw the same numbers for every image.

@@ -15,13 +15,14 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.data.loader.options import check_integer
+from variegate.backends.runner import Dtype, Geometry, Layout
+from variegate.checks import integer
 from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
 from variegate.integrations.image_rows import ImageRows, Pixels
 from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.cond import KNOWN, Cond
 
 __all__ = ["MapBatches", "id_of"]
@@ -73,10 +74,10 @@ class MapBatches:
         copies: int = 1,
         seed: int = 0,
         device: str = "cpu",
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
         num_threads: int | None = 1,
-        geometry: str = "composed",
+        geometry: Geometry = "composed",
         encode: str | None = None,
         quality: int = 95,
         on_error: str = "raise",
@@ -86,7 +87,7 @@ class MapBatches:
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, _ON_ERROR)))
         if str(dtype).removeprefix("torch.") == "bfloat16":
             raise ValueError(f"dtype: got {dtype!r}, which NumPy does not have; accepted: 'float32', 'float16'")
-        self._epoch, self._copies = check_integer("epoch", epoch, 0), check_integer("copies", copies, 1)
+        self._epoch, self._copies = integer("epoch", epoch, 0), integer("copies", copies, 1)
         if isinstance(untouched, str) or not all(isinstance(name, str) for name in untouched):
             raise TypeError(f"untouched: got {untouched!r}; accepted: a list of names of columns")
         self._image, self._id, self._on_error, self._untouched = image, id, on_error, tuple(untouched)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import get_worker_info
 
+from variegate.checks import integer
 from variegate.program import rng
 
 _MASK64 = (1 << 64) - 1
@@ -33,10 +34,7 @@ class SharedEpoch:
 
     def set(self, epoch: int) -> None:
         """Raises ValueError for anything but an integer from 0 to 2**63 - 1."""
-        is_integer = isinstance(epoch, (int, np.integer)) and not isinstance(epoch, bool)
-        if not is_integer or not 0 <= epoch < 1 << 63:
-            raise ValueError(f"epoch: got {epoch!r}; accepted: an integer from 0 to 2**63 - 1")
-        self._cell.fill_(int(epoch))
+        self._cell.fill_(integer("epoch", epoch, 0, 2**63 - 1))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._cell = state["_cell"]

@@ -11,10 +11,12 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from variegate.augmenter import Augmenter
+from variegate.backends.runner import Dtype, Geometry, Layout
+from variegate.checks import renamed
 from variegate.integrations.items import stack_labels, take_apart
 from variegate.integrations.one_image import to_array
 from variegate.integrations.streams import RunningIds, SharedEpoch
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.warm import make_ready
 
 Tensors = torch.Tensor | list[torch.Tensor]
@@ -62,7 +64,7 @@ class _InWorkers:
         return self._augmenters[is_single]
 
     def _run(self, images: Any, ids: Any, given: Mapping[str, Any] | None) -> Tensors:
-        return self._get_augmenter()(images, ids=ids, epoch=self.epoch, given=given)
+        return self._get_augmenter()(images, ids=ids, epoch=self.epoch, conditions=given)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_augmenters": {}}
@@ -71,7 +73,8 @@ class _InWorkers:
 class ImageTransform(_InWorkers):
     """What ``as_transform`` gives: image -> augmented tensor."""
 
-    def __call__(self, image: Any, id: int | None = None, given: Mapping[str, Any] | None = None) -> torch.Tensor:
+    @renamed(given="conditions")
+    def __call__(self, image: Any, id: int | None = None, conditions: Mapping[str, Any] | None = None) -> torch.Tensor:
         """Augment one image.
 
         Args:
@@ -79,7 +82,7 @@ class ImageTransform(_InWorkers):
                 [H, W], or the bytes of an image file. PIL images in gray keep one channel.
             id: the sample's number in the data set. With it the pixels are a pure function of (seed, epoch, id); None
                 takes a running count.
-            given: values of this sample for ``Cond``, such as ``{"label": 3}``.
+            conditions: values of this sample for ``Cond``, such as ``{"label": 3}``.
 
         Returns:
             [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8.
@@ -88,15 +91,15 @@ class ImageTransform(_InWorkers):
         """
         array = to_array(image, "image")
         ids = self._running_ids.take(1) if id is None else [id]
-        return self._run([array], ids, {name: [value] for name, value in (given or {}).items()})[0]
+        return self._run([array], ids, {name: [value] for name, value in (conditions or {}).items()})[0]
 
 
 def as_transform(
     t: Transform,
     seed: int = 0,
-    dtype: str | torch.dtype = "float32",
-    layout: str = "NCHW",
-    geometry: str = "composed",
+    dtype: Dtype | torch.dtype = "float32",
+    layout: Layout = "NCHW",
+    geometry: Geometry = "composed",
 ) -> ImageTransform:
     """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``.
 
@@ -105,7 +108,7 @@ def as_transform(
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
 
     Returns:
-        A callable ``(image, id=None, given=None)`` -> tensor, that workers of any start method can be given. A data set
+        A callable ``(image, id=None, conditions=None)`` -> tensor, for workers of any start method. A data set
         calls it without ``id``. Then a running count stands for it, which in a worker begins at a place drawn by the
         DataLoader from torch's generator: workers do not repeat one another, epochs differ, ``torch.manual_seed``
         makes a run repeat, and another number of workers makes other pixels. Two of them in one pipeline need seeds of
@@ -137,10 +140,10 @@ class Collate(_InWorkers):
         t: Transform,
         seed: int = 0,
         device: str = "cpu",
-        dtype: str | torch.dtype = "float32",
-        layout: str = "NCHW",
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
         num_threads: int | None = None,
-        geometry: str = "composed",
+        geometry: Geometry = "composed",
     ) -> None:
         arguments = {"transform": t, "device": device, "seed": seed, "dtype": dtype, "layout": layout}
         super().__init__(**arguments, num_threads=num_threads, geometry=geometry)

@@ -1,10 +1,9 @@
 """Policies: which operations, chosen how. Each is a transform; the published tables are data."""
 
-# First, because ``variegate.transforms`` re-exports the policies and has to start before them.
-import variegate.transforms  # noqa: F401
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
+from variegate.policies.described import from_dict
 from variegate.policies.load import load_policy, save_policy
 from variegate.policies.pba import PBA
 from variegate.policies.randaugment import RandAugment
@@ -24,6 +23,7 @@ __all__ = [
     "ThreeAugment",
     "TimmRandAugment",
     "TrivialAugmentWide",
+    "from_dict",
     "load_policy",
     "save_policy",
 ]

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.policies.catalogue import EMISSIONS, Colour, Emission, emission_of, kernel_for, takes_magnitude
+from variegate.checks import Refusal, integer, pair, refused
+from variegate.policies.catalogue import EMISSIONS, Emission, emission_of, kernel_for, takes_magnitude
 from variegate.policies.spaces import Space
-from variegate.policies.table import Entry, OperationTable
+from variegate.policies.table import Entry, OperationTable, Policy
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.base import (
+from variegate.transforms import Transform
+from variegate.transforms.arguments import (
+    BLACK,
+    FLAG,
+    MAX_BINS,
+    MAX_ENTRIES,
     ArgumentError,
-    Transform,
-    as_fill,
-    as_interpolation,
-    check_flag,
-    is_number,
-    set_field,
+    Fill,
+    InterpolationName,
+    checks,
 )
-from variegate.transforms.limits import MAX_BINS, MAX_ENTRIES
+from variegate.transforms.base import set_field
 
-Fill = float | tuple[int, ...] | None
-MAPPINGS: dict[str, Callable[[Any], Any]] = {
+Mapping = Literal["identity", "one_plus", "truncate", "round"]
+MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
     "identity": lambda magnitude: magnitude,
     "one_plus": lambda magnitude: 1.0 + magnitude,
     "truncate": np.trunc,
@@ -40,7 +44,7 @@ DEFAULT_BINS = 31
 
 
 @dataclass(frozen=True)
-class Augmentation(Transform):
+class Augmentation(Policy):
     """An operation with its own magnitude domain, for the ``operations`` of RandAugment and TrivialAugmentWide.
 
     ``op`` is a name ("Rotate", "GaussianNoise", ...), or a transform or its class that takes a magnitude (any
@@ -62,11 +66,14 @@ class Augmentation(Transform):
     magnitude: tuple[float, float] | None = None
     bins: int | None = None
     signed: bool = False
-    mag_to_param: str | Callable[[float], float] = "identity"
-    interpolation: str = "nearest"
+    mag_to_param: Mapping | Callable[[float], float] = "identity"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = None
 
+    _checks = checks(signed=FLAG)
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.op, type):
             set_field(self, "op", _instance(self, self.op))
         is_known = isinstance(self.op, str) and (self.op in EMISSIONS or self.op in _driven_names())
@@ -75,21 +82,17 @@ class Augmentation(Transform):
             raise ArgumentError(self, "op", self.op, f"a transform with emit_magnitude(), or one of {names}")
         if self.magnitude is None and not isinstance(self.op, str):
             self._take_domain(self.op)
+        error = partial(ArgumentError, self)
         if self.magnitude is not None:
-            pair = self.magnitude
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(is_number(end) for end in pair):
-                raise ArgumentError(self, "magnitude", pair, "a pair (low, high) of numbers, in either order, or None")
-            set_field(self, "magnitude", tuple(pair))
-        if self.bins is not None and not (is_number(self.bins, integral=True) and 2 <= self.bins <= MAX_BINS):
-            raise ArgumentError(self, "bins", self.bins, f"an integer from 2 to {MAX_BINS}, or None for the policy's")
-        check_flag(self, "signed")
+            ends = "a pair (low, high) of numbers, in either order, or None"
+            set_field(self, "magnitude", pair("magnitude", self.magnitude, accepted=ends, error=error))
+        if self.bins is not None:
+            steps = f"an integer from 2 to {MAX_BINS}, or None for the policy's"
+            set_field(self, "bins", integer("bins", self.bins, 2, MAX_BINS, accepted=steps, error=error))
         is_mapping = isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS
         is_function = callable(self.mag_to_param) and not isinstance(self.mag_to_param, Transform)
         if not is_function and not is_mapping:
             raise ArgumentError(self, "mag_to_param", self.mag_to_param, f"a function, or one of {', '.join(MAPPINGS)}")
-        as_interpolation(self)
-        if self.fill is not None:
-            as_fill(self)
         set_field(self, "num_slots", 1 + self._table.num_slots)
 
     def _take_domain(self, op: Transform) -> None:
@@ -125,7 +128,7 @@ class Augmentation(Transform):
     @computed_once
     def _table(self) -> OperationTable:
         entry = declared_entry(self, (self.bins or DEFAULT_BINS) - 1)
-        return OperationTable([entry], self.interpolation, fill_of(self.fill, (0, 0, 0)))
+        return self._table_of([entry], BLACK)
 
     @computed_once
     def _grid(self) -> Floats:
@@ -197,43 +200,21 @@ def entries_of(
     return [entry_of(owner, f"{argument}[{i}]", op, space, full) for i, op in enumerate(operations)]
 
 
-def fill_of(fill: Fill, default: Colour) -> Colour:
-    """A checked ``fill`` argument as a colour; None is the magnitude space's own."""
-    return default if fill is None else fill  # type: ignore[return-value]
-
-
-def check_policy_arguments(owner: Any) -> None:
-    """The arguments that all policies share: ``interpolation`` and ``fill``."""
-    as_interpolation(owner)
-    if owner.fill is not None:
-        as_fill(owner)
-
-
-def check_operations(owner: Any) -> None:
-    """``operations`` is None or a list, stored as a tuple of names and Augmentations; bare transforms become such."""
-    operations = owner.operations
-    if operations is None:
-        return
+def check_operations(name: str, operations: Any, *, error: Refusal = refused) -> tuple[str | Augmentation, ...]:
+    """A list of names and Augmentations; bare transforms become such."""
     if not isinstance(operations, (list, tuple)) or not 0 < len(operations) <= MAX_ENTRIES:
-        accepted = f"None, or a list of 1 to {MAX_ENTRIES:,} operation names and Augmentations"
-        raise ArgumentError(owner, "operations", operations, accepted)
-    wrapped = [op if isinstance(op, (str, Augmentation)) else _wrapped(owner, i, op) for i, op in enumerate(operations)]
-    set_field(owner, "operations", tuple(wrapped))
+        raise error(name, operations, f"None, or a list of 1 to {MAX_ENTRIES:,} operation names and Augmentations")
+    return tuple(
+        op if isinstance(op, (str, Augmentation)) else _wrapped(f"{name}[{i}]", op, error)
+        for i, op in enumerate(operations)
+    )
 
 
-def _wrapped(owner: Any, i: int, op: Any) -> Augmentation:
-    name = op.__name__ if isinstance(op, type) else type(op).__name__
+def _wrapped(where: str, op: Any, error: Refusal) -> Augmentation:
     try:
-        return Augmentation(name, op)
-    except ArgumentError as error:
-        raise ArgumentError(owner, f"operations[{i}]", op, error.accepted) from error
-
-
-def check_count(owner: Any, argument: str, low: int, high: int) -> None:
-    """The argument is a whole number within [low, high], else ArgumentError."""
-    value = getattr(owner, argument)
-    if not is_number(value, integral=True) or not low <= value <= high:
-        raise ArgumentError(owner, argument, value, f"an integer from {low} to {high:g}")
+        return Augmentation(op.__name__ if isinstance(op, type) else type(op).__name__, op)
+    except ArgumentError as refusal:
+        raise error(where, op, refusal.accepted) from refusal
 
 
 def _driven_names() -> list[str]:

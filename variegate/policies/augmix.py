@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.policies.augmentation import Fill, check_count, check_policy_arguments, entries_of, fill_of
+from variegate.checks import integer, number
+from variegate.policies.augmentation import entries_of
 from variegate.policies.spaces import space
-from variegate.policies.table import OperationTable
+from variegate.policies.table import OperationTable, Policy
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.base import ArgumentError, Transform, check_flag, check_number, set_field
-from variegate.transforms.limits import MAX_STEPS
+from variegate.transforms.arguments import FLAG, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks
+from variegate.transforms.base import set_field
 
 DEEPEST = 3
 # Every chain is an image of its own until they are joined.
@@ -24,7 +26,7 @@ _ONLY_WITH_ALL = ("Brightness", "Color", "Contrast", "Sharpness")
 
 
 @dataclass(frozen=True)
-class AugMix(Transform):
+class AugMix(Policy):
     """The image mixed with ``mixture_width`` chains of operations, all over the same image.
 
     Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly, at a bin drawn
@@ -42,19 +44,21 @@ class AugMix(Transform):
     chain_depth: int = -1
     alpha: float = 1.0
     all_ops: bool = True
-    interpolation: str = "bilinear"
+    interpolation: InterpolationName = "bilinear"
     fill: Fill = None
 
+    _checks = checks(
+        severity=partial(integer, low=1, high=space("torchvision-augmix").bins),
+        mixture_width=partial(integer, low=1, high=WIDEST),
+        chain_depth=partial(integer, low=-1, high=MAX_STEPS),
+        alpha=partial(number, low=0.05, high=1e6),
+        all_ops=FLAG,
+    )
+
     def __post_init__(self) -> None:
-        check_count(self, "severity", 1, space("torchvision-augmix").bins)
-        check_count(self, "mixture_width", 1, WIDEST)
-        check_count(self, "chain_depth", -1, MAX_STEPS)
+        super().__post_init__()
         if self.chain_depth == 0:
             raise ArgumentError(self, "chain_depth", 0, f"an integer from 1 to {MAX_STEPS}, or -1 for one to three")
-        # Below this, gamma numbers vanish in float64 and the weights would be 0 / 0.
-        check_number(self, "alpha", 0.05, 1e6)
-        check_flag(self, "all_ops")
-        check_policy_arguments(self)
         set_field(self, "num_slots", self._weight_slots + self.mixture_width * self._chain_slots)
 
     @property
@@ -74,9 +78,7 @@ class AugMix(Transform):
     def _table(self) -> OperationTable:
         source = space("torchvision-augmix")
         names = [name for name in source.default if self.all_ops or name not in _ONLY_WITH_ALL]
-        return OperationTable(
-            entries_of(self, "all_ops", names, source), self.interpolation, fill_of(self.fill, source.fill)
-        )
+        return self._table_of(entries_of(self, "all_ops", names, source), source.fill)
 
     @computed_once
     def _grid(self) -> Floats:

@@ -6,17 +6,19 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from variegate.policies.augmentation import Augmentation, Fill, check_policy_arguments, entry_of, fill_of
+from variegate.checks import integer, number, one_of
+from variegate.policies.augmentation import Augmentation, entry_of
 from variegate.policies.spaces import DATA, Space, space
-from variegate.policies.table import Entry, Index, OperationTable
+from variegate.policies.table import Entry, Index, OperationTable, Policy
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.base import ArgumentError, Transform, check_choice, is_number, set_field
-from variegate.transforms.limits import MAX_ENTRIES, MAX_STEPS
+from variegate.transforms.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, InterpolationName
+from variegate.transforms.base import set_field
 
 Step = tuple[str | Augmentation, float, int | None]
 SubPolicy = tuple[Step, ...]
@@ -42,7 +44,7 @@ def published_policy(name: str) -> tuple[SubPolicy, ...]:
 
 
 @dataclass(frozen=True)
-class AutoAugment(Transform):
+class AutoAugment(Policy):
     """One sub-policy, drawn uniformly; its operations in order, each with its own probability.
 
     ``policy``: "imagenet", "cifar10" or "svhn" (the 25 rows as torchvision prints them, repeated rows kept), "v0" (the
@@ -56,11 +58,12 @@ class AutoAugment(Transform):
     """
 
     policy: str | Sequence[Sequence[Sequence[Any]]] = "imagenet"
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = None
     space: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # torchvision's AutoAugmentPolicy has its name as ``value``.
         policy = getattr(self.policy, "value", self.policy)
         if isinstance(policy, str):
@@ -75,8 +78,7 @@ class AutoAugment(Transform):
         set_field(self, "policy", policy)
         if self.space is None:
             set_field(self, "space", "tf" if policy == "v0" else "torchvision")
-        check_choice(self, "space", tuple(AUTOAUGMENT_SPACES))
-        check_policy_arguments(self)
+        one_of("space", self.space, tuple(AUTOAUGMENT_SPACES), error=partial(ArgumentError, self))
         set_field(self, "num_slots", 1 + self._index.shape[1] * (1 + self._table.num_slots))
 
     def _checked(self, i: int, sub_policy: Any) -> SubPolicy:
@@ -87,10 +89,11 @@ class AutoAugment(Transform):
         for k, step in enumerate(sub_policy):
             if not isinstance(step, (list, tuple)) or len(step) != 3:
                 raise ArgumentError(self, f"policy[{i}][{k}]", step, accepted)
-            p = step[1]
-            if not is_number(p) or not 0 <= p <= 1:
-                raise ArgumentError(self, f"policy[{i}][{k}][1]", p, "a probability from 0 to 1")
-        return tuple(tuple(step) for step in sub_policy)
+        error, chance = partial(ArgumentError, self), "a probability from 0 to 1"
+        return tuple(
+            (op, number(f"policy[{i}][{k}][1]", p, 0, 1, accepted=chance, error=error), level)
+            for k, (op, p, level) in enumerate(sub_policy)
+        )
 
     @computed_once
     def _space(self) -> Space:
@@ -112,16 +115,16 @@ class AutoAugment(Transform):
             for k, (operation, p, level) in enumerate(sub_policy):
                 where = f"policy[{i}][{k}]"
                 entry = entry_of(self, f"{where}[0]", operation, self._space)
-                if level is not None and not (is_number(level, integral=True) and 0 <= level < self._space.bins):
-                    accepted = f"a bin from 0 to {self._space.bins - 1} of the space {self.space!r}, or None"
-                    raise ArgumentError(self, f"{where}[2]", level, accepted)
+                if level is not None:
+                    last = self._space.bins - 1
+                    accepted = f"a bin from 0 to {last} of the space {self.space!r}, or None"
+                    integer(f"{where}[2]", level, 0, last, accepted=accepted, error=partial(ArgumentError, self))
                 index[i, k], probability[i, k] = len(entries), p
                 parameter[i, k] = [
                     float(entry.parameters.parameters(np.array(level or 0), negative)) for negative in (False, True)
                 ]
                 entries.append(entry)
-        table = OperationTable(entries, self.interpolation, fill_of(self.fill, self._space.fill))
-        return table, index, probability, parameter
+        return self._table_of(entries, self._space.fill), index, probability, parameter
 
     @property
     def _table(self) -> OperationTable:

@@ -11,9 +11,26 @@ import numpy.typing as npt
 
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.arguments import Colour
 from variegate.transforms.base import Transform
+from variegate.transforms.blur import Sharpness
+from variegate.transforms.color import (
+    AutoContrast,
+    Brightness,
+    Color,
+    Contrast,
+    Equalize,
+    Gamma,
+    Hue,
+    Invert,
+    Posterize,
+    Solarize,
+    SolarizeAdd,
+)
+from variegate.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
+from variegate.transforms.magnitude import MagnitudeOp
+from variegate.transforms.output import Grayscale
 
-Colour = tuple[int, int, int]
 Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 
 
@@ -68,22 +85,19 @@ def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colou
     emit_blur(sampling, rows, sigmas)
 
 
-# SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published; Rotate turns about the image's centre.
+# Policies mean what these transforms declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are
+# published, and Rotate turns about the image's centre.
+_ONE_NUMBER: tuple[type[MagnitudeOp], ...] = (
+    *(Rotate, ShearX, ShearY, TranslateX, TranslateY),
+    *(Brightness, Color, Contrast, Hue, Gamma, Posterize, Solarize, SolarizeAdd, Sharpness),
+)
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
-    "Rotate": Emission(Op.ROTATE, (np.nan, np.nan, 0.0)),
-    "SolarizeAdd": Emission(Op.SOLARIZE_ADD, (128.0,)),
-    "Gamma": Emission(Op.GAMMA, (1.0,)),
     "Cutout": Emission(Op.NOP, emitter=_cutout, num_slots=1),
     "GaussianBlur": Emission(Op.NOP, emitter=_blur),
-    **{
-        SPECS[op].name: Emission(op)
-        for op in (
-            *(Op.HFLIP, Op.VFLIP, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y),
-            *(Op.BRIGHTNESS, Op.SATURATION, Op.HUE, Op.POSTERIZE, Op.SOLARIZE, Op.INVERT, Op.GRAYSCALE),
-            *(Op.CONTRAST, Op.AUTOCONTRAST, Op.EQUALIZE, Op.SHARPNESS),
-        )
-    },
+    **{cls.__name__: Emission(cls._op, cls.constants()) for cls in _ONE_NUMBER},
+    **{cls.__name__: Emission(cls._op) for cls in (AutoContrast, Equalize, Grayscale, Invert)},
+    **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
 
 

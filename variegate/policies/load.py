@@ -15,6 +15,7 @@ from variegate.errors import PolicyError, shown
 from variegate.outside.durable import write_atomically
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
+from variegate.policies.described import check_keys, check_tree, from_dict
 from variegate.policies.files import SUFFIXES, read_policy_file
 from variegate.policies.pba import PBA
 from variegate.policies.randaugment import RandAugment
@@ -22,8 +23,7 @@ from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, s
 from variegate.policies.three_augment import ThreeAugment
 from variegate.policies.timm import parse_timm
 from variegate.policies.trivialaugment import TrivialAugmentWide
-from variegate.transforms.base import ArgumentError, Transform, from_dict
-from variegate.transforms.limits import check_keys, check_tree
+from variegate.transforms import ArgumentError, Transform
 
 POLICY_FORMAT = "variegate-policy/1"
 _NAMED: dict[str, Callable[[], Transform]] = {
@@ -107,9 +107,6 @@ def _suggestion(name: str) -> str:
 
 def _from_mapping(described: Any, path: str) -> Transform:
     """A described transform; errors get the file in front of the path to the key."""
-    # Only now are all transforms needed, and only now can they be imported: they re-export the policies.
-    import variegate.transforms  # noqa: F401
-
     try:
         check_tree(described, "")
         if isinstance(described, Mapping) and "format" in described:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from variegate.checks import one_of
 from variegate.errors import PolicyError
-from variegate.policies.augmentation import Fill, check_policy_arguments, entries_of, fill_of
+from variegate.policies.augmentation import entries_of
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, published_schedule, schedule_from_dict
 from variegate.policies.spaces import SPACES, space
-from variegate.policies.table import Index, OperationTable
+from variegate.policies.table import Index, OperationTable, Policy
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.base import ArgumentError, Transform, check_choice, set_field
+from variegate.transforms.arguments import ArgumentError, Fill, InterpolationName, checks
+from variegate.transforms.base import set_field
 
 # How many operations an image gets at most: 0, 1 or 2 (the reference also lists 3, with probability 0).
 COUNT_PROBABILITIES = (0.2, 0.3, 0.5)
@@ -25,7 +28,7 @@ _MOST = len(COUNT_PROBABILITIES) - 1
 
 
 @dataclass(frozen=True)
-class PBA(Transform):
+class PBA(Policy):
     """A schedule of policies; the epoch of the batch chooses the policy, past the end the last one.
 
     ``schedule``: "pba-cifar10", "pba-svhn", a ``Schedule``, or its dict (the JSON format "variegate-schedule/1"). An
@@ -41,10 +44,13 @@ class PBA(Transform):
 
     schedule: str | Schedule | Mapping[str, Any] = "pba-cifar10"
     space: str | None = None
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = None
 
+    _checks = checks(space=partial(one_of, choices=(None, *SPACES)))
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         schedule = self.schedule
         if isinstance(schedule, Mapping):
             try:
@@ -56,8 +62,6 @@ class PBA(Transform):
         if not isinstance(schedule, Schedule) and not is_published:
             names = ", ".join(map(repr, PUBLISHED_SCHEDULES))
             raise ArgumentError(self, "schedule", schedule, f"{names}, or a schedule's dict")
-        check_choice(self, "space", (None, *SPACES))
-        check_policy_arguments(self)
         set_field(self, "num_slots", self._draw_slots + self._table.num_slots * _MOST)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,8 +89,7 @@ class PBA(Transform):
         source = space(self.space or self.resolved.space)
         names = dict.fromkeys(op for segment in self.resolved.segments for op, _, _ in segment.policy)
         entries = entries_of(self, "schedule", list(names) or [source.default[0]], source)
-        fill = fill_of(self.fill, self.resolved.fill or source.fill)
-        return OperationTable(entries, self.interpolation, fill)
+        return self._table_of(entries, self.resolved.fill or source.fill)
 
     @computed_once
     def _policies(self) -> list[tuple[Index, Floats, Floats]]:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from variegate.policies.augmentation import (
-    Fill,
-    check_count,
-    check_operations,
-    check_policy_arguments,
-    entries_of,
-    fill_of,
-)
+from variegate.checks import integer
+from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.spaces import space
-from variegate.policies.table import OperationTable
+from variegate.policies.table import OperationTable, Policy
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
+from variegate.transforms.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.limits import MAX_BINS, MAX_STEPS
 
 
 @dataclass(frozen=True)
-class RandAugment(Transform):
+class RandAugment(Policy):
     """``num_ops`` operations one after another, drawn uniformly with replacement, all at one magnitude.
 
     ``magnitude`` is a bin, 0 to ``num_magnitude_bins`` - 1; the last bin is the end of every operation's range (rotate
@@ -39,16 +34,20 @@ class RandAugment(Transform):
     num_ops: int = 2
     magnitude: int = 9
     num_magnitude_bins: int = 31
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
 
+    _checks = checks(
+        num_ops=partial(integer, low=0, high=MAX_STEPS),
+        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
+        operations=optional(check_operations),
+    )
+
     def __post_init__(self) -> None:
-        check_count(self, "num_ops", 0, MAX_STEPS)
-        check_count(self, "num_magnitude_bins", 2, MAX_BINS)
-        check_count(self, "magnitude", 0, self.num_magnitude_bins - 1)
-        check_policy_arguments(self)
-        check_operations(self)
+        super().__post_init__()
+        last, error = self.num_magnitude_bins - 1, partial(ArgumentError, self)
+        set_field(self, "magnitude", integer("magnitude", self.magnitude, 0, last, error=error))
         set_field(self, "num_slots", self.num_ops * (1 + self._table.num_slots))
 
     @computed_once
@@ -56,7 +55,7 @@ class RandAugment(Transform):
         source = space("torchvision-randaugment")
         names = source.default if self.operations is None else self.operations
         entries = entries_of(self, "operations", names, source, self.num_magnitude_bins - 1)
-        return OperationTable(entries, self.interpolation, fill_of(self.fill, source.fill))
+        return self._table_of(entries, source.fill)
 
     @computed_once
     def _parameter(self) -> Floats:

@@ -8,14 +8,16 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
+from variegate.checks import integer, number, one_of
 from variegate.errors import PolicyError
 from variegate.policies.spaces import DATA, SPACES, space
 
 FORMAT = "variegate-schedule/1"
 KEYS = ("format", "source", "space", "fill", "operations", "epochs", "segments")
-ROUNDINGS = ("cumulative", "reference")
+Rounding = Literal["cumulative", "reference"]
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 PUBLISHED_SCHEDULES = ("pba-cifar10", "pba-svhn")
 COPIES = 2
 
@@ -60,7 +62,7 @@ class Schedule:
         """Whether the policy of ``epoch`` never does anything, as that of a search's first epochs."""
         return all(probability == 0 for _, probability, _ in self.segments[self.segment_at(epoch)].policy)
 
-    def scaled(self, epochs: int, rounding: str = "cumulative") -> Schedule:
+    def scaled(self, epochs: int, rounding: Rounding = "cumulative") -> Schedule:
         """The schedule for a training of another length.
 
         ``rounding``: "cumulative" moves every boundary between two policies to the nearest whole epoch, so that none is
@@ -70,10 +72,8 @@ class Schedule:
 
         Raises ValueError for less than one epoch and for another name.
         """
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-            raise ValueError(f"Schedule.scaled: epochs={epochs!r}; accepted: an integer, at least 1")
-        if rounding not in ROUNDINGS:
-            raise ValueError(f"Schedule.scaled: rounding={rounding!r}; accepted: {', '.join(map(repr, ROUNDINGS))}")
+        epochs = integer("epochs", epochs, 1)
+        one_of("rounding", rounding, ROUNDINGS)
         old = self.epochs
         if rounding == "reference":
             factor = epochs / old
@@ -139,8 +139,7 @@ def _segment(described: Any, where: str, space_name: str) -> Segment:
     if not isinstance(described, Mapping):
         raise PolicyError(where, described, 'an object {"epochs": n, "policy": [...]}')
     epochs, policy = described.get("epochs"), described.get("policy")
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-        raise PolicyError(f"{where}.epochs", epochs, "a positive integer")
+    epochs = integer(f"{where}.epochs", epochs, 1, accepted="a positive integer", error=PolicyError)
     if not isinstance(policy, (list, tuple)):
         raise PolicyError(f"{where}.policy", policy, "a list of [operation, probability, magnitude]")
     return Segment(epochs, tuple(_tuple(t, f"{where}.policy[{i}]", space_name) for i, t in enumerate(policy)))
@@ -153,11 +152,8 @@ def _tuple(described: Any, where: str, space_name: str) -> Tuple3:
     op, p, magnitude = described
     if op not in known.rules:
         raise PolicyError(f"{where}[0]", op, f"an operation of the space {known.name}: {', '.join(known.rules)}")
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-        raise PolicyError(f"{where}[1]", p, "a probability from 0 to 1")
-    if isinstance(magnitude, bool) or not isinstance(magnitude, int) or not 0 <= magnitude < known.bins:
-        raise PolicyError(f"{where}[2]", magnitude, f"an integer from 0 to {known.bins - 1}")
-    return op, float(p), magnitude
+    probability = number(f"{where}[1]", p, 0, 1, accepted="a probability from 0 to 1", error=PolicyError)
+    return op, float(probability), integer(f"{where}[2]", magnitude, 0, known.bins - 1, error=PolicyError)
 
 
 @functools.cache

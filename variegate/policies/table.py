@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.policies.catalogue import Colour, Emission
+from variegate.policies.catalogue import Emission
 from variegate.policies.spaces import Rule
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.arguments import (
+    Colour,
+    Fill,
+    InterpolationName,
+    check_colour,
+    check_interpolation,
+    checks,
+    optional,
+)
+from variegate.transforms.base import Transform
 
 Index = npt.NDArray[np.intp]
 
@@ -110,3 +120,16 @@ class OperationTable:
         if self._single:
             pixels = pixels.astype(np.float32).astype(np.float64)
         return np.asarray(np.where(self._truncated[index], np.trunc(pixels), pixels))
+
+
+class Policy(Transform, abstract=True):
+    """Draws operations of a table. ``fill`` None is the magnitude space's own."""
+
+    interpolation: InterpolationName | Literal["random"]
+    fill: Fill
+    _checks = checks(interpolation=check_interpolation, fill=optional(check_colour))
+
+    def _table_of(self, entries: Sequence[Entry], fill: Colour) -> OperationTable:
+        # "random", which timm has, is drawn for every operation.
+        fixed = "bilinear" if self.interpolation == "random" else self.interpolation
+        return OperationTable(entries, fixed, fill if self.fill is None else self.fill)  # type: ignore[arg-type]

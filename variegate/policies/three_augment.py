@@ -9,7 +9,10 @@ import numpy as np
 from variegate.policies.catalogue import emit_blur
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import Transform, as_range, check_number
+from variegate.transforms.arguments import checks
+from variegate.transforms.base import Transform, set_field
+from variegate.transforms.color import Solarize
+from variegate.transforms.magnitude import limits, span
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,11 @@ class ThreeAugment(Transform):
     sigma: tuple[float, float] = (0.1, 2.0)
     num_slots = 1
 
+    _checks = checks(threshold=Solarize.check_number, sigma=span(1e-3, 100.0))
+
     def __post_init__(self) -> None:
-        check_number(self, "threshold", 0, 256)
-        as_range(self, "sigma", 1e-3, 100.0)
+        super().__post_init__()
+        set_field(self, "sigma", limits(self.sigma))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         draw = sampling.uniform(rows, slot)

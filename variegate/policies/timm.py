@@ -6,29 +6,31 @@ import functools
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
+from variegate.checks import Refusal, integer, number, one_of, refused
 from variegate.errors import PolicyError
-from variegate.policies.augmentation import Fill, check_count, entries_of, fill_of
+from variegate.policies.augmentation import entries_of
 from variegate.policies.spaces import DATA, Rule, space
-from variegate.policies.table import Index, OperationTable
+from variegate.policies.table import Index, OperationTable, Policy
 from variegate.program import rng
 from variegate.program.ops import Interpolation
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.base import (
+from variegate.transforms.arguments import (
+    FLAG,
     INTERPOLATIONS,
-    Transform,
-    as_fill,
-    as_interpolation,
-    check_choice,
-    check_number,
-    check_probability,
-    set_field,
+    MAX_STEPS,
+    PROBABILITY,
+    ArgumentError,
+    Fill,
+    InterpolationName,
+    checks,
 )
-from variegate.transforms.limits import MAX_STEPS
+from variegate.transforms.base import set_field
 
 # timm's own boundary: a standard deviation above it means "uniform from 0 to the magnitude".
 UNIFORM_ABOVE = 100.0
@@ -40,8 +42,22 @@ def operation_sets() -> dict[str, dict[str, Any]]:
     return dict(json.loads((DATA / "timm_sets.json").read_text(encoding="utf-8"))["sets"])
 
 
+def _deviation(name: str, value: Any, *, error: Refusal = refused) -> float:
+    if isinstance(value, float) and value == np.inf:  # as timm writes "uniform"
+        return value
+    return number(name, value, 0, 1e6, error=error)
+
+
+def _set_of_operations(name: str, value: Any, *, error: Refusal = refused) -> str:
+    return one_of(name, value, tuple(operation_sets()), error=error)
+
+
+def _interpolation(name: str, value: Any, *, error: Refusal = refused) -> str:
+    return one_of(name, getattr(value, "value", value), ("random", *INTERPOLATIONS), error=error)
+
+
 @dataclass(frozen=True)
-class TimmRandAugment(Transform):
+class TimmRandAugment(Policy):
     """``num_ops`` operations one after another, each applied with probability ``p``, on timm's scale of 0 to 10.
 
     ``magnitude`` gets Gaussian noise of standard deviation ``magnitude_std`` per operation (over 100: uniform from 0 to
@@ -65,24 +81,24 @@ class TimmRandAugment(Transform):
     increasing: bool = False
     operations: str = "default"
     translate_pct: float = 0.45
-    interpolation: str = "random"
+    interpolation: InterpolationName | Literal["random"] = "random"
     fill: Fill = None
 
+    _checks = checks(
+        magnitude=partial(number, low=0, high=1e6),
+        p=PROBABILITY,
+        magnitude_std=_deviation,
+        magnitude_max=partial(number, low=0, high=1e6),
+        increasing=FLAG,
+        operations=_set_of_operations,
+        translate_pct=partial(number, low=0, high=10),
+        interpolation=_interpolation,
+    )
+
     def __post_init__(self) -> None:
-        check_number(self, "magnitude", 0, 1e6)
-        check_probability(self)
-        if not isinstance(self.magnitude_std, float) or self.magnitude_std != np.inf:  # as timm writes "uniform"
-            check_number(self, "magnitude_std", 0, 1e6)
-        check_number(self, "magnitude_max", 0, 1e6)
-        check_choice(self, "increasing", (True, False))
-        check_choice(self, "operations", tuple(operation_sets()))
-        check_number(self, "translate_pct", 0, 10)
-        check_count(self, "num_ops", 0, len(self._names) if self._weights is not None else MAX_STEPS)
-        if hasattr(self.interpolation, "value"):  # torchvision's InterpolationMode
-            as_interpolation(self)
-        check_choice(self, "interpolation", ("random", *INTERPOLATIONS))
-        if self.fill is not None:
-            as_fill(self)
+        super().__post_init__()
+        most = len(self._names) if self._weights is not None else MAX_STEPS
+        set_field(self, "num_ops", integer("num_ops", self.num_ops, 0, most, error=partial(ArgumentError, self)))
         set_field(self, "num_slots", self._choice_slots + self.num_ops * self._step_slots)
 
     @property
@@ -115,8 +131,7 @@ class TimmRandAugment(Transform):
             else entry
             for entry in entries
         ]
-        fixed = self.interpolation if self.interpolation != "random" else "bilinear"
-        return OperationTable(scaled, fixed, fill_of(self.fill, source.fill))
+        return self._table_of(scaled, source.fill)
 
     @computed_once
     def _rules(self) -> Rule:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from variegate.policies.augmentation import (
-    Fill,
-    check_count,
-    check_operations,
-    check_policy_arguments,
-    entries_of,
-    fill_of,
-)
+from variegate.checks import integer
+from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.spaces import space
-from variegate.policies.table import OperationTable
+from variegate.policies.table import OperationTable, Policy
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
+from variegate.transforms.arguments import MAX_BINS, Fill, InterpolationName, checks, optional
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.limits import MAX_BINS
 
 
 @dataclass(frozen=True)
-class TrivialAugmentWide(Transform):
+class TrivialAugmentWide(Policy):
     """Exactly one operation, drawn uniformly, at a uniformly drawn magnitude (Müller and Hutter 2021).
 
     The wide ranges of torchvision: rotate to 135 degrees, shear to 0.99, translate to 32 pixels, enhance 1 +- 0.99,
@@ -35,14 +30,14 @@ class TrivialAugmentWide(Transform):
     """
 
     num_magnitude_bins: int = 31
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
 
+    _checks = checks(num_magnitude_bins=partial(integer, low=2, high=MAX_BINS), operations=optional(check_operations))
+
     def __post_init__(self) -> None:
-        check_count(self, "num_magnitude_bins", 2, MAX_BINS)
-        check_policy_arguments(self)
-        check_operations(self)
+        super().__post_init__()
         set_field(self, "num_slots", 1 + self._table.num_slots)
 
     @computed_once
@@ -50,7 +45,7 @@ class TrivialAugmentWide(Transform):
         source = space("torchvision-trivialaugment")
         names = source.default if self.operations is None else self.operations
         entries = entries_of(self, "operations", names, source, self.num_magnitude_bins - 1)
-        return OperationTable(entries, self.interpolation, fill_of(self.fill, source.fill))
+        return self._table_of(entries, source.fill)
 
     @computed_once
     def _grid(self) -> Floats:

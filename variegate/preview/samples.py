@@ -18,7 +18,7 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location
 from variegate.preview.sheet import Cell
 from variegate.program import describe
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 Image_HWC = npt.NDArray[np.uint8]
 

@@ -22,7 +22,7 @@ from variegate.search.subsets import Subsets
 from variegate.training.baseline import BaselineAugmentation
 from variegate.training.classifier import Classifier
 from variegate.training.images import DeviceImages, LabelledImages
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 # Names beside those of ``load_policy``.
 NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"

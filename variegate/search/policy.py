@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from variegate.checks import integer
 from variegate.errors import PolicyError
 from variegate.policies import PBA, Schedule, Segment
-from variegate.policies.augmentation import Fill
 from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
 from variegate.policies.spaces import SPACES, space
+from variegate.transforms.arguments import Fill, InterpolationName
 
 Numbers: TypeAlias = tuple[int, ...]
 MOST_PROBABLE = 10  # A probability is an integer from 0 to this, in tenths.
@@ -46,8 +46,8 @@ class SearchSpace:
                 raise PolicyError(f"operations[{i}]", name, accepted)
             if name in names[:i]:
                 raise PolicyError(f"operations[{i}]", name, "each name once (copies says how many tuples it gets)")
-        if isinstance(self.copies, bool) or not isinstance(self.copies, int) or self.copies < 1:
-            raise PolicyError("copies", self.copies, "a positive integer")
+        copies = integer("copies", self.copies, 1, accepted="a positive integer", error=PolicyError)
+        object.__setattr__(self, "copies", copies)
         object.__setattr__(self, "operations", names)
         object.__setattr__(self, "fill", fill_from(self.fill))
 
@@ -72,10 +72,8 @@ class SearchSpace:
             got = f"{len(numbers)} numbers" if hasattr(numbers, "__len__") else numbers
             per = f"{len(self.operations)} operations, {self.copies} each, of a probability and a magnitude"
             raise PolicyError(where, got, f"{len(limits)} integers: {per}")
-        for i, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
-            if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number <= limit:
-                raise PolicyError(f"{where}[{i}]", number, f"an integer from 0 to {limit}")
-        return tuple(operator.index(number) for number in numbers)
+        pairs = zip(numbers, limits, strict=True)
+        return tuple(integer(f"{where}[{i}]", n, 0, limit, error=PolicyError) for i, (n, limit) in enumerate(pairs))
 
     def from_numbers(self, numbers: Sequence[int]) -> tuple[Tuple3, ...]:
         """-> tuples of (operation, probability 0..1, magnitude)."""
@@ -98,7 +96,7 @@ class SearchSpace:
         """One segment with this policy; an epoch past its end has it as well."""
         return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.space, fill=self.fill)
 
-    def transform(self, numbers: Sequence[int], interpolation: str = "nearest", fill: Fill = None) -> PBA:
+    def transform(self, numbers: Sequence[int], interpolation: InterpolationName = "nearest", fill: Fill = None) -> PBA:
         """What a member trains with, at any epoch. All policies of a space draw the same slots."""
         return PBA(self.schedule(numbers), interpolation=interpolation, fill=fill)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from variegate.checks import integer
 from variegate.errors import PolicyError
 from variegate.search.evolution import LostPopulationError, exploit, explore, is_flat
 from variegate.search.history import Row
@@ -116,8 +117,7 @@ class Population:
         if form != FORMAT:
             raise PolicyError("format", form, repr(FORMAT))
         population = cls(Settings.from_dict(settings))
-        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= population.settings.steps:
-            raise PolicyError("step", step, f"an integer from 0 to {population.settings.steps}")
+        step = integer("step", step, 0, population.settings.steps, error=PolicyError)
         if not isinstance(policies, (list, tuple)) or len(policies) != population.settings.size:
             got = f"{len(policies)} policies" if isinstance(policies, (list, tuple)) else policies
             raise PolicyError("policies", got, f"{population.settings.size}, one per member")

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from variegate.checks import integer, number, refused
 from variegate.options.search import SearchOptions
 from variegate.search.evolution import FRACTION
 from variegate.search.policy import SearchSpace, fields
+
+_FRACTIONS = "a number over 0, up to 0.5"
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 2), ("interval", 1), ("epochs", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name}: got {value!r}; accepted: an integer from {least} on")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed: got {self.seed!r}; accepted: an integer from 0 to 2**64 - 1")
-        is_number = isinstance(self.fraction, (int, float)) and not isinstance(self.fraction, bool)
-        if not is_number or not 0 < self.fraction <= 0.5:
-            raise ValueError(f"fraction: got {self.fraction!r}; accepted: a number over 0, up to 0.5")
+            object.__setattr__(self, name, integer(name, getattr(self, name), least))
+        object.__setattr__(self, "seed", integer("seed", self.seed, 0, 2**64 - 1))
+        if not number("fraction", self.fraction, 0, 0.5, accepted=_FRACTIONS):
+            raise refused("fraction", self.fraction, _FRACTIONS)
 
     @property
     def steps(self) -> int:

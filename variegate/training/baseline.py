@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from variegate.training.images import LabelledImages
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.crop import RandomCrop
 from variegate.transforms.erase import Cutout

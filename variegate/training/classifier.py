@@ -18,7 +18,7 @@ from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.chance import LayerDraws, seeded_weights
 from variegate.training.images import LabelledImages
 from variegate.training.models import ModelError, build_model
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 _EVALUATION_BATCH = 1024
 # What is augmented in one go, which does not change it: many small batches, as long as they stay small together.

@@ -16,7 +16,7 @@ from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.errors import DecodeError
 from variegate.outside.addresses import shown
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.output import Identity
 from variegate.transforms.resize import Resize

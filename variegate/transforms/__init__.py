@@ -1,16 +1,11 @@
 """What can be done to an image: one class per operation, with torchvision.transforms.v2 names and arguments."""
 
-from variegate.policies.augmentation import Augmentation
-from variegate.policies.augmix import AugMix
-from variegate.policies.autoaugment import AutoAugment
-from variegate.policies.pba import PBA
-from variegate.policies.randaugment import RandAugment
-from variegate.policies.schedule import Schedule
-from variegate.policies.three_augment import ThreeAugment
-from variegate.policies.timm import TimmRandAugment
-from variegate.policies.trivialaugment import TrivialAugmentWide
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from variegate.transforms.affine import RandomAffine, RandomPerspective, RandomRotation
-from variegate.transforms.base import ArgumentError, Transform, from_dict
+from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.base import Transform
 from variegate.transforms.blur import GaussianBlur, MotionBlur, Sharpness
 from variegate.transforms.color import (
     AutoContrast,
@@ -49,6 +44,20 @@ from variegate.transforms.jitter import (
 from variegate.transforms.noise import GaussianNoise, SaltAndPepper, ShotNoise
 from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
 from variegate.transforms.resize import RandomResizedCrop, Resize
+
+if TYPE_CHECKING:
+    from variegate.policies import (
+        PBA,
+        Augmentation,
+        AugMix,
+        AutoAugment,
+        RandAugment,
+        Schedule,
+        ThreeAugment,
+        TimmRandAugment,
+        TrivialAugmentWide,
+        from_dict,
+    )
 
 __all__ = [
     "PBA",
@@ -129,3 +138,17 @@ __all__ = [
     "TrivialAugmentWide",
     "from_dict",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would take it for a promise that every name exists
+
+    def __getattr__(name: str) -> Any:
+        # Policies choose among operations, so that they stand above this package; they are found here as well.
+        if name in __all__:
+            value = globals()[name] = getattr(import_module("variegate.policies"), name)
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

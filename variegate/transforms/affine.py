@@ -5,29 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from variegate.program.ops import Interpolation, Op
+from variegate.checks import pair
+from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import (
-    ArgumentError,
-    Transform,
-    as_fill,
-    as_interpolation,
-    check_flag,
-    check_number,
-    check_probability,
-    is_number,
-    set_field,
+from variegate.transforms.arguments import (
+    BLACK,
+    CENTER,
+    FLAG,
+    PROBABILITY,
+    Fill,
+    InterpolationName,
+    Number,
+    Pair,
+    angles,
+    checks,
+    optional,
 )
-from variegate.transforms.limits import LARGEST
-from variegate.transforms.magnitude import BLACK, Fill, Number, Pair, between
+from variegate.transforms.magnitude import Resampled, between
 from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
 
 
 @dataclass(frozen=True)
-class RandomRotation(Transform):
+class RandomRotation(Resampled):
     """Rotate counter-clockwise by an angle uniform in ``degrees``: a pair, or a number d for (-d, d).
 
     ``expand`` makes the output large enough to hold all of the image. ``center`` is (x, y) in pixels from the top
@@ -35,30 +38,23 @@ class RandomRotation(Transform):
     """
 
     degrees: Number
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     expand: bool = False
     center: Pair | None = None
     fill: Fill = BLACK
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        _as_angles(self, "degrees", (2,))
-        as_interpolation(self)
-        check_flag(self, "expand")
-        _as_center(self)
-        as_fill(self)
+    _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         angle = between(self.degrees, sampling.uniform(rows, slot)[:, 0])
         cx, cy = self.center or (math.nan, math.nan)
         size = rotated_size(sampling.size[rows], angle, self.center) if self.expand else None
-        flags = int(Interpolation[self.interpolation.upper()])
-        args = (angle, cx, cy, float(self.expand))
-        sampling.emit(rows, Op.ROTATE, *args, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
+        self._emit_map(sampling, rows, Op.ROTATE, angle, cx, cy, float(self.expand), size=size)
 
 
 @dataclass(frozen=True)
-class RandomAffine(Transform):
+class RandomAffine(Resampled):
     """Rotate, shear and scale about ``center``, then translate; size kept.
 
     ``degrees``: a pair, or d for (-d, d), turning clockwise as torchvision's does. ``translate``: the largest shares
@@ -70,22 +66,22 @@ class RandomAffine(Transform):
     translate: Pair | None = None
     scale: Pair | None = None
     shear: float | Sequence[float] | None = None
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     center: Pair | None = None
     num_slots = 2
 
-    def __post_init__(self) -> None:
-        _as_angles(self, "degrees", (2,))
-        if self.translate is not None:
-            _as_pair(self, "translate", 0.0, 1.0, "a pair (horizontal, vertical) of shares from 0 to 1")
-        if self.scale is not None:
-            _as_pair(self, "scale", 1e-6, 1e6, "a pair (low, high) of factors above 0")
-        if self.shear is not None:
-            _as_angles(self, "shear", (2, 4))
-        as_interpolation(self)
-        as_fill(self)
-        _as_center(self)
+    _checks = checks(
+        degrees=angles,
+        translate=optional(
+            partial(pair, low=0.0, high=1.0, accepted="a pair (horizontal, vertical) of shares from 0 to 1")
+        ),
+        scale=optional(
+            partial(pair, low=1e-6, high=1e6, ordered=True, accepted="a pair (low, high) of factors above 0")
+        ),
+        shear=optional(partial(angles, pairs=2)),
+        center=CENTER,
+    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = np.concatenate([sampling.uniform(rows, slot), sampling.uniform(rows, slot + 1)], axis=1)
@@ -102,12 +98,11 @@ class RandomAffine(Transform):
                 shear[:, 1] = between(self.shear[2:], unit[:, 5])
         center = size_xy * 0.5 if self.center is None else np.array(self.center)
         matrix = inverse_affine(center, between(self.degrees, unit[:, 0]), shift, scale, shear)
-        flags = int(Interpolation[self.interpolation.upper()])
-        sampling.emit(rows, Op.AFFINE, *matrix.T, flags=flags, fill=self.fill)  # type: ignore[arg-type]
+        self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)
 
 
 @dataclass(frozen=True)
-class RandomPerspective(Transform):
+class RandomPerspective(Resampled):
     """With probability ``p``, move every corner inwards by up to ``distortion_scale`` (0 to 1) of half the side.
 
     Images without an area to distort (one pixel wide or high) stay as they are.
@@ -115,15 +110,11 @@ class RandomPerspective(Transform):
 
     distortion_scale: float = 0.5
     p: float = 0.5
-    interpolation: str = "bilinear"
+    interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 3
 
-    def __post_init__(self) -> None:
-        check_number(self, "distortion_scale", 0.0, 1.0)
-        check_probability(self)
-        as_interpolation(self)
-        as_fill(self)
+    _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
@@ -134,42 +125,4 @@ class RandomPerspective(Transform):
         is_far = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
         start = is_far * far[:, None, :]
         coefficients, valid = perspective_coefficients(start, start + np.where(is_far == 1, -inwards, inwards))
-        flags = int(Interpolation[self.interpolation.upper()])
-        moved = coefficients[valid].T
-        sampling.emit(rows[valid], Op.PERSPECTIVE, *moved, flags=flags, fill=self.fill)  # type: ignore[arg-type]
-
-
-# -- arguments ---------------------------------------------------------------------------------------------------
-
-
-def _as_angles(owner: Transform, argument: str, lengths: tuple[int, ...]) -> None:
-    """Normalise d >= 0 to (-d, d); check that ranges are in order."""
-    value = getattr(owner, argument)
-    if is_number(value) and value >= 0:
-        value = (-value, value)
-    angles = tuple(value) if isinstance(value, (list, tuple)) else ()
-    in_order = all(is_number(v) and abs(v) <= LARGEST for v in angles)
-    in_order = in_order and all(low <= high for low, high in zip(angles[::2], angles[1::2], strict=False))
-    if len(angles) not in lengths or not in_order:
-        more = ", or two such pairs" if 4 in lengths else ""
-        raise ArgumentError(owner, argument, getattr(owner, argument), f"a number >= 0, or a pair (low, high){more}")
-    set_field(owner, argument, angles)
-
-
-def _as_pair(owner: Transform, argument: str, low: float, high: float, accepted: str) -> None:
-    value = getattr(owner, argument)
-    pair = tuple(value) if isinstance(value, (list, tuple)) else ()
-    is_pair = len(pair) == 2 and all(is_number(v) and low <= v <= high for v in pair)
-    if not is_pair or (argument == "scale" and pair[0] > pair[1]):
-        raise ArgumentError(owner, argument, value, accepted)
-    set_field(owner, argument, pair)
-
-
-def _as_center(owner: RandomRotation | RandomAffine) -> None:
-    center = owner.center
-    if center is None:
-        return
-    pair = tuple(center) if isinstance(center, (list, tuple)) else ()
-    if len(pair) != 2 or not all(is_number(v) and abs(v) <= LARGEST for v in pair):
-        raise ArgumentError(owner, "center", center, "None, or a pair (x, y) in pixels from the top left")
-    set_field(owner, "center", pair)
+        self._emit_map(sampling, rows[valid], Op.PERSPECTIVE, *coefficients[valid].T)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from variegate.checks import Refusal, as_integer, as_numbers, refused
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, is_number, set_field
-from variegate.transforms.limits import MAX_KERNEL
-from variegate.transforms.magnitude import MagnitudeOp, Number, between, check_range, integers_between, limits
+from variegate.transforms.arguments import MAX_KERNEL, Number, checks
+from variegate.transforms.base import Transform
+from variegate.transforms.magnitude import MagnitudeOp, between, integers_between, limits, span
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,24 @@ class Sharpness(MagnitudeOp):
     """
 
     factor: Number
-    _number, _bounds = "factor", (0.0, math.inf)
+    _op, _number, _bounds = Op.SHARPNESS, "factor", (0.0, math.inf)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.SHARPNESS, values)
+
+def kernel_sizes(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
+    """Two odd numbers of pixels, along x and y; one stands for both."""
+    single = as_integer(value)
+    sizes = as_numbers(value, whole=True) if single is None else (single,)
+    if sizes is None or len(sizes) not in (1, 2) or not all(0 < k <= MAX_KERNEL and k % 2 == 1 for k in sizes):
+        raise error(name, value, f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them")
+    return sizes[0], sizes[-1]
+
+
+def line_lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """An odd number of pixels, or a range between two of them."""
+    lengths: Any = span(1, 255, whole=True)(name, value, error=error)
+    if any(k % 2 == 0 for k in limits(lengths)):
+        raise error(name, value, "an odd integer, or a pair (low, high) of them")
+    return lengths
 
 
 @dataclass(frozen=True)
@@ -40,16 +56,7 @@ class GaussianBlur(MagnitudeOp):
     sigma: Number = (0.1, 2.0)
     _number, _bounds = "sigma", (1e-6, 1000.0)
 
-    def __post_init__(self) -> None:
-        value = self.kernel_size
-        pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
-        if len(pair) == 1:
-            pair *= 2
-        if len(pair) != 2 or not all(is_number(k, True) and 0 < k <= MAX_KERNEL and k % 2 == 1 for k in pair):
-            accepted = f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them"
-            raise ArgumentError(self, "kernel_size", value, accepted)
-        set_field(self, "kernel_size", pair)
-        super().__post_init__()
+    _checks = checks(kernel_size=kernel_sizes)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         kernel_x, kernel_y = self.kernel_size  # type: ignore[misc]
@@ -70,12 +77,7 @@ class MotionBlur(Transform):
     direction: Number = (-1.0, 1.0)
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        check_range(self, "kernel_size", 1, 255, integral=True)
-        if any(k % 2 == 0 for k in limits(self.kernel_size)):
-            raise ArgumentError(self, "kernel_size", self.kernel_size, "an odd integer, or a pair (low, high) of them")
-        check_range(self, "angle", -math.inf, math.inf)
-        check_range(self, "direction", -1.0, 1.0)
+    _checks = checks(kernel_size=line_lengths, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+from variegate.checks import Refusal, as_numbers, number, refused
 from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_number, is_number, set_field
-from variegate.transforms.magnitude import MagnitudeOp, Number, PlainOp, check_range, integers_between
-
-
-class _Factor(MagnitudeOp):
-    """An operation whose only argument is the number itself."""
-
-    _op: Op
-
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, self._op, values)
+from variegate.program.sampling import Rows, Sampling
+from variegate.transforms.arguments import LARGEST, Number, checks
+from variegate.transforms.base import Transform
+from variegate.transforms.magnitude import MagnitudeOp, PlainOp, integers_between, span
 
 
 @dataclass(frozen=True)
-class Brightness(_Factor):
+class Brightness(MagnitudeOp):
     """Blend with black: ``factor`` 0 is black, 1 the image, 2 twice as bright (``PIL.ImageEnhance.Brightness``)."""
 
     factor: Number
@@ -29,7 +24,7 @@ class Brightness(_Factor):
 
 
 @dataclass(frozen=True)
-class Contrast(_Factor):
+class Contrast(MagnitudeOp):
     """Blend with the mean grey level: ``factor`` 0 is flat grey, 1 the image (``PIL.ImageEnhance.Contrast``)."""
 
     factor: Number
@@ -37,7 +32,7 @@ class Contrast(_Factor):
 
 
 @dataclass(frozen=True)
-class Color(_Factor):
+class Color(MagnitudeOp):
     """Saturation, a blend with the grey image: ``factor`` 0 is grey, 1 the image (``PIL.ImageEnhance.Color``)."""
 
     factor: Number
@@ -45,7 +40,7 @@ class Color(_Factor):
 
 
 @dataclass(frozen=True)
-class Hue(_Factor):
+class Hue(MagnitudeOp):
     """Turn the hue by ``factor`` of a full circle, -0.5 to 0.5, through Pillow's 8-bit HSV."""
 
     factor: Number
@@ -58,18 +53,12 @@ class Gamma(MagnitudeOp):
 
     gamma: Number
     gain: float = 1.0
-    _number, _bounds = "gamma", (0.0, math.inf)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "gain", 0.0, math.inf)
-
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.GAMMA, values, self.gain)
+    _op, _number, _bounds, _constants = Op.GAMMA, "gamma", (0.0, math.inf), ("gain",)
+    _checks = checks(gain=partial(number, low=0.0, high=LARGEST))
 
 
 @dataclass(frozen=True)
-class Posterize(_Factor):
+class Posterize(MagnitudeOp):
     """Keep the highest ``bits`` bits of every value, 0 to 8 whole bits; 0 gives an all-zero image."""
 
     bits: int | tuple[int, int]
@@ -77,7 +66,7 @@ class Posterize(_Factor):
 
 
 @dataclass(frozen=True)
-class Solarize(_Factor):
+class Solarize(MagnitudeOp):
     """Invert the values at and above ``threshold``, 0 to 256."""
 
     threshold: Number
@@ -90,14 +79,8 @@ class SolarizeAdd(MagnitudeOp):
 
     addition: int | tuple[int, int]
     threshold: float = 128
-    _number, _bounds, _integral = "addition", (-255, 255), True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "threshold", 0.0, 256.0)
-
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.SOLARIZE_ADD, values, self.threshold)
+    _op, _number, _bounds, _integral, _constants = Op.SOLARIZE_ADD, "addition", (-255, 255), True, ("threshold",)
+    _checks = checks(threshold=partial(number, low=0.0, high=256.0))
 
 
 @dataclass(frozen=True)
@@ -121,18 +104,20 @@ class Equalize(PlainOp):
     _op = Op.EQUALIZE
 
 
+def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int, int]:
+    order = as_numbers(value, whole=True)
+    if order is None or sorted(order) != [0, 1, 2]:
+        raise error(name, value, "the channels 0, 1 and 2 in some order")
+    return order[0], order[1], order[2]
+
+
 @dataclass(frozen=True)
 class ChannelPermutation(Transform):
     """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
 
     order: tuple[int, int, int] = (2, 1, 0)
 
-    def __post_init__(self) -> None:
-        order = self.order
-        channels = order if isinstance(order, (list, tuple)) and all(is_number(c, True) for c in order) else ()
-        if sorted(channels) != [0, 1, 2]:
-            raise ArgumentError(self, "order", order, "the channels 0, 1 and 2 in some order")
-        set_field(self, "order", tuple(order))
+    _checks = checks(order=channel_order)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sampling.emit(rows, Op.PERMUTE, *self.order)
@@ -147,9 +132,7 @@ class RGBShift(Transform):
     blue: int | tuple[int, int] = (-20, 20)
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        for channel in ("red", "green", "blue"):
-            check_range(self, channel, -255, 255, integral=True)
+    _checks = dict.fromkeys(("red", "green", "blue"), span(-255, 255, whole=True))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import as_integer, as_numbers
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_probability, is_number, set_field
-from variegate.transforms.limits import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS
+from variegate.transforms.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, PROBABILITY, ArgumentError, checks
+from variegate.transforms.base import Transform, set_field
 
 # Any of them may come at any place, so that the time grows with the square.
 _MOST_TO_ORDER = 128
@@ -105,8 +106,10 @@ class RandomApply(_Container):
     transforms: Sequence[Transform]
     p: float = 0.5
 
+    _checks = checks(p=PROBABILITY)
+
     def __post_init__(self) -> None:
-        check_probability(self)
+        super().__post_init__()
         self._adopt(own=1, is_choice=0 < self.p < 1)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -139,8 +142,10 @@ class OneOf(_Container):
     p: float = 1.0
     weights: Sequence[float] | None = None
 
+    _checks = checks(p=PROBABILITY)
+
     def __post_init__(self) -> None:
-        check_probability(self)
+        super().__post_init__()
         self._adopt(own=1)
         set_field(self, "_cumulative", _cumulative(self, "weights"))
 
@@ -162,10 +167,11 @@ class SomeOf(_Container):
     def __post_init__(self) -> None:
         self._adopt(own=1 + _key_slots(self.transforms))
         most = len(self.transforms)
-        pair = tuple(self.n) if isinstance(self.n, (list, tuple)) else (self.n, self.n)
-        if not (len(pair) == 2 and all(is_number(v, True) for v in pair) and 0 <= pair[0] <= pair[1] <= most):
+        single = as_integer(self.n)
+        pair = as_numbers(self.n, whole=True) if single is None else (single, single)
+        if pair is None or len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= most:
             raise ArgumentError(self, "n", self.n, f"an integer, or a pair (low, high) of them, from 0 to {most}")
-        set_field(self, "n", self.n if isinstance(self.n, int) else pair)
+        set_field(self, "n", pair if single is None else single)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         low, high = self.n if isinstance(self.n, tuple) else (self.n, self.n)
@@ -209,12 +215,11 @@ def _cumulative(owner: _Container, argument: str) -> Floats:
     """The checked weights of the children as cumulated probabilities."""
     count = len(owner.transforms)
     given = getattr(owner, argument)
-    weights = [1.0] * count if given is None else given
-    ok = isinstance(weights, (list, tuple)) and all(is_number(w) and w >= 0 for w in weights)
-    if not ok or len(weights) != count or sum(weights) <= 0:
+    weights = (1.0,) * count if given is None else as_numbers(given)
+    if weights is None or len(weights) != count or min(weights) < 0 or sum(weights) <= 0:
         raise ArgumentError(owner, argument, given, f"{count} numbers >= 0, one for each transform, not all 0")
     if given is not None:
-        set_field(owner, argument, tuple(given))
+        set_field(owner, argument, weights)
     return np.cumsum(weights) / sum(weights)
 
 

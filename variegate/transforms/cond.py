@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import as_number
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, is_number, set_field
+from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.base import Transform, set_field
 from variegate.transforms.compose import Compose, adopt
 
 Range = tuple[float | None, float | None, Transform]
@@ -41,7 +43,7 @@ class Cond(Transform):
         if not isinstance(self.by, str) or not self.by:
             raise ArgumentError(self, "by", self.by, "a name: " + ", ".join(KNOWN) + ', or a given one such as "label"')
         if isinstance(self.cases, Mapping) and self.cases:
-            cases = {_key(k): _transform(self, f"cases[{k!r}]", v) for k, v in self.cases.items()}
+            cases = {str(k): _transform(self, f"cases[{k!r}]", v) for k, v in self.cases.items()}
             set_field(self, "cases", cases)
             branches = list(cases.values())
         elif isinstance(self.cases, (list, tuple)) and self.cases:
@@ -100,10 +102,6 @@ class Cond(Transform):
 # -- cases -------------------------------------------------------------------------------------------------------
 
 
-def _key(value: object) -> str:
-    return str(value)
-
-
 def _transform(owner: Transform, argument: str, value: object) -> Transform:
     if isinstance(value, (list, tuple)) and value:
         try:
@@ -120,8 +118,10 @@ def _range(owner: Transform, argument: str, case: object) -> Range:
     if not isinstance(case, (list, tuple)) or len(case) != 3:
         raise ArgumentError(owner, argument, case, "(low, high, transform)")
     low, high, transform = case
-    if not all(v is None or is_number(v) for v in (low, high)) or not _or(low, -math.inf) < _or(high, math.inf):
+    ends = tuple(end if end is None else as_number(end) for end in (low, high))
+    if ends.count(None) != (low, high).count(None) or not _or(ends[0], -math.inf) < _or(ends[1], math.inf):
         raise ArgumentError(owner, argument, (low, high), "numbers low < high, or None for an open end")
+    low, high = ends
     return low, high, _transform(owner, f"{argument}[2]", transform)
 
 

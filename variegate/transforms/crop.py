@@ -10,22 +10,22 @@ import numpy.typing as npt
 
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import (
-    ArgumentError,
-    Transform,
-    as_fill,
-    as_size,
-    check_choice,
-    check_flag,
-    is_number,
-    set_field,
+from variegate.transforms.arguments import (
+    BLACK,
+    FLAG,
+    PADDING_MODE,
+    Fill,
+    PaddingMode,
+    check_colour,
+    check_padding,
+    check_size,
+    checks,
+    optional,
+    padding_sides,
 )
-from variegate.transforms.limits import MAX_LENGTH
-from variegate.transforms.magnitude import BLACK, Fill
+from variegate.transforms.base import Transform
 
 Sizes = npt.NDArray[np.int32]
-
-PAD_MODES = ("constant", "edge", "reflect", "symmetric")
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,14 @@ class CenterCrop(Transform):
 
     size: int | Sequence[int]
 
-    def __post_init__(self) -> None:
-        as_size(self, "size")
+    _checks = checks(size=check_size)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         wanted = np.asarray(self.size, np.int32)
         spare = sampling.size[rows] - wanted
         # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
         origin = np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
-        _emit_crop(sampling, rows, origin, wanted, BLACK)
+        emit_crop(sampling, rows, origin, wanted, BLACK)
 
 
 @dataclass(frozen=True)
@@ -58,16 +57,16 @@ class RandomCrop(Transform):
     padding: int | Sequence[int] | None = None
     pad_if_needed: bool = False
     fill: Fill = BLACK
-    padding_mode: str = "constant"
+    padding_mode: PaddingMode = "constant"
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        as_size(self, "size")
-        if self.padding is not None:
-            as_padding(self)
-        check_flag(self, "pad_if_needed")
-        as_fill(self)
-        check_choice(self, "padding_mode", PAD_MODES)
+    _checks = checks(
+        size=check_size,
+        padding=optional(check_padding),
+        pad_if_needed=FLAG,
+        fill=check_colour,
+        padding_mode=PADDING_MODE,
+    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         wanted = np.asarray(self.size, np.int32)
@@ -87,11 +86,11 @@ class RandomCrop(Transform):
         unit = sampling.uniform(rows, slot)[:, :2]
         origin = np.floor(unit * (padded - wanted + 1)).astype(np.int32)
         if self.padding_mode == "constant":
-            _emit_crop(sampling, rows, origin - before, wanted, self.fill)
+            emit_crop(sampling, rows, origin - before, wanted, self.fill)
         else:
             after = padded - size - before
             _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
-            _emit_crop(sampling, rows, origin, wanted, self.fill)
+            emit_crop(sampling, rows, origin, wanted, self.fill)
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,9 @@ class Pad(Transform):
 
     padding: int | Sequence[int]
     fill: Fill = BLACK
-    padding_mode: str = "constant"
+    padding_mode: PaddingMode = "constant"
 
-    def __post_init__(self) -> None:
-        as_padding(self)
-        as_fill(self)
-        check_choice(self, "padding_mode", PAD_MODES)
+    _checks = checks(padding=check_padding, fill=check_colour, padding_mode=PADDING_MODE)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         left, top, right, bottom = padding_sides(self.padding)
@@ -118,28 +114,7 @@ class Pad(Transform):
         _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
 
 
-# -- shared ------------------------------------------------------------------------------------------------------
-
-
-def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
-    """left, top, right, bottom of torchvision's ways to write a padding."""
-    sides = (padding,) if isinstance(padding, int) else tuple(padding)
-    left, top, right, bottom = sides * (4 // len(sides))
-    return left, top, right, bottom
-
-
-def as_padding(owner: Transform, argument: str = "padding") -> None:
-    """Check a padding of one, two or four integers >= 0, and store a list as a tuple."""
-    value = getattr(owner, argument)
-    sides = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if len(sides) not in (1, 2, 4) or not all(is_number(v, True) and 0 <= v <= MAX_LENGTH for v in sides):
-        accepted = f"an integer >= 0, or two or four of them, up to {MAX_LENGTH:,}"
-        raise ArgumentError(owner, argument, value, accepted)
-    if isinstance(value, list):
-        set_field(owner, argument, sides)
-
-
-def _emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
+def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
     """Crop boxes of one size at ``origin[R, 2]`` (top, left); rows that would not change are left alone."""
     changed = ((sampling.size[rows] != size) | (origin != 0)).any(axis=1)
     if not changed.all():

@@ -5,16 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import as_number, number
 from variegate.program.custom import PointFunction
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import INTERPOLATIONS, ArgumentError, Transform, is_number, set_field
-from variegate.transforms.magnitude import between, check_range
+from variegate.transforms.arguments import INTERPOLATIONS, ArgumentError, InterpolationName
+from variegate.transforms.base import Transform, set_field
+from variegate.transforms.magnitude import between, span
 
 FORMS = ("lut", "affine", "color_matrix", "point")
 
@@ -30,8 +34,7 @@ class Magnitude:
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            if not is_number(getattr(self, name)):
-                raise ArgumentError(self, name, getattr(self, name), "a finite number")
+            set_field(self, name, number(name, getattr(self, name), error=partial(ArgumentError, self)))
         if self.low > self.high:
             raise ArgumentError(self, "low", self.low, f"a number up to high={self.high}")
         if self.signed and self.low < 0:
@@ -60,7 +63,7 @@ class CustomOp(Transform, abstract=True):
 
     magnitude: Any = None
 
-    interpolation: ClassVar[str] = "nearest"
+    interpolation: ClassVar[InterpolationName] = "nearest"
     fill: ClassVar[Sequence[int]] = (0, 0, 0)
     num_slots = 1
     _form: ClassVar[str] = ""
@@ -68,6 +71,7 @@ class CustomOp(Transform, abstract=True):
     _point: ClassVar[PointFunction | None] = None
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        import_module("variegate.policies")  # built-in transforms as well, whose names are taken
         known = Transform.registry.get(cls.__name__)
         if known is not None and not abstract and not issubclass(known, CustomOp):
             raise TypeError(f"class {cls.__name__}: this name is a built-in transform; accepted: any other name")
@@ -83,8 +87,9 @@ class CustomOp(Transform, abstract=True):
             raise ArgumentError(self, "magnitude", self.magnitude, "None: the class declares no magnitude")
         else:
             # A signed number may be given with its sign; a drawn one gets it by chance.
-            low = -domain.high if domain.signed and is_number(self.magnitude) else domain.low
-            check_range(self, "magnitude", low, domain.high)
+            low = -domain.high if domain.signed and as_number(self.magnitude) is not None else domain.low
+            check = span(low, domain.high)
+            set_field(self, "magnitude", check("magnitude", self.magnitude, error=partial(ArgumentError, self)))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         values = np.zeros(len(rows))

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import Refusal, as_number, as_numbers, integer, refused
 from variegate.program.ops import Op
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, as_fill, check_probability, is_number, set_field
-from variegate.transforms.boxes import TRIES, sample_boxes
-from variegate.transforms.limits import LARGEST, MAX_RECTANGLES
-from variegate.transforms.magnitude import (
+from variegate.transforms.arguments import (
     BLACK,
+    LARGEST,
+    MAX_LENGTH,
+    MAX_RECTANGLES,
+    POSITIVE_PAIR,
+    PROBABILITY,
+    ArgumentError,
     Fill,
-    MagnitudeOp,
-    between,
-    check_positive_pair,
-    check_range,
-    integers_between,
-    limits,
+    check_colour,
+    checks,
 )
+from variegate.transforms.base import Transform, set_field
+from variegate.transforms.boxes import TRIES, sample_boxes
+from variegate.transforms.magnitude import MagnitudeOp, between, integers_between, limits, span
+
+MAX_HOLES = 4096
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,12 +76,11 @@ class Cutout(MagnitudeOp):
     size: int | tuple[int, int]
     num_holes: int = 1
     fill: Fill = BLACK
-    _number, _bounds, _integral = "size", (0, 2**20), True
+    _number, _bounds, _integral = "size", (0, MAX_LENGTH), True
+    _checks = checks(num_holes=partial(integer, low=1, high=MAX_HOLES), fill=check_colour)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_count(self, "num_holes")
-        as_fill(self)
         set_field(self, "num_slots", 1 + self.num_holes)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -85,6 +91,16 @@ class Cutout(MagnitudeOp):
         holes = np.concatenate([middle - sides // 2, sides], axis=-1).reshape(-1, 4)
         owner = np.repeat(np.arange(len(rows)), self.num_holes)
         emit_rectangles(sampling, rows, holes, owner, self.fill, "Cutout")
+
+
+def _erased_with(name: str, value: Any, *, error: Refusal = refused) -> Any:
+    if isinstance(value, str) and value == "random":
+        return value
+    single = as_number(value)
+    numbers = as_numbers(value) if single is None else (single,)
+    if numbers is None or len(numbers) not in (1, 3) or not all(abs(level) <= LARGEST for level in numbers):
+        raise error(name, value, 'a number, three of them (red, green, blue), or "random"')
+    return numbers if single is None else single
 
 
 @dataclass(frozen=True)
@@ -103,18 +119,11 @@ class RandomErasing(Transform):
     inplace: bool = False
     num_slots = 1 + TRIES + 1
 
+    _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with)
+
     def __post_init__(self) -> None:
-        check_probability(self)
-        check_range(self, "scale", 0.0, 1.0)
+        super().__post_init__()
         set_field(self, "scale", limits(self.scale))
-        check_positive_pair(self, "ratio")
-        if isinstance(self.value, (list, tuple)):
-            set_field(self, "value", tuple(self.value))
-        numbers = self.value if isinstance(self.value, tuple) else (self.value,)
-        is_random = isinstance(self.value, str) and self.value == "random"
-        are_numbers = len(numbers) in (1, 3) and all(is_number(v) and abs(v) <= LARGEST for v in numbers)
-        if not is_random and not are_numbers:
-            raise ArgumentError(self, "value", self.value, 'a number, three of them (red, green, blue), or "random"')
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
@@ -135,6 +144,10 @@ class RandomErasing(Transform):
         sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
 
 
+def _colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:
+    return value if isinstance(value, str) and value == "random" else check_colour(name, value, error=error)
+
+
 @dataclass(frozen=True)
 class CoarseDropout(Transform):
     """Erase several rectangles that lie within the image.
@@ -147,14 +160,13 @@ class CoarseDropout(Transform):
     size: int | float | tuple[float, float] = (8, 32)
     fill: Fill | str = BLACK
 
+    _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=_colour_or_random)
+
     def __post_init__(self) -> None:
-        check_range(self, "num_holes", 0, 4096, integral=True)
-        check_range(self, "size", 0.0, 2**20)
+        super().__post_init__()
         in_pixels = all(isinstance(v, int) for v in limits(self.size))
         if not in_pixels and limits(self.size)[1] > 1.0:
             raise ArgumentError(self, "size", self.size, "whole pixels, or shares of the side from 0.0 to 1.0")
-        if not (isinstance(self.fill, str) and self.fill == "random"):
-            as_fill(self)
         set_field(self, "num_slots", 2 + limits(self.num_holes)[1])
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -186,10 +198,7 @@ class GridMask(Transform):
     fill: Fill = BLACK
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        check_range(self, "unit", 2, 2**20, integral=True)
-        check_range(self, "ratio", 0.0, 1.0)
-        as_fill(self)
+    _checks = checks(unit=span(2, MAX_LENGTH, whole=True), ratio=span(0.0, 1.0), fill=check_colour)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         drawn = sampling.uniform(rows, slot)
@@ -212,9 +221,3 @@ class GridMask(Transform):
         start = offset[owner] + index * unit[owner, None]
         sides = np.broadcast_to(side[owner, None], start.shape)
         emit_rectangles(sampling, rows, np.concatenate([start, sides], axis=1), owner, self.fill, "GridMask")
-
-
-def _check_count(owner: Transform, argument: str) -> None:
-    value = getattr(owner, argument)
-    if not is_number(value, True) or not 1 <= value <= 4096:
-        raise ArgumentError(owner, argument, value, "an integer from 1 to 4096")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
@@ -17,9 +16,7 @@ class RandomHorizontalFlip(WithProbability):
     """Mirror left-right with probability ``p``."""
 
     p: float = 0.5
-
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.emit(rows, Op.HFLIP)
+    _op = Op.HFLIP
 
 
 @dataclass(frozen=True)
@@ -27,9 +24,7 @@ class RandomVerticalFlip(WithProbability):
     """Mirror top-bottom with probability ``p``."""
 
     p: float = 0.5
-
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.emit(rows, Op.VFLIP)
+    _op = Op.VFLIP
 
 
 @dataclass(frozen=True)
@@ -40,11 +35,6 @@ class RandomRotate90(WithProbability):
 
     def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         turns = 1 + (sampling.uniform(rows, slot)[:, 1] * 3).astype(np.int64)
-        emit_quarter_turns(sampling, rows, turns)
-
-
-def emit_quarter_turns(sampling: Sampling, rows: Rows, turns: npt.NDArray[np.int64]) -> None:
-    """Turn ``rows`` counter-clockwise by ``turns[R]`` (1..3) quarters; odd ones swap height and width."""
-    size = sampling.size[rows]
-    turned = np.where((turns % 2 == 1)[:, None], size[:, ::-1], size)
-    sampling.emit(rows, Op.ROT90, turns, size=turned)
+        size = sampling.size[rows]
+        turned = np.where((turns % 2 == 1)[:, None], size[:, ::-1], size)
+        sampling.emit(rows, Op.ROT90, turns, size=turned)

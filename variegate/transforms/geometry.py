@@ -8,29 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from variegate.program.ops import Interpolation, Op
+from variegate.checks import Refusal, refused
+from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, as_fill, as_interpolation
-from variegate.transforms.magnitude import BLACK, Fill, MagnitudeOp, Number, between, check_range
+from variegate.transforms.arguments import BLACK, Fill, InterpolationName, Number, checks
+from variegate.transforms.magnitude import MagnitudeOp, Resampled, between, span
 from variegate.transforms.matrices import stretch
 
 
-class _Map(MagnitudeOp):
-    """A coordinate map with one number, an interpolation and a fill."""
-
-    interpolation: str
-    fill: Fill
-    _op: ClassVar[Op]
-    _extra: ClassVar[tuple[float, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_interpolation(self)
-        as_fill(self)
+class _Map(MagnitudeOp, Resampled):
+    """A coordinate map with one number."""
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        flags = int(Interpolation[self.interpolation.upper()])
-        sampling.emit(rows, self._op, values, *self._extra, flags=flags, fill=self.fill)  # type: ignore[arg-type]
+        self._emit_map(sampling, rows, self._op, values, *self.constants())
 
 
 @dataclass(frozen=True)
@@ -38,10 +28,10 @@ class Rotate(_Map):
     """Rotate counter-clockwise about the centre by ``degrees`` (a number, or a range to draw from), size kept."""
 
     degrees: Number
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     _op, _number, _bounds = Op.ROTATE, "degrees", (-math.inf, math.inf)
-    _extra = (math.nan, math.nan, 0.0)
+    _constants = (math.nan, math.nan, 0.0)
 
 
 @dataclass(frozen=True)
@@ -49,7 +39,7 @@ class ShearX(_Map):
     """Shift every row left by ``shear`` times its distance from the top edge (AutoAugment's ShearX)."""
 
     shear: Number
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     _op, _number, _bounds = Op.SHEAR_X, "shear", (-math.inf, math.inf)
 
@@ -59,19 +49,22 @@ class ShearY(_Map):
     """Shift every column up by ``shear`` times its distance from the left edge (AutoAugment's ShearY)."""
 
     shear: Number
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     _op, _number, _bounds = Op.SHEAR_Y, "shear", (-math.inf, math.inf)
+
+
+def _shares(name: str, value: object, *, error: Refusal = refused) -> bool:
+    if not isinstance(value, bool):
+        raise error(name, value, "True (a share of the side) or False (pixels)")
+    return value
 
 
 class _Translate(_Map):
     relative: bool
     _axis: ClassVar[int]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.relative, bool):
-            raise ArgumentError(self, "relative", self.relative, "True (a share of the side) or False (pixels)")
+    _checks = checks(relative=_shares)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         pixels = values * sampling.size[rows, self._axis] if self.relative else values
@@ -84,7 +77,7 @@ class TranslateX(_Translate):
 
     translate: Number
     relative: bool = False
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     _op, _number, _bounds, _axis = Op.TRANSLATE_X, "translate", (-math.inf, math.inf), 1
 
@@ -95,13 +88,13 @@ class TranslateY(_Translate):
 
     translate: Number
     relative: bool = False
-    interpolation: str = "nearest"
+    interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     _op, _number, _bounds, _axis = Op.TRANSLATE_Y, "translate", (-math.inf, math.inf), 0
 
 
 @dataclass(frozen=True)
-class Stretch(Transform):
+class Stretch(Resampled):
     """Make the content ``x`` times as wide and ``y`` times as high about the centre, size kept.
 
     Each is a number above 0 or a range, drawn independently: above 1 the edges leave the image, below 1 the freed
@@ -110,19 +103,14 @@ class Stretch(Transform):
 
     x: Number = (0.8, 1.25)
     y: Number = (0.8, 1.25)
-    interpolation: str = "bilinear"
+    interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        for axis in ("x", "y"):
-            check_range(self, axis, 1e-3, 1e3)
-        as_interpolation(self)
-        as_fill(self)
+    _checks = checks(x=span(1e-3, 1e3), y=span(1e-3, 1e3))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
         center = sampling.size[rows, ::-1] / np.float64(2.0)
         matrix = stretch(center, between(self.x, unit[:, 0]), between(self.y, unit[:, 1]))
-        flags = int(Interpolation[self.interpolation.upper()])
-        sampling.emit(rows, Op.AFFINE, *matrix.T, flags=flags, fill=self.fill)  # type: ignore[arg-type]
+        self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import Refusal, as_number, refused
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_number, check_probability, is_number, set_field
-from variegate.transforms.magnitude import Pair, WithProbability, between, check_range
+from variegate.transforms.arguments import PROBABILITY, Pair, checks, optional
+from variegate.transforms.base import Transform
+from variegate.transforms.blur import Sharpness
+from variegate.transforms.color import AutoContrast, Equalize, Invert, Posterize, Solarize
+from variegate.transforms.magnitude import WithProbability, between, span
 
 Jitter = float | Pair | None
 
@@ -20,6 +27,19 @@ _COMPONENTS = {
     "saturation": Op.SATURATION,
     "hue": Op.HUE,
 }
+
+
+def _jitter(
+    name: str, value: Any, *, low: float, high: float = math.inf, centre: float, error: Refusal = refused
+) -> Pair | None:
+    """A range, of which a number x is the one from ``centre`` - x to ``centre`` + x; None for one without a change."""
+    around = as_number(value)
+    if around is not None:
+        if around < 0:
+            raise error(name, value, "a number >= 0, or a pair (low, high)")
+        value = (centre - around if low < 0 else max(centre - around, low), centre + around)
+    jitter: Pair = span(low, high)(name, value, error=error)
+    return None if jitter == (centre, centre) else jitter
 
 
 @dataclass(frozen=True)
@@ -36,10 +56,10 @@ class ColorJitter(Transform):
     hue: Jitter = None
     num_slots = 2
 
-    def __post_init__(self) -> None:
-        for name in _COMPONENTS:
-            if getattr(self, name) is not None:
-                _as_jitter(self, name)
+    _checks = checks(
+        **dict.fromkeys(("brightness", "contrast", "saturation"), optional(partial(_jitter, low=0.0, centre=1.0))),
+        hue=optional(partial(_jitter, low=-0.5, high=0.5, centre=0.0)),
+    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -70,10 +90,11 @@ class RandomPhotometricDistort(Transform):
     p: float = 0.5
     num_slots = 4
 
-    def __post_init__(self) -> None:
-        check_probability(self)
-        for name in _COMPONENTS:
-            check_range(self, name, *((-0.5, 0.5) if name == "hue" else (0.0, np.inf)))
+    _checks = checks(
+        **dict.fromkeys(("brightness", "contrast", "saturation"), span(0.0, math.inf)),
+        hue=span(-0.5, 0.5),
+        p=PROBABILITY,
+    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         is_drawn = sampling.uniform(rows, slot) < self.p
@@ -110,77 +131,50 @@ def _emit_permutation(sampling: Sampling, rows: Rows, slot: int) -> None:
     sampling.emit(rows[changed], Op.PERMUTE, *order[changed].T)
 
 
-class _RandomPlain(WithProbability):
-    """An operation with fixed arguments, done with probability ``p``."""
-
-    _op: Op
-
-    def _arguments(self) -> tuple[float, ...]:
-        return ()
-
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.emit(rows, self._op, *self._arguments())
-
-
 @dataclass(frozen=True)
-class RandomPosterize(_RandomPlain):
+class RandomPosterize(WithProbability):
     """Keep the highest ``bits`` bits (0 to 8) of every value with probability ``p``."""
 
     bits: int
     p: float = 0.5
-    _op = Op.POSTERIZE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not is_number(self.bits, True) or not 0 <= self.bits <= 8:
-            raise ArgumentError(self, "bits", self.bits, "an integer from 0 to 8")
-
-    def _arguments(self) -> tuple[float, ...]:
-        return (self.bits,)
+    _of, _at = Posterize, "bits"
 
 
 @dataclass(frozen=True)
-class RandomSolarize(_RandomPlain):
+class RandomSolarize(WithProbability):
     """Invert the values at and above ``threshold`` (0 to 256) with probability ``p``."""
 
     threshold: float
     p: float = 0.5
-    _op = Op.SOLARIZE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "threshold", 0.0, 256.0)
-
-    def _arguments(self) -> tuple[float, ...]:
-        return (self.threshold,)
+    _of, _at = Solarize, "threshold"
 
 
 @dataclass(frozen=True)
-class RandomInvert(_RandomPlain):
+class RandomInvert(WithProbability):
     """``255 - x`` with probability ``p``."""
 
     p: float = 0.5
-    _op = Op.INVERT
+    _op = Invert._op
 
 
 @dataclass(frozen=True)
-class RandomAutocontrast(_RandomPlain):
+class RandomAutocontrast(WithProbability):
     """``AutoContrast`` with probability ``p``."""
 
     p: float = 0.5
-    _op = Op.AUTOCONTRAST
+    _op = AutoContrast._op
 
 
 @dataclass(frozen=True)
-class RandomEqualize(_RandomPlain):
+class RandomEqualize(WithProbability):
     """``Equalize`` with probability ``p``."""
 
     p: float = 0.5
-    _op = Op.EQUALIZE
+    _op = Equalize._op
 
 
 @dataclass(frozen=True)
-class RandomGrayscale(_RandomPlain):
+class RandomGrayscale(WithProbability):
     """Grey levels in all channels with probability ``p``."""
 
     p: float = 0.1
@@ -188,30 +182,9 @@ class RandomGrayscale(_RandomPlain):
 
 
 @dataclass(frozen=True)
-class RandomAdjustSharpness(_RandomPlain):
+class RandomAdjustSharpness(WithProbability):
     """Sharpen (``sharpness_factor`` above 1) or smooth (below 1) with probability ``p``; 0 is Pillow's SMOOTH."""
 
     sharpness_factor: float
     p: float = 0.5
-    _op = Op.SHARPNESS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "sharpness_factor", 0.0, np.inf)
-
-    def _arguments(self) -> tuple[float, ...]:
-        return (self.sharpness_factor,)
-
-
-def _as_jitter(owner: Transform, name: str) -> None:
-    """Normalise a number to the range about "no change", and a range of no change to None."""
-    value = getattr(owner, name)
-    low, high, center = (-0.5, 0.5, 0.0) if name == "hue" else (0.0, np.inf, 1.0)
-    if is_number(value) and value >= 0:
-        around = (center - value, center + value)
-        set_field(owner, name, around if name == "hue" else (max(around[0], 0.0), around[1]))
-    elif is_number(value):
-        raise ArgumentError(owner, name, value, "a number >= 0, or a pair (low, high)")
-    check_range(owner, name, low, high)
-    if getattr(owner, name) == (center, center):
-        set_field(owner, name, None)
+    _of, _at = Sharpness, "sharpness_factor"

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from variegate.program.ops import Op
+from variegate.checks import Refusal, integer, interval, number, refused
+from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_probability, is_number, set_field, within
-from variegate.transforms.limits import LARGEST
-
-Pair = tuple[float, float]
-Number = float | Pair
-Fill = float | tuple[int, ...] | None
-
-BLACK = (0, 0, 0)
-
-
-def check_range(owner: object, argument: str, low: float, high: float, integral: bool = False) -> None:
-    """The argument is a number or an ordered pair within [low, high]; a list becomes a tuple, a number stays one."""
-    value = getattr(owner, argument)
-    low, high = within(low, high)
-    pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
-    if not (len(pair) == 2 and all(is_number(v, integral) for v in pair) and low <= pair[0] <= pair[1] <= high):
-        kind = "an integer" if integral else "a number"
-        raise ArgumentError(owner, argument, value, f"{kind}, or a pair (low, high) of them, from {low:g} to {high:g}")
-    if isinstance(value, list):
-        set_field(owner, argument, pair)
+from variegate.transforms.arguments import (
+    LARGEST,
+    PROBABILITY,
+    ArgumentError,
+    Check,
+    Fill,
+    InterpolationName,
+    Number,
+    Pair,
+    check_colour,
+    check_interpolation,
+    checks,
+)
+from variegate.transforms.base import Transform, set_field
 
 
-def check_positive_pair(owner: Transform, argument: str) -> None:
-    """The argument is an ordered pair of numbers above 0."""
-    value = getattr(owner, argument)
-    pair = tuple(value) if isinstance(value, (list, tuple)) else ()
-    if len(pair) != 2 or not all(map(is_number, pair)) or not 1 / LARGEST <= pair[0] <= pair[1] <= LARGEST:
-        raise ArgumentError(owner, argument, value, f"a pair (low, high) of numbers above 0, up to {LARGEST:g}")
-    set_field(owner, argument, pair)
+def span(low: float, high: float, whole: bool = False) -> Check:
+    """The check of a number, or an ordered pair of them, from low to high: infinity is what pixels can hold."""
+    return partial(interval, low=max(low, -LARGEST), high=min(high, LARGEST), whole=whole)
 
 
 def limits(value: Number) -> Pair:
@@ -59,6 +52,8 @@ def integers_between(value: Number, unit: Floats) -> Floats:
 class MagnitudeOp(Transform, abstract=True):
     """An operation with one number: exactly that value, or a (low, high) range to draw from uniformly.
 
+    Most are one instruction, ``_op``: the number and then ``_constants``, which are numbers or names of arguments.
+
     ``emit_magnitude`` is the door for policies: it emits the operation with a number *given* for every row, in the
     unit of the class's own argument, and uses only the chances besides it (such as a place, or noise). It takes the
     first of the same ``num_slots`` slots as ``sample``.
@@ -67,10 +62,28 @@ class MagnitudeOp(Transform, abstract=True):
     _number: ClassVar[str]
     _bounds: ClassVar[Pair]
     _integral: ClassVar[bool] = False
+    _op: ClassVar[Op]
+    _constants: ClassVar[tuple[float | str, ...]] = ()
     num_slots = 1
 
     def __post_init__(self) -> None:
-        check_range(self, self._number, *self._bounds, integral=self._integral)
+        super().__post_init__()
+        check = span(*self._bounds, whole=self._integral)
+        value = check(self._number, getattr(self, self._number), error=partial(ArgumentError, self))
+        set_field(self, self._number, value)
+
+    @classmethod
+    def check_number(cls, name: str, value: Any, *, error: Refusal = refused) -> float:
+        """Where exactly one number is accepted."""
+        low, high = cls._bounds
+        if cls._integral:
+            return integer(name, value, int(low), int(high), error=error)
+        return number(name, value, max(low, -LARGEST), min(high, LARGEST), error=error)
+
+    @classmethod
+    def constants(cls, owner: MagnitudeOp | None = None) -> tuple[float, ...]:
+        """What follows the number: of ``owner``, or by default."""
+        return tuple(getattr(owner or cls, name) if isinstance(name, str) else name for name in cls._constants)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         value = getattr(self, self._number)
@@ -83,7 +96,7 @@ class MagnitudeOp(Transform, abstract=True):
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         """Emit with ``values[R]`` as the numbers of ``rows``."""
-        raise NotImplementedError(f"{type(self).__name__} does not define emit_magnitude()")
+        sampling.emit(rows, self._op, values, *self.constants(self))
 
 
 class PlainOp(Transform, abstract=True):
@@ -99,16 +112,37 @@ class PlainOp(Transform, abstract=True):
 
 
 class WithProbability(Transform, abstract=True):
-    """Applied to a row with probability ``p``: subclasses say what to do to the chosen rows."""
+    """The instruction ``_op`` with probability ``p``, or ``_of`` at the number in the argument ``_at``."""
 
     p: float
+    _op: ClassVar[Op]
+    _of: ClassVar[type[MagnitudeOp]]
+    _at: ClassVar[str | None] = None
     num_slots = 1
+    _checks = checks(p=PROBABILITY)
 
-    def __post_init__(self) -> None:
-        check_probability(self)
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        if "_of" in cls.__dict__ and cls._at is not None:
+            cls._op, cls._checks = cls._of._op, {cls._at: cls._of.check_number}
+        super().__init_subclass__(abstract=abstract, **kwargs)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         self._apply(sampling, rows[sampling.uniform(rows, slot)[:, 0] < self.p], slot)
 
     def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        raise NotImplementedError
+        numbers = () if self._at is None else (getattr(self, self._at),)
+        sampling.emit(rows, self._op, *numbers)
+
+
+class Resampled(Transform, abstract=True):
+    """Reads the image between its pixels, and beyond its edges, where it is ``fill``."""
+
+    interpolation: InterpolationName
+    fill: Fill
+    _checks = checks(interpolation=check_interpolation, fill=check_colour)
+
+    def _emit_map(
+        self, sampling: Sampling, rows: Rows, op: Op, *args: npt.ArrayLike, size: npt.NDArray[np.int32] | None = None
+    ) -> None:
+        flags = int(Interpolation[self.interpolation.upper()])
+        sampling.emit(rows, op, *args, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]

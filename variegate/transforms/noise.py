@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
+from variegate.checks import Refusal, number, refused
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, check_number
-from variegate.transforms.magnitude import MagnitudeOp, Number
+from variegate.transforms.arguments import LARGEST, PROBABILITY, Number, checks
+from variegate.transforms.magnitude import MagnitudeOp
+
+
+def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:
+    if value is not True:
+        raise error(name, value, "True (images are uint8 at this stage)")
+    return value
 
 
 @dataclass(frozen=True)
@@ -25,11 +33,7 @@ class GaussianNoise(MagnitudeOp):
     num_slots = 2
     _number, _bounds = "sigma", (0.0, math.inf)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "mean", -math.inf, math.inf)
-        if self.clip is not True:
-            raise ArgumentError(self, "clip", self.clip, "True (images are uint8 at this stage)")
+    _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         sampling.emit(rows, Op.GAUSSIAN_NOISE, self.mean, values, slot + 1)
@@ -46,9 +50,7 @@ class SaltAndPepper(MagnitudeOp):
     num_slots = 2
     _number, _bounds = "amount", (0.0, 1.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "salt", 0.0, 1.0)
+    _checks = checks(salt=PROBABILITY)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         sampling.emit(rows, Op.SALT_AND_PEPPER, values, self.salt, slot + 1)

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, one_of, refused
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, check_choice, is_number, set_field
-from variegate.transforms.limits import LARGEST
+from variegate.transforms.arguments import FLAG, LARGEST, checks
+from variegate.transforms.base import Transform, set_field
 from variegate.transforms.magnitude import PlainOp
 
-_DTYPES = ("float32", "float16", "bfloat16")
+DtypeName = Literal["float32", "float16", "bfloat16"]
+
+
+def _per_channel(name: str, value: Any, *, least: float, kind: str, error: Refusal = refused) -> tuple[float, ...]:
+    single = as_number(value)
+    numbers = as_numbers(value) if single is None else (single,)
+    if numbers is None or len(numbers) not in (1, 3) or not all(least <= number <= LARGEST for number in numbers):
+        raise error(name, value, f"three {kind}numbers (red, green, blue), or one for all")
+    return numbers
+
+
+def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName:
+    return one_of(name, str(value).removeprefix("torch."), get_args(DtypeName), error=error)
 
 
 @dataclass(frozen=True)
@@ -31,17 +45,14 @@ class Normalize(Transform):
     inplace: bool = False
     _format_advice = "put it last, outside of the choice"
 
+    _checks = checks(
+        mean=partial(_per_channel, least=-LARGEST, kind=""),
+        std=partial(_per_channel, least=1 / LARGEST, kind="positive "),
+    )
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         set_field(self, "_format_setter", self)
-        for argument, smallest in (("mean", -LARGEST), ("std", 1 / LARGEST)):
-            value = getattr(self, argument)
-            numbers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-            if len(numbers) not in (1, 3) or not all(is_number(v) and smallest <= v <= LARGEST for v in numbers):
-                positive = "" if argument == "mean" else "positive "
-                raise ArgumentError(
-                    self, argument, value, f"three {positive}numbers (red, green, blue), or one for all"
-                )
-            set_field(self, argument, numbers)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         _normalize(self, sampling, rows, self.mean, self.std)
@@ -54,18 +65,16 @@ class ToDtype(Transform):
     ``dtype`` is a name or a torch dtype: float32, float16 or bfloat16; the Augmenter's own ``dtype`` goes before it.
     """
 
-    dtype: str = "float32"
+    dtype: DtypeName = "float32"
     scale: bool = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
     _format_advice = "put it last, outside of the choice"
 
+    _checks = checks(dtype=_dtype, scale=FLAG)
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         set_field(self, "_format_setter", self)
-        name = str(self.dtype).removeprefix("torch.")
-        if name not in _DTYPES:
-            raise ArgumentError(self, "dtype", self.dtype, "one of " + ", ".join(map(repr, _DTYPES)))
-        set_field(self, "dtype", name)
-        check_choice(self, "scale", (True, False))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if sampling.output.is_float:  # of which it changes the dtype alone, as in torchvision
@@ -83,6 +92,13 @@ class ConvertImageDtype(ToDtype):
     _always_described = ()
 
 
+def one_or_three(name: str, value: Any, *, error: Refusal = refused) -> int:
+    channels = as_integer(value)
+    if channels not in (1, 3):
+        raise error(name, value, "1, or 3 for equal channels")
+    return channels
+
+
 @dataclass(frozen=True)
 class Grayscale(PlainOp):
     """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in as many as the image has.
@@ -96,9 +112,10 @@ class Grayscale(PlainOp):
     _always_described = ("num_output_channels",)
     _format_advice = "take num_output_channels=3, or RandomGrayscale"
 
+    _checks = checks(num_output_channels=one_or_three)
+
     def __post_init__(self) -> None:
-        if not is_number(self.num_output_channels, True) or self.num_output_channels not in (1, 3):
-            raise ArgumentError(self, "num_output_channels", self.num_output_channels, "1, or 3 for equal channels")
+        super().__post_init__()
         set_field(self, "_format_setter", self if self.num_output_channels == 1 else None)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import Refusal, as_integer, refused
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.base import ArgumentError, Transform, as_interpolation, as_size, is_number, set_field
+from variegate.transforms.arguments import (
+    MAX_LENGTH,
+    POSITIVE_PAIR,
+    ArgumentError,
+    InterpolationName,
+    check_interpolation,
+    check_size,
+    checks,
+    optional,
+)
+from variegate.transforms.base import Transform, set_field
 from variegate.transforms.boxes import TRIES, sample_boxes
-from variegate.transforms.limits import MAX_LENGTH
-from variegate.transforms.magnitude import check_positive_pair
 
 Sizes = npt.NDArray[np.int32]
 
@@ -38,6 +48,13 @@ def resized_size(size: Sizes, short: int | None, max_size: int | None) -> Sizes:
     return np.asarray(np.maximum(resized, 1), np.int32)
 
 
+def _side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """A list of one number is that number."""
+    height, width = check_size(name, value, error=error)
+    is_pair = as_integer(value) is None and len(value) == 2
+    return (height, width) if is_pair else height
+
+
 @dataclass(frozen=True)
 class Resize(Transform):
     """Resize the whole image, antialiased.
@@ -49,47 +66,36 @@ class Resize(Transform):
     """
 
     size: int | Sequence[int] | None
-    interpolation: str = "bilinear"
+    interpolation: InterpolationName = "bilinear"
     max_size: int | None = None
     antialias: bool | None = True
 
+    _checks = checks(size=optional(_side_or_size), interpolation=check_interpolation)
+
     def __post_init__(self) -> None:
-        if isinstance(self.size, (list, tuple)) and len(self.size) == 1:
-            set_field(self, "size", self.size[0])
-        if self.size is None:
-            if self.max_size is None:
-                raise ArgumentError(self, "size", None, "a size, or None together with max_size")
-        elif isinstance(self.size, int):
-            as_size(self, "size")
-            set_field(self, "size", self.size[0])  # type: ignore[index]
-        else:
-            as_size(self, "size")
+        super().__post_init__()
+        if self.size is None and self.max_size is None:
+            raise ArgumentError(self, "size", None, "a size, or None together with max_size")
         if self.max_size is not None:
-            single = self.size is None or isinstance(self.size, int)
             least = self.size if isinstance(self.size, int) else 0
-            if not (single and is_number(self.max_size, True) and least < self.max_size <= MAX_LENGTH):
+            longest = as_integer(self.max_size)
+            if isinstance(self.size, tuple) or longest is None or not least < longest <= MAX_LENGTH:
                 accepted = f"None, or an integer above size ({least}) and up to {MAX_LENGTH:,}"
-                accepted = accepted if single else "None where size is a pair"
+                accepted = "None where size is a pair" if isinstance(self.size, tuple) else accepted
                 raise ArgumentError(self, "max_size", self.max_size, accepted)
-        as_interpolation(self)
+            set_field(self, "max_size", longest)
         _check_antialias(self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        size = sampling.size[rows]
+        before = sampling.size[rows]
         if isinstance(self.size, tuple):
-            wanted = np.broadcast_to(np.asarray(self.size, np.int32), size.shape)
+            wanted = np.broadcast_to(np.asarray(self.size, np.int32), before.shape)
         else:
-            wanted = resized_size(size, self.size, self.max_size)  # type: ignore[arg-type]
-        changed = (wanted != size).any(axis=1)
+            wanted = resized_size(before, self.size, self.max_size)  # type: ignore[arg-type]
+        changed = (wanted != before).any(axis=1)
         if not changed.all():
-            rows, size, wanted = rows[changed], size[changed], wanted[changed]
-        sampling.emit(
-            rows,
-            Op.RESIZED_CROP,
-            *(0, 0, size[:, 0], size[:, 1], wanted[:, 0], wanted[:, 1]),
-            flags=_flag(self.interpolation),
-            size=wanted,
-        )
+            rows, before, wanted = rows[changed], before[changed], wanted[changed]
+        emit_resized_crop(sampling, rows, (0, 0, *before.T), wanted, self.interpolation)
 
 
 @dataclass(frozen=True)
@@ -103,29 +109,21 @@ class RandomResizedCrop(Transform):
     size: int | Sequence[int]
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0)
-    interpolation: str = "bilinear"
+    interpolation: InterpolationName = "bilinear"
     antialias: bool | None = True
     num_slots = TRIES
 
+    _checks = checks(size=check_size, scale=POSITIVE_PAIR, ratio=POSITIVE_PAIR, interpolation=check_interpolation)
+
     def __post_init__(self) -> None:
-        as_size(self, "size")
-        for argument in ("scale", "ratio"):
-            check_positive_pair(self, argument)
-        as_interpolation(self)
+        super().__post_init__()
         _check_antialias(self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         boxes, found = sample_boxes(sampling, rows, slot, self.scale, self.ratio)
         if not found.all():
             boxes[~found] = _central_boxes(sampling.size[rows[~found]], self.ratio)
-        out_height, out_width = self.size  # type: ignore[misc]
-        sampling.emit(
-            rows,
-            Op.RESIZED_CROP,
-            *(boxes[:, 0], boxes[:, 1], boxes[:, 2], boxes[:, 3], out_height, out_width),
-            flags=_flag(self.interpolation),
-            size=np.array([out_height, out_width], np.int32),
-        )
+        emit_resized_crop(sampling, rows, boxes.T, np.array(self.size, np.int32), self.interpolation)
 
 
 def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.int64]:
@@ -137,8 +135,12 @@ def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.in
     return np.stack([(height - h) // 2, (width - w) // 2, h, w], axis=1).astype(np.int64)
 
 
-def _flag(interpolation: str) -> int:
-    return int(Interpolation[interpolation.upper()])
+def emit_resized_crop(
+    sampling: Sampling, rows: Rows, box: Iterable[npt.ArrayLike], wanted: Sizes, interpolation: InterpolationName
+) -> None:
+    """Resample the box (top, left, height, width) to ``wanted``, int[2] or [R, 2]."""
+    flags = int(Interpolation[interpolation.upper()])
+    sampling.emit(rows, Op.RESIZED_CROP, *box, wanted[..., 0], wanted[..., 1], flags=flags, size=wanted)
 
 
 def _check_antialias(owner: Resize | RandomResizedCrop) -> None:

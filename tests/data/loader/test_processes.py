@@ -145,7 +145,7 @@ def test_locks_held_at_the_fork_are_new_in_the_child(tmp_path: Path) -> None:
     augmenter = vg.Augmenter(CROPPED)
     loader = load(SOURCES["data set"](), cache=tmp_path)
     assert isinstance(loader.source, DatasetSource)
-    held: list[Any] = [RESULTS._lock, augmenter._id_lock, loader.source._turn, loader.cache._lock]  # type: ignore[union-attr]
+    held: list[Any] = [RESULTS._lock, augmenter._count._lock, loader.source._turn, loader.cache._lock]  # type: ignore[union-attr]
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:

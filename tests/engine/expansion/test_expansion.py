@@ -23,7 +23,7 @@ from variegate.engine.expansion import Expansion, Plan, Report, check_apart, com
 from variegate.engine.jobs import EngineError
 from variegate.errors import DecodeError, PolicyError
 from variegate.sinks.storage.local import LocalStorage
-from variegate.transforms.base import from_dict
+from variegate.transforms import from_dict
 from variegate.transforms.color import Invert
 
 

@@ -22,7 +22,7 @@ from variegate.engine.expansion.outputs import ItemOutputs
 from variegate.engine.jobs import FatalError
 from variegate.sinks.encode import encode_image
 from variegate.sinks.storage import open_storage
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 
 def photos(number: int = 7) -> ArraySource:

@@ -28,7 +28,7 @@ from variegate.executors.cuda.images import place_tensor
 from variegate.executors.cuda.launch import Launch
 from variegate.program.lowering import lower
 from variegate.program.program import Program
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")

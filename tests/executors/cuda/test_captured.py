@@ -15,7 +15,7 @@ from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.program.lowering import lower
 from variegate.program.program import Program
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 IMAGES = np.stack([photo(23, 40), photo(23, 40, "coffee"), photo(23, 40, "chelsea")])
 NORMALIZE = T.Normalize(IMAGENET_MEAN, IMAGENET_STD)

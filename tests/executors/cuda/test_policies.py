@@ -14,7 +14,7 @@ from tests.images import Image, gray, photo
 from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter, load_policy
 from variegate import transforms as T
 from variegate.executors.cpu import executor as cpu
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 # Large tiles: the interpreter takes as long for small ones.
 EXECUTOR = poisoned_executor("cpu", (32, 64))

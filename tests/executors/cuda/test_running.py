@@ -24,7 +24,7 @@ from variegate.executors.cuda.launch import triton_functions
 from variegate.program.custom import PointFunction
 from variegate.program.rng import philox4x32
 from variegate.sinks.encode import encode_image
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "on_a_gpu.py"
 RUNNER = CudaRunner("cpu", None, "composed", executor=poisoned_executor("cpu"))

@@ -5,10 +5,9 @@ They are fixed numbers and do not look at the machine: whether a file is accepte
 
 from __future__ import annotations
 
-import operator
-
 from PIL import Image, UnidentifiedImageError
 
+from variegate.checks import integer
 from variegate.data.decode.formats import READ, kind_not_read, kind_read
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_SIDE
@@ -23,13 +22,7 @@ def check_limit(name: str, value: object, default: int) -> int:
     """A limit as the user gave it, ``default`` for None. Raises ValueError for what is no positive integer."""
     if value is None:
         return default
-    try:
-        limit = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        limit = 0
-    if limit < 1:
-        raise ValueError(f"{name}: got {value!r}; accepted: a positive integer, or None for {default:,}")
-    return limit
+    return integer(name, value, 1, accepted=f"a positive integer, or None for {default:,}")
 
 
 def check_pixels(path: str, height: int, width: int, max_pixels: int | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from variegate.checks import number, refused
 from variegate.data.sources.base import SampleName
 from variegate.outside.addresses import speakable
 
@@ -35,12 +36,13 @@ class FailureLog:
     """
 
     def __init__(self, limit: int | float | None) -> None:
-        valid = limit is None or (isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0)
-        if not valid or (isinstance(limit, float) and limit >= 1.0):
-            raise ValueError(
-                f"max_errors: got {limit!r}; accepted: a number of samples (an integer), a share of the data set (a "
-                "float from 0 to below 1), or None for any"
+        if limit is not None:
+            accepted = (
+                "a number of samples (an integer), a share of the data set (a float from 0 to below 1), or None for any"
             )
+            limit = number("max_errors", limit, 0, accepted=accepted)
+            if isinstance(limit, float) and limit >= 1.0:
+                raise refused("max_errors", limit, accepted)
         self._limit = limit
         self._by_id: dict[int, Failure] = {}
         self._seen = 0

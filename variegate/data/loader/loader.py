@@ -10,20 +10,21 @@ from typing import Any, Literal
 import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
+from variegate.checks import integer
 from variegate.data.loader.batch import Batch
 from variegate.data.loader.epochs import BatchIterator, Epochs
 from variegate.data.loader.failures import Failure
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
-from variegate.data.loader.options import OnError, check_integer
+from variegate.data.loader.options import OnError
 from variegate.data.loader.order import IndexedOrder
 from variegate.data.loader.pipeline import Pipeline
 from variegate.data.loader.state import check_done, make_state, read_state
-from variegate.pickling import CopiedAnew, check_copied
+from variegate.pickling import CopiedByState, check_copied
 from variegate.threads import at_fork, check_running
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 
-class Loader(CopiedAnew):
+class Loader(CopiedByState):
     """Iterates over an epoch's batches: ``for images, labels in loader``.
 
     Args:
@@ -225,7 +226,7 @@ class Loader(CopiedAnew):
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins this epoch; in the middle, if that is where ``load_state_dict`` left it."""
-        epoch = check_integer("epoch", epoch, 0)
+        epoch = integer("epoch", epoch, 0)
         resumed = self._epochs.next
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
 

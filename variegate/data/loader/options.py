@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
+from variegate.checks import integer
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ranks import find_rank, processes_here
 from variegate.threads import default_threads
@@ -59,7 +59,7 @@ class LoaderOptions:
         """
         options = dict(given)
         for name, least in {"batch_size": 1, "prefetch": 0, "shuffle_buffer": 1, "shuffle_bytes": 1}.items():
-            options[name] = check_integer(name, given[name], least)
+            options[name] = integer(name, given[name], least)
         for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
             options[name] = check_limit(name, given[name], default)
         on_error, max_errors = given["on_error"], given["max_errors"]
@@ -77,14 +77,3 @@ class LoaderOptions:
     def decode_limits(self) -> tuple[int, int]:
         """As decoders take them."""
         return self.max_pixels, self.max_decode_bytes
-
-
-def check_integer(name: str, value: Any, least: int) -> int:
-    """``value`` as an int, NumPy's and others' integers too. Raises ValueError for what is none, or less than that."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise ValueError(f"{name}: got {value!r}; accepted: an integer from {least} on")
-    return number

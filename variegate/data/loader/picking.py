@@ -10,7 +10,8 @@ import numpy as np
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from variegate.data.loader.options import LoaderOptions, check_integer
+from variegate.checks import integer
+from variegate.data.loader.options import LoaderOptions
 from variegate.data.loader.picks import Indices, ListedOrder, Picks, SamePicks
 from variegate.data.loader.weighted import WeightedSamples
 from variegate.data.loader.weights import groups_of
@@ -57,7 +58,7 @@ def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
     if not samples:
         raise ValueError("source: has no samples")
     if options.weights is not None:
-        draws = samples if number is None else check_integer("num_samples", number, 1)
+        draws = samples if number is None else integer("num_samples", number, 1)
         if draws > _MOST_DRAWS:
             raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
         return WeightedSamples(groups_of(options.weights, source), draws, seed)

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 import torch.distributed
 
+from variegate.checks import integer
+
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """(rank, world size): as given, else of torch.distributed, else of the environment (torchrun's), else (0, 1).
@@ -24,9 +26,7 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             return 0, 1
         rank, world_size = _from_environment("RANK"), _from_environment("WORLD_SIZE")
-    for name, value in (("rank", rank), ("world_size", world_size)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{name}: got {value!r}; accepted: an integer")
+    rank, world_size = integer("rank", rank), integer("world_size", world_size)
     if world_size < 1 or not 0 <= rank < world_size:
         raise ValueError(f"rank: got {rank} of world_size {world_size}; accepted: 0 to world_size - 1")
     return rank, world_size

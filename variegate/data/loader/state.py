@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from variegate.data.loader.options import check_integer
+from variegate.checks import integer
 
 VERSION = 1
 
@@ -36,7 +36,7 @@ def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int,
                 f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
                 f"epoch would be another one. {_ADVICE[name]}"
             )
-    epoch, done = (check_integer(f"state_dict: {name}", state[name], 0) for name in ("epoch", "done"))
+    epoch, done = (integer(f"state_dict: {name}", state[name], 0) for name in ("epoch", "done"))
     return epoch, done, state.get("order")
 
 

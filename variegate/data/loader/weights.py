@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import as_integer, number
 from variegate.data.loader.weighted import Groups
 from variegate.data.sources.base import Source
 from variegate.data.sources.labels import NO_LABEL
@@ -73,12 +74,10 @@ def _by_class(weights: Mapping[Any, Any], labels: npt.NDArray[np.int64], source:
     by_label: dict[int, float] = {}
     for key, value in weights.items():
         label = _label_of(key, source)
-        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not is_number or not 0 <= value < np.inf:
-            raise ValueError(f"weights[{key!r}]: got {value!r}; accepted: {_NUMBERS}")
+        weight = number(f"weights[{key!r}]", value, 0, accepted=_NUMBERS)
         if label in by_label:
             raise ValueError(f"weights[{key!r}]: class {label} is there twice; accepted: each class once")
-        by_label[label] = float(value)
+        by_label[label] = float(weight)
     present, group_of, counts = np.unique(labels, return_inverse=True, return_counts=True)
     for label, count in zip(present.tolist(), counts.tolist(), strict=True):
         if label not in by_label:
@@ -108,12 +107,13 @@ def _label_of(key: Any, source: Source) -> int:
             accepted = names or "labels, as classes have no names here"
             raise ValueError(f"weights: got class {key!r}; accepted: {accepted}")
         return source.classes.index(key)
-    if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
+    label = as_integer(key)
+    if label is None:
         raise ValueError(f"weights: got {key!r} for a class; accepted: its name or its label (an integer)")
-    if source.classes and not NO_LABEL <= key < len(source.classes):
+    if source.classes and not NO_LABEL <= label < len(source.classes):
         accepted = f"0 to {len(source.classes) - 1}, or {NO_LABEL} for samples without a label"
         raise ValueError(f"weights: got class {key!r}; accepted: {accepted}")
-    return int(key)
+    return label
 
 
 def _class_name(label: int, source: Source) -> str:

@@ -223,7 +223,7 @@ class ExpansionJob:
         images, ids = [picture.image for picture in pictures], [picture.id for picture in pictures]
         labels = [picture.label for picture in pictures]
         given = {"label": labels} if all(isinstance(label, (int, np.integer)) for label in labels) else None
-        program = self._augmenter.program(images, ids=ids, epoch=self._plan.epoch, copy=copy, given=given)
+        program = self._augmenter.program(images, ids=ids, epoch=self._plan.epoch, copy=copy, conditions=given)
         return program, [output.cpu().numpy() for output in self._augmenter.run(program, images)]
 
     def _encode(self, image: Image_HWC) -> bytes | ValueError:

@@ -15,7 +15,7 @@ from variegate.sinks.encode import ImageFormat, check_format
 from variegate.sinks.labels import LAYOUTS, Layout
 from variegate.sinks.naming import OutputNames, names_for
 from variegate.threads import computed_once
-from variegate.transforms.base import Transform
+from variegate.transforms import Transform
 
 # Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
 PIXELS = 1
@@ -154,6 +154,6 @@ class Plan:
 def _ends_in_floats(transform: Transform, seed: int) -> bool:
     augmenter = Augmenter(transform, "reference", seed)
     try:
-        return augmenter.program([(4096, 4096)], ids=[0], given={"label": [0]}).output.is_float
+        return augmenter.program([(4096, 4096)], ids=[0], conditions={"label": [0]}).output.is_float
     except ValueError:  # it takes other images; those that it does not take will be named
         return False

@@ -13,7 +13,7 @@ from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
 from variegate.engine.expansion.plan import Plan
 from variegate.outside.addresses import shown
 from variegate.sinks.manifest import Manifest, read_manifest
-from variegate.transforms.base import from_dict
+from variegate.transforms import from_dict
 
 
 class Replayed(NamedTuple):

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from variegate.checks import as_number, as_numbers, integer, number
 from variegate.program.ops import Op
 from variegate.program.program import Output
-from variegate.transforms.functional.arguments import Fill, colour, integer, number, refused
-from variegate.transforms.functional.single import Img, Single, run_one
-from variegate.transforms.limits import MAX_KERNEL, MAX_LENGTH
+from variegate.transforms.arguments import LARGEST, MAX_LENGTH, Fill, check_colour
+from variegate.transforms.blur import MotionBlur, kernel_sizes
+from variegate.transforms.functional.single import Img, Single, refused, run
+from variegate.transforms.noise import GaussianNoise, clipped
 
 
 def gaussian_blur(
@@ -25,14 +27,13 @@ def gaussian_blur(
 
     ``sigma`` None is ``0.15 * kernel_size + 0.35``. Edges are reflected. torchvision's ``gaussian_blur``.
     """
-    sizes = _pair("kernel_size", kernel_size)
-    for value in sizes:
-        if integer("kernel_size", value, 1, MAX_KERNEL) % 2 == 0:
-            raise refused("kernel_size", kernel_size, "an odd positive integer or an (x, y) pair of them")
-    sigmas = tuple(size * 0.15 + 0.35 for size in sizes) if sigma is None else _pair("sigma", sigma)
-    if not all(number("sigma", value) > 0 for value in sigmas):
+    sizes = kernel_sizes("kernel_size", kernel_size, error=refused)
+    single = as_number(sigma)
+    sigmas = tuple(size * 0.15 + 0.35 for size in sizes) if sigma is None else as_numbers(sigma)
+    sigmas = sigmas if single is None else (single,)
+    if sigmas is None or len(sigmas) not in (1, 2) or min(sigmas) <= 0:
         raise refused("sigma", sigma, "a number greater than 0 or an (x, y) pair of them")
-    return run_one(img, device, Op.GAUSSIAN_BLUR, *(int(s) for s in sizes), *(float(s) for s in sigmas))
+    return Single(img).emit(Op.GAUSSIAN_BLUR, *sizes, sigmas[0], sigmas[-1]).run(device)
 
 
 def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0, device: str = "cpu") -> Img:
@@ -40,11 +41,10 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
 
     ``direction`` -1..1 shifts the weight from even (0) to one end of the line. Edges are repeated.
     """
-    if integer("kernel_size", kernel_size, 1, 255) % 2 == 0:
-        raise refused("kernel_size", kernel_size, "an odd positive integer")
-    return run_one(
-        img, device, Op.MOTION_BLUR, kernel_size, number("angle", angle), number("direction", direction, -1, 1)
-    )
+    length = integer("kernel_size", kernel_size, 1, 255, error=refused)
+    turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
+    weight = number("direction", direction, -1, 1, error=refused)
+    return run(img, device, lambda: MotionBlur(length, turn, weight))
 
 
 def gaussian_noise(
@@ -54,10 +54,11 @@ def gaussian_noise(
 
     The noise is a function of ``seed`` and the place alone: the same call gives the same pixels.
     """
-    if clip is not True:
-        raise refused("clip", clip, "True (images are uint8)")
-    single = Single(img, integer("seed", seed))
-    return single.emit(Op.GAUSSIAN_NOISE, number("mean", mean), number("sigma", sigma, 0), 0.0).run(device)
+    clipped("clip", clip, error=refused)
+    level = number("mean", mean, error=refused)
+    deviation = GaussianNoise.check_number("sigma", sigma, error=refused)
+    single = Single(img, integer("seed", seed, error=refused))
+    return single.emit(Op.GAUSSIAN_NOISE, level, deviation, 0.0).run(device)
 
 
 def erase(img: Img, i: int, j: int, h: int, w: int, v: Fill = 0, inplace: bool = False, device: str = "cpu") -> Img:
@@ -65,9 +66,9 @@ def erase(img: Img, i: int, j: int, h: int, w: int, v: Fill = 0, inplace: bool =
     _check_not_in_place(inplace)
     single = Single(img)
     sides = {"i": (i, 0), "j": (j, 0), "h": (h, 1), "w": (w, 1)}
-    rectangle = [integer(name, value, low, MAX_LENGTH) for name, (value, low) in sides.items()]
+    rectangle = [integer(name, value, low, MAX_LENGTH, error=refused) for name, (value, low) in sides.items()]
     first = single.sampling.add_rectangles(np.array([rectangle], np.int32))
-    return single.emit(Op.ERASE, first, 1, fill=colour("v", v)).run(device)
+    return single.emit(Op.ERASE, first, 1, fill=check_colour("v", v, error=refused)).run(device)
 
 
 def normalize(
@@ -90,15 +91,9 @@ def _check_not_in_place(inplace: object) -> None:
         raise refused("inplace", inplace, "False (every function gives a new image)")
 
 
-def _pair(argument: str, value: Any) -> tuple[Any, Any]:
-    both = tuple(value) if hasattr(value, "__len__") else (value,)
-    if len(both) not in (1, 2):
-        raise refused(argument, value, "a number or an (x, y) pair")
-    return both[0], both[-1]
-
-
 def _per_channel(argument: str, value: Any, channels: int) -> tuple[float, ...]:
-    values = tuple(value) if hasattr(value, "__len__") else (value,)
-    if len(values) not in (1, channels):
+    single = as_number(value)
+    values = as_numbers(value) if single is None else (single,)
+    if values is None or len(values) not in (1, channels):
         raise refused(argument, value, f"one number or {channels}, one per channel")
-    return tuple(number(argument, v) for v in values) * (1 if len(values) == channels else channels)
+    return tuple(map(float, values)) * (1 if len(values) == channels else channels)

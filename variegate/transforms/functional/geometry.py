@@ -8,34 +8,42 @@ A ValueError names an argument out of range.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from variegate.checks import Number, as_number, as_numbers, number, pair
 from variegate.program.ops import Op
-from variegate.transforms.functional.arguments import Fill, colour, interpolation, number, pair, refused
-from variegate.transforms.functional.single import Img, Single, run_one
-from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
-
-_CENTER = "None for the middle of the image, or (x, y) in pixels from its top-left corner"
+from variegate.transforms.affine import RandomRotation
+from variegate.transforms.arguments import (
+    CENTER,
+    LARGEST,
+    Fill,
+    InterpolationName,
+    check_colour,
+    check_interpolation,
+)
+from variegate.transforms.flips import RandomHorizontalFlip, RandomVerticalFlip
+from variegate.transforms.functional.single import Img, Single, refused, run, run_at
+from variegate.transforms.geometry import ShearX, ShearY, TranslateX, TranslateY
+from variegate.transforms.matrices import inverse_affine, perspective_coefficients
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror left-right."""
-    return run_one(img, device, Op.HFLIP)
+    return run(img, device, lambda: RandomHorizontalFlip(p=1.0))
 
 
 def vertical_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror top-bottom."""
-    return run_one(img, device, Op.VFLIP)
+    return run(img, device, lambda: RandomVerticalFlip(p=1.0))
 
 
 def rotate(
     img: Img,
     angle: float,
-    interpolation: Any = "nearest",
+    interpolation: InterpolationName = "nearest",
     expand: bool = False,
     center: Sequence[float] | None = None,
     fill: Fill = 0,
@@ -46,15 +54,8 @@ def rotate(
     ``expand`` grows the canvas to hold the turned image; it assumes that the centre is the middle, as Pillow does.
     Pillow's Image.rotate, exact for whole half turns, and for quarter turns of square images or with ``expand``.
     """
-    single = Single(img)
-    turn, about = number("angle", angle), None if center is None else pair("center", center, _CENTER)
-    size = None
-    if expand:
-        height, width = rotated_size([(single.height, single.width)], [turn], about)[0].tolist()
-        size = (height, width)
-    x, y = about if about is not None else (math.nan, math.nan)
-    flags, levels = _interpolation(interpolation), colour("fill", fill)
-    return single.emit(Op.ROTATE, turn, x, y, float(bool(expand)), flags=flags, fill=levels, size=size).run(device)
+    turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
+    return run(img, device, lambda: RandomRotation((turn, turn), interpolation, bool(expand), center, fill))  # type: ignore[arg-type]
 
 
 def affine(
@@ -63,7 +64,7 @@ def affine(
     translate: Sequence[float],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: Any = "nearest",
+    interpolation: InterpolationName = "nearest",
     fill: Fill = 0,
     center: Sequence[float] | None = None,
     device: str = "cpu",
@@ -73,27 +74,27 @@ def affine(
     ``translate`` (x, y) in pixels; ``scale`` more than 0. Angles and matrix as torchvision's ``affine``.
     """
     single = Single(img)
-    shears: Any = shear if hasattr(shear, "__len__") else (shear, 0.0)
-    shears = (shears[0], shears[0]) if len(shears) == 1 else shears
-    if number("scale", scale) <= 0:
+    factor = number("scale", scale, error=refused)
+    if factor <= 0:
         raise refused("scale", scale, "a number greater than 0")
+    slant, shears = as_number(shear), as_numbers(shear)
+    both: Any = (slant, 0.0) if slant is not None else shears * 2 if shears and len(shears) == 1 else shear
+    about = CENTER("center", center, error=refused)
     matrix = inverse_affine(
-        [(single.width * 0.5, single.height * 0.5) if center is None else pair("center", center, _CENTER)],
-        [number("angle", angle)],
-        [pair("translate", translate, "(x, y) in pixels")],
-        [float(scale)],
-        [pair("shear", shears, "degrees along x, or (x, y) degrees")],
+        [(single.width * 0.5, single.height * 0.5) if about is None else about],
+        [number("angle", angle, error=refused)],
+        [pair("translate", translate, accepted="(x, y) in pixels", error=refused)],
+        [factor],
+        [pair("shear", both, accepted="degrees along x, or (x, y) degrees", error=refused)],
     )[0]
-    return single.emit(Op.AFFINE, *matrix.tolist(), flags=_interpolation(interpolation), fill=colour("fill", fill)).run(
-        device
-    )
+    return _run_map(single, device, Op.AFFINE, matrix.tolist(), interpolation, fill)
 
 
 def perspective(
     img: Img,
     startpoints: Sequence[Sequence[float]] | None,
     endpoints: Sequence[Sequence[float]] | None,
-    interpolation: Any = "bilinear",
+    interpolation: InterpolationName = "bilinear",
     fill: Fill = 0,
     coefficients: Sequence[float] | None = None,
     device: str = "cpu",
@@ -105,44 +106,57 @@ def perspective(
     if coefficients is not None:
         if startpoints is not None or endpoints is not None:
             raise refused("coefficients", coefficients, "None where startpoints and endpoints are given")
-        if len(coefficients) != 8:
+        values = as_numbers(coefficients)
+        if values is None or len(values) != 8:
             raise refused("coefficients", coefficients, "eight numbers a..h")
-        values = [number("coefficients", v) for v in coefficients]
     else:
         solved, exists = perspective_coefficients(
             [_corners("startpoints", startpoints)], [_corners("endpoints", endpoints)]
         )
         if not exists[0]:
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
-        values = solved[0].tolist()
-    return run_one(img, device, Op.PERSPECTIVE, *values, flags=_interpolation(interpolation), fill=colour("fill", fill))
+        values = tuple(solved[0].tolist())
+    return _run_map(Single(img), device, Op.PERSPECTIVE, values, interpolation, fill)
 
 
-def shear_x(img: Img, shear: float, interpolation: Any = "nearest", fill: Fill = 0, device: str = "cpu") -> Img:
+def shear_x(
+    img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+) -> Img:
     """Row y reads from ``shear * y`` pixels further right, from the top-left corner (AutoAugment's ShearX)."""
-    return _one_number(img, Op.SHEAR_X, number("shear", shear), interpolation, fill, device)
+    return run_at(img, device, ShearX, "shear", shear, interpolation=interpolation, fill=fill)
 
 
-def shear_y(img: Img, shear: float, interpolation: Any = "nearest", fill: Fill = 0, device: str = "cpu") -> Img:
+def shear_y(
+    img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+) -> Img:
     """Column x reads from ``shear * x`` pixels further down, from the top-left corner (AutoAugment's ShearY)."""
-    return _one_number(img, Op.SHEAR_Y, number("shear", shear), interpolation, fill, device)
+    return run_at(img, device, ShearY, "shear", shear, interpolation=interpolation, fill=fill)
 
 
-def translate_x(img: Img, pixels: float, interpolation: Any = "nearest", fill: Fill = 0, device: str = "cpu") -> Img:
+def translate_x(
+    img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+) -> Img:
     """Move the content ``pixels`` to the right."""
-    return _one_number(img, Op.TRANSLATE_X, number("pixels", pixels), interpolation, fill, device)
+    return run_at(img, device, TranslateX, "pixels", pixels, interpolation=interpolation, fill=fill)
 
 
-def translate_y(img: Img, pixels: float, interpolation: Any = "nearest", fill: Fill = 0, device: str = "cpu") -> Img:
+def translate_y(
+    img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+) -> Img:
     """Move the content ``pixels`` down."""
-    return _one_number(img, Op.TRANSLATE_Y, number("pixels", pixels), interpolation, fill, device)
+    return run_at(img, device, TranslateY, "pixels", pixels, interpolation=interpolation, fill=fill)
 
 
-_interpolation = interpolation  # the argument of that name hides the function
-
-
-def _one_number(img: Img, op: Op, value: float, interpolation: Any, fill: Fill, device: str) -> Img:
-    return run_one(img, device, op, value, flags=_interpolation(interpolation), fill=colour("fill", fill))
+def _run_map(
+    single: Single[Img],
+    device: str,
+    op: Op,
+    args: Sequence[Number],
+    interpolation: InterpolationName,
+    fill: Fill,
+) -> Img:
+    name = check_interpolation("interpolation", interpolation, error=refused)
+    return single.emit(op, *args, interpolation=name, fill=check_colour("fill", fill, error=refused)).run(device)
 
 
 def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -1,24 +1,31 @@
-"""One instruction on one image: what all functions of the functional interface do."""
+"""One transform, or one instruction, on one image: what all functions of the functional interface do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.backends.devices import get_executor
-from variegate.program.ops import Op
+from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Output
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
-from variegate.transforms.functional.arguments import refused
+from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.base import Transform
+from variegate.transforms.magnitude import MagnitudeOp
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; or a torch tensor of the same shapes.
 Img = TypeVar("Img", bound=Any)
+Declared = TypeVar("Declared", bound=Transform)
 
 UINT8 = Output(layout="NHWC")
+# The error of every function here: the argument, the value it got and what is accepted.
+refused = partial(ArgumentError, None)
+ROW = np.zeros(1, np.intp)
 _ACCEPTED = "a uint8 array [height, width, channels] with 1 or 3 channels, or [height, width]"
 
 
@@ -43,27 +50,21 @@ def shape_of(img: Any) -> tuple[int, int, int]:
 class Single(Generic[Img]):
     """A program for one image, written instruction by instruction."""
 
-    def __init__(self, img: Img, seed: int = 0) -> None:
+    def __init__(self, img: Img, seed: int = 0, num_slots: int = 0) -> None:
         self.img = img
         self.height, self.width, self.channels = shape_of(img)
         self.sampling = Sampling(
             np.array([[self.height, self.width, self.channels]], np.int32),
             np.zeros(1, np.uint64),
             stream_key(seed, 0),
-            num_slots=0,
+            num_slots=num_slots,
         )
 
     def emit(
-        self,
-        op: Op,
-        *args: float,
-        flags: int = 0,
-        fill: Sequence[int] | None = None,
-        size: tuple[int, int] | None = None,
+        self, op: Op, *args: float, interpolation: str = "nearest", fill: Sequence[int] | None = None
     ) -> Single[Img]:
-        """Append an instruction; ``size`` (height, width) where it changes."""
-        new_size = None if size is None else np.array([size], np.int32)
-        self.sampling.emit(np.zeros(1, np.intp), op, *args, flags=flags, fill=fill, size=new_size)
+        """Append an instruction that keeps the image's size."""
+        self.sampling.emit(ROW, op, *args, flags=int(Interpolation[interpolation.upper()]), fill=fill)
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
@@ -82,6 +83,23 @@ class Single(Generic[Img]):
         return cast(Img, torch.from_numpy(np.ascontiguousarray(out)).to(img.device))
 
 
-def run_one(img: Img, device: str, op: Op, *args: float, flags: int = 0, fill: Sequence[int] | None = None) -> Img:
-    """One instruction that keeps the image's size."""
-    return Single(img).emit(op, *args, flags=flags, fill=fill).run(device)
+def declared(declare: Callable[[], Declared], **names: str) -> Declared:
+    """The transform that ``declare`` makes. ``names``: what its arguments are called here, for what is said of them."""
+    try:
+        return declare()
+    except ArgumentError as error:
+        raise refused(names.get(error.argument, error.argument), error.got, error.accepted) from None
+
+
+def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -> Img:
+    """``img`` through the transform that ``declare`` makes; ``names`` as for ``declared``."""
+    transform = declared(declare, **names)
+    single = Single(img, num_slots=transform.num_slots)
+    transform.sample(single.sampling, ROW, 0)
+    return single.run(device)
+
+
+def run_at(img: Img, device: str, operation: type[MagnitudeOp], name: str, value: object, **others: Any) -> Img:
+    """``img`` through an operation with exactly one number, ``value``, which is called ``name`` here."""
+    number = operation.check_number(name, value, error=refused)
+    return run(img, device, lambda: operation(**{operation._number: number}, **others))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Protocol
 
+from variegate.checks import integer
 from variegate.data.loader.cache.disk import DiskCache
 from variegate.data.loader.cache.memory import DeviceCache, HostCache, available_memory
 from variegate.data.loader.cache.pictures import Picture
@@ -45,9 +46,8 @@ def open_cache(
     Raises ValueError for what is none of them, and for a budget or side that is not positive.
     """
     for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        if value is not None and (not is_number or value < 1):
-            raise ValueError(f"{name}: got {value!r}; accepted: a positive integer, or None")
+        if value is not None:
+            integer(name, value, 1, accepted="a positive integer, or None")
         if value is not None and where is None:
             raise ValueError(f"{name}: got {value!r} without a cache; accepted with cache='host', 'device' or a folder")
     if where is None:

@@ -57,7 +57,7 @@ def parse_json(content: bytes, extension: str) -> Label:
     if key is None:
         return NO_LABEL
     found = value[key]
-    if isinstance(found, int) and not isinstance(found, bool):
+    if type(found) is int:  # as JSON has it: true and false are none
         return _number(found, extension, _ACCEPTED_JSON)
     if isinstance(found, str) and found:
         return Label(LabelKind.NAME, text=found, extension=extension)

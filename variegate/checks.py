@@ -1,0 +1,167 @@
+"""Is this argument acceptable? The checks of what users give, and the one form of their refusal.
+
+A check takes the argument's name and its value, and returns the value in one form: numbers of other libraries as plain
+Python ones, sequences as tuples. Otherwise it raises what ``error`` makes of the name, the value, and what is accepted:
+``ValueError``, unless the caller has an error of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+from variegate.errors import shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Choice = TypeVar("Choice")
+Number = int | float
+Refusal = Callable[[str, Any, str], Exception]
+
+_LARGEST_IN_DIGITS = 1 << 31
+
+
+def refused(name: str, got: object, accepted: str) -> ValueError:
+    return ValueError(f"{name}: got {shown(got)}; accepted: {accepted}")
+
+
+def as_integer(value: Any) -> int | None:
+    """An integer of any library, a tensor's too, as an ``int``; None for anything else. Bools are none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def as_number(value: Any) -> Number | None:
+    """A finite number of any library as an ``int`` or ``float``; None for anything else. Bools are none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an int that no float can hold
+        return None
+    return (int(value) if isinstance(value, Integral) else float(value)) if finite else None
+
+
+def as_numbers(value: Any, whole: bool = False) -> tuple[Any, ...] | None:
+    """A list, a tuple or an array of numbers as a tuple; None for anything else."""
+    is_text = isinstance(value, (str, bytes, Mapping))
+    if is_text or isinstance(value, type) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+        return None
+    try:
+        numbers = tuple(map(as_integer if whole else as_number, value))
+    except TypeError:  # an array without an axis
+        return None
+    return None if None in numbers else numbers
+
+
+def integer(
+    name: str,
+    value: Any,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    accepted: str | None = None,
+    error: Refusal = refused,
+) -> int:
+    """An integer within [low, high]. ``accepted``: in the place of what a refusal says of itself."""
+    number = as_integer(value)
+    if number is None or (low is not None and number < low) or (high is not None and number > high):
+        raise error(name, value, accepted or "an integer" + _between(low, high, f" from {low} on"))
+    return number
+
+
+def number(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    accepted: str | None = None,
+    error: Refusal = refused,
+) -> Number:
+    """A finite number within [low, high]."""
+    plain = as_number(value)
+    if plain is None or not low <= plain <= high:
+        kind = "a number" if math.isfinite(high) else "a finite number"
+        first, last = (end if math.isfinite(end) else None for end in (low, high))
+        raise error(name, value, accepted or kind + _between(first, last, f" of {low:g} or more"))
+    return plain
+
+
+def interval(
+    name: str, value: Any, low: float, high: float, *, whole: bool = False, error: Refusal = refused
+) -> Number | tuple[Number, Number]:
+    """A number within [low, high], or an ordered pair of them; integers if ``whole``."""
+    single = as_integer(value) if whole else as_number(value)
+    pair = as_numbers(value, whole) if single is None else (single, single)
+    if pair is None or len(pair) != 2 or not low <= pair[0] <= pair[1] <= high:
+        kind = "an integer" if whole else "a number"
+        raise error(name, value, f"{kind}, or a pair (low, high) of them, from {low:g} to {high:g}")
+    return (pair[0], pair[1]) if single is None else single
+
+
+def pair(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    accepted: str,
+    ordered: bool = False,
+    error: Refusal = refused,
+) -> tuple[Number, Number]:
+    """Two numbers within [low, high]; the second not below the first if ``ordered``."""
+    both = as_numbers(value)
+    if both is None or len(both) != 2 or not all(low <= end <= high for end in both) or (ordered and both[0] > both[1]):
+        raise error(name, value, accepted)
+    return both[0], both[1]
+
+
+def one_of(name: str, value: Any, choices: Sequence[Choice], *, error: Refusal = refused) -> Choice:
+    """One of ``choices``, of its type: 1 is not True."""
+    for choice in choices:
+        if value is choice or (isinstance(value, type(choice)) and value == choice):
+            return choice
+    raise error(name, value, "one of " + ", ".join(map(repr, choices)))
+
+
+def _between(low: float | None, high: float | None, upwards: str) -> str:
+    if low is None:
+        return "" if high is None else f" up to {_bound(high)}"
+    return upwards if high is None else f" from {_bound(low)} to {_bound(high)}"
+
+
+def _bound(value: float) -> str:
+    if isinstance(value, int) and value >= _LARGEST_IN_DIGITS and (value + 1).bit_count() == 1:
+        return f"2**{value.bit_length()} - 1"
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else f"{value:g}"
+
+
+def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: arguments that had another name once (``old="new"``) may be given by it; both raises TypeError."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        assert set(new_names.values()) <= set(signature.parameters)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old, new in new_names.items():
+                if old in kwargs:
+                    if new in kwargs or new in signature.bind_partial(*args).arguments:
+                        raise TypeError(f"{old}: got it beside {new}, its name today; accepted: {new} alone")
+                    kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

@@ -1,0 +1,142 @@
+"""What arguments of operations may be: sizes, colours, interpolations, in all the ways that torchvision says them.
+
+Checks as in ``variegate/checks.py``: name and value in, the value in one form out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, get_args
+
+from variegate.checks import Number as Scalar
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, number, one_of, pair, refused
+from variegate.errors import shown
+
+# -- how much one transform may ask for: what costs time or memory has an end, named where it is passed ------------
+
+# Of transforms within one another. Sampling and descriptions call themselves for each.
+MAX_DEPTH = 32
+# Of transforms in one tree: a choice by label among a thousand classes, with ten operations each.
+MAX_TRANSFORMS = 10_000
+# Blocks of random numbers of one image, 16 bytes each: a mebibyte.
+MAX_SLOTS = 65_536
+# Operations one after another in a policy, where no published one has more than eight.
+MAX_STEPS = 64
+# Strengths of a policy: more than a byte has levels cannot be told apart.
+MAX_BINS = 1024
+# Of a list of operations or of sub-policies.
+MAX_ENTRIES = 4096
+# Sides and borders that arguments may name. What is longer than a program can address is refused when it is sampled.
+MAX_LENGTH = 1 << 20
+# Numbers that have no other end. In single precision products of two of them are finite still.
+LARGEST = 1e9
+# Taps of a blur along one axis: three deviations of 170 pixels to each side.
+MAX_KERNEL = 1023
+# Rectangles in one image.
+MAX_RECTANGLES = 65_536
+
+# -- types and names ---------------------------------------------------------------------------------------------
+
+Pair = tuple[float, float]
+Number = float | Pair
+Fill = float | Sequence[float] | None
+Size = int | Sequence[int]
+Colour = tuple[int, int, int]
+InterpolationName = Literal["nearest", "bilinear", "bicubic"]
+PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
+Check = Callable[..., Any]
+
+BLACK: Colour = (0, 0, 0)
+INTERPOLATIONS: tuple[InterpolationName, ...] = get_args(InterpolationName)
+
+
+# -- checks ------------------------------------------------------------------------------------------------------
+
+
+class ArgumentError(ValueError):
+    """A transform argument out of range; ``from_dict`` turns it into a PolicyError with the path."""
+
+    def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
+        self.argument, self.got, self.accepted = argument, got, accepted
+        whose = "" if owner is None else f"{type(owner).__name__}: "
+        super().__init__(f"{whose}{argument}={shown(got)}; accepted: {accepted}")
+
+
+def checks(**of: Check) -> Mapping[str, Check]:
+    """The checks of a class's arguments, by their names."""
+    return of
+
+
+def optional(check: Check) -> Check:
+    """None, or what ``check`` accepts."""
+
+    def checked(name: str, value: Any, *, error: Refusal = refused) -> Any:
+        return None if value is None else check(name, value, error=error)
+
+    return checked
+
+
+def check_size(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
+    """Height and width, both positive; one number stands for both."""
+    single = as_integer(value)
+    both = as_numbers(value, whole=True) if single is None else (single,)
+    if both is None or len(both) not in (1, 2) or not all(0 < side <= MAX_LENGTH for side in both):
+        raise error(name, value, f"a positive integer or a (height, width) pair of them, up to {MAX_LENGTH:,}")
+    return both[0], both[-1]
+
+
+def check_padding(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, ...]:
+    """One, two or four borders, see ``padding_sides``."""
+    single = as_integer(value)
+    sides = as_numbers(value, whole=True) if single is None else (single,)
+    if sides is None or len(sides) not in (1, 2, 4) or not all(0 <= side <= MAX_LENGTH for side in sides):
+        raise error(name, value, f"an integer >= 0, or two or four of them, up to {MAX_LENGTH:,}")
+    return sides if single is None else single
+
+
+def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
+    """left, top, right, bottom of torchvision's ways to write a padding."""
+    sides = (padding,) if isinstance(padding, int) else tuple(padding)
+    left, top, right, bottom = sides * (4 // len(sides))
+    return left, top, right, bottom
+
+
+def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
+    """A level 0..255 for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does."""
+    single = 0 if value is None else as_number(value)
+    levels = as_numbers(value) if single is None else (single,)
+    if levels is None or len(levels) not in (1, 3) or not all(0 <= level <= 255 for level in levels):
+        raise error(name, value, "a level 0..255 or three of them (red, green, blue)")
+    return int(levels[0]), int(levels[len(levels) // 2]), int(levels[-1])
+
+
+def check_interpolation(name: str, value: Any, *, error: Refusal = refused) -> InterpolationName:
+    """A name, or torchvision's InterpolationMode (by its ``value``)."""
+    return one_of(name, getattr(value, "value", value), INTERPOLATIONS, error=error)
+
+
+def angles(name: str, value: Any, *, pairs: int = 1, error: Refusal = refused) -> tuple[Scalar, ...]:
+    """A range of degrees, or up to ``pairs`` of them; d >= 0 stands for (-d, d)."""
+    single = as_number(value)
+    ends = as_numbers(value) or () if single is None else (-single, single)
+    in_order = all(-LARGEST <= low <= high <= LARGEST for low, high in zip(ends[::2], ends[1::2], strict=False))
+    if len(ends) not in (2, 2 * pairs) or not in_order:
+        more = ", or two such pairs" if pairs > 1 else ""
+        raise error(name, value, f"a number >= 0, or a pair (low, high){more}")
+    return ends
+
+
+PROBABILITY = partial(number, low=0.0, high=1.0)
+FLAG = partial(one_of, choices=(True, False))
+PADDING_MODE = partial(one_of, choices=get_args(PaddingMode))
+CENTER = optional(
+    partial(pair, low=-LARGEST, high=LARGEST, accepted="None, or a pair (x, y) in pixels from the top left")
+)
+POSITIVE_PAIR = partial(
+    pair,
+    low=1 / LARGEST,
+    high=LARGEST,
+    ordered=True,
+    accepted=f"a pair (low, high) of numbers above 0, up to {LARGEST:g}",
+)
