@@ -69,7 +69,6 @@ class Augmentation(Policy):
     mag_to_param: Mapping | Callable[[float], float] = "identity"
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
-
     _checks = checks(signed=FLAG)
 
     def __post_init__(self) -> None:

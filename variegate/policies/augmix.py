@@ -46,7 +46,6 @@ class AugMix(Policy):
     all_ops: bool = True
     interpolation: InterpolationName = "bilinear"
     fill: Fill = None
-
     _checks = checks(
         severity=partial(integer, low=1, high=space("torchvision-augmix").bins),
         mixture_width=partial(integer, low=1, high=WIDEST),

@@ -9,27 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate import transforms as T
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import Colour
 from variegate.transforms.base import Transform
-from variegate.transforms.blur import Sharpness
-from variegate.transforms.color import (
-    AutoContrast,
-    Brightness,
-    Color,
-    Contrast,
-    Equalize,
-    Gamma,
-    Hue,
-    Invert,
-    Posterize,
-    Solarize,
-    SolarizeAdd,
-)
-from variegate.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
 from variegate.transforms.magnitude import MagnitudeOp
-from variegate.transforms.output import Grayscale
 
 Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 
@@ -86,17 +71,27 @@ def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colou
 
 
 # Policies mean what these transforms declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are
-# published, and Rotate turns about the image's centre.
+# published, and T.Rotate turns about the image's centre.
 _ONE_NUMBER: tuple[type[MagnitudeOp], ...] = (
-    *(Rotate, ShearX, ShearY, TranslateX, TranslateY),
-    *(Brightness, Color, Contrast, Hue, Gamma, Posterize, Solarize, SolarizeAdd, Sharpness),
+    *(T.Rotate, T.ShearX, T.ShearY, T.TranslateX, T.TranslateY),
+    *(
+        T.Brightness,
+        T.Color,
+        T.Contrast,
+        T.Hue,
+        T.Gamma,
+        T.Posterize,
+        T.Solarize,
+        T.SolarizeAdd,
+        T.Sharpness,
+    ),
 )
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
     "Cutout": Emission(Op.NOP, emitter=_cutout, num_slots=1),
     "GaussianBlur": Emission(Op.NOP, emitter=_blur),
     **{cls.__name__: Emission(cls._op, cls.constants()) for cls in _ONE_NUMBER},
-    **{cls.__name__: Emission(cls._op) for cls in (AutoContrast, Equalize, Grayscale, Invert)},
+    **{cls.__name__: Emission(cls._op) for cls in (T.AutoContrast, T.Equalize, T.Grayscale, T.Invert)},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
 

@@ -46,7 +46,6 @@ class PBA(Policy):
     space: str | None = None
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
-
     _checks = checks(space=partial(one_of, choices=(None, *SPACES)))
 
     def __post_init__(self) -> None:

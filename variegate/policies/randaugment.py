@@ -37,7 +37,6 @@ class RandAugment(Policy):
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
-
     _checks = checks(
         num_ops=partial(integer, low=0, high=MAX_STEPS),
         num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),

@@ -29,7 +29,6 @@ class ThreeAugment(Transform):
     threshold: float = 128
     sigma: tuple[float, float] = (0.1, 2.0)
     num_slots = 1
-
     _checks = checks(threshold=Solarize.check_number, sigma=span(1e-3, 100.0))
 
     def __post_init__(self) -> None:

@@ -83,7 +83,6 @@ class TimmRandAugment(Policy):
     translate_pct: float = 0.45
     interpolation: InterpolationName | Literal["random"] = "random"
     fill: Fill = None
-
     _checks = checks(
         magnitude=partial(number, low=0, high=1e6),
         p=PROBABILITY,

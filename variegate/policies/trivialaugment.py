@@ -33,7 +33,6 @@ class TrivialAugmentWide(Policy):
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
-
     _checks = checks(num_magnitude_bins=partial(integer, low=2, high=MAX_BINS), operations=optional(check_operations))
 
     def __post_init__(self) -> None:

@@ -43,7 +43,6 @@ class RandomRotation(Resampled):
     center: Pair | None = None
     fill: Fill = BLACK
     num_slots = 1
-
     _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -70,7 +69,6 @@ class RandomAffine(Resampled):
     fill: Fill = BLACK
     center: Pair | None = None
     num_slots = 2
-
     _checks = checks(
         degrees=angles,
         translate=optional(
@@ -113,7 +111,6 @@ class RandomPerspective(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 3
-
     _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

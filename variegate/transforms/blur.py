@@ -55,7 +55,6 @@ class GaussianBlur(MagnitudeOp):
     kernel_size: int | Sequence[int]
     sigma: Number = (0.1, 2.0)
     _number, _bounds = "sigma", (1e-6, 1000.0)
-
     _checks = checks(kernel_size=kernel_sizes)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -76,7 +75,6 @@ class MotionBlur(Transform):
     angle: Number = (-180.0, 180.0)
     direction: Number = (-1.0, 1.0)
     num_slots = 1
-
     _checks = checks(kernel_size=line_lengths, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

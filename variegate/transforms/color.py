@@ -116,7 +116,6 @@ class ChannelPermutation(Transform):
     """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
 
     order: tuple[int, int, int] = (2, 1, 0)
-
     _checks = checks(order=channel_order)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -131,7 +130,6 @@ class RGBShift(Transform):
     green: int | tuple[int, int] = (-20, 20)
     blue: int | tuple[int, int] = (-20, 20)
     num_slots = 1
-
     _checks = dict.fromkeys(("red", "green", "blue"), span(-255, 255, whole=True))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -105,7 +105,6 @@ class RandomApply(_Container):
 
     transforms: Sequence[Transform]
     p: float = 0.5
-
     _checks = checks(p=PROBABILITY)
 
     def __post_init__(self) -> None:
@@ -141,7 +140,6 @@ class OneOf(_Container):
     transforms: Sequence[Transform]
     p: float = 1.0
     weights: Sequence[float] | None = None
-
     _checks = checks(p=PROBABILITY)
 
     def __post_init__(self) -> None:

@@ -33,7 +33,6 @@ class CenterCrop(Transform):
     """The central ``size`` pixels; smaller images are padded with black."""
 
     size: int | Sequence[int]
-
     _checks = checks(size=check_size)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -59,7 +58,6 @@ class RandomCrop(Transform):
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 1
-
     _checks = checks(
         size=check_size,
         padding=optional(check_padding),
@@ -104,7 +102,6 @@ class Pad(Transform):
     padding: int | Sequence[int]
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-
     _checks = checks(padding=check_padding, fill=check_colour, padding_mode=PADDING_MODE)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -118,7 +118,6 @@ class RandomErasing(Transform):
     value: float | str | Sequence[float] = 0
     inplace: bool = False
     num_slots = 1 + TRIES + 1
-
     _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with)
 
     def __post_init__(self) -> None:
@@ -159,7 +158,6 @@ class CoarseDropout(Transform):
     num_holes: int | tuple[int, int] = (1, 8)
     size: int | float | tuple[float, float] = (8, 32)
     fill: Fill | str = BLACK
-
     _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=_colour_or_random)
 
     def __post_init__(self) -> None:
@@ -197,7 +195,6 @@ class GridMask(Transform):
     ratio: float | tuple[float, float] = 0.5
     fill: Fill = BLACK
     num_slots = 1
-
     _checks = checks(unit=span(2, MAX_LENGTH, whole=True), ratio=span(0.0, 1.0), fill=check_colour)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -63,7 +63,6 @@ def _shares(name: str, value: object, *, error: Refusal = refused) -> bool:
 class _Translate(_Map):
     relative: bool
     _axis: ClassVar[int]
-
     _checks = checks(relative=_shares)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -106,7 +105,6 @@ class Stretch(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 1
-
     _checks = checks(x=span(1e-3, 1e3), y=span(1e-3, 1e3))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -55,7 +55,6 @@ class ColorJitter(Transform):
     saturation: Jitter = None
     hue: Jitter = None
     num_slots = 2
-
     _checks = checks(
         **dict.fromkeys(("brightness", "contrast", "saturation"), optional(partial(_jitter, low=0.0, centre=1.0))),
         hue=optional(partial(_jitter, low=-0.5, high=0.5, centre=0.0)),
@@ -89,7 +88,6 @@ class RandomPhotometricDistort(Transform):
     hue: Pair = (-0.05, 0.05)
     p: float = 0.5
     num_slots = 4
-
     _checks = checks(
         **dict.fromkeys(("brightness", "contrast", "saturation"), span(0.0, math.inf)),
         hue=span(-0.5, 0.5),

@@ -32,7 +32,6 @@ class GaussianNoise(MagnitudeOp):
     clip: bool = True
     num_slots = 2
     _number, _bounds = "sigma", (0.0, math.inf)
-
     _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -49,7 +48,6 @@ class SaltAndPepper(MagnitudeOp):
     salt: float = 0.5
     num_slots = 2
     _number, _bounds = "amount", (0.0, 1.0)
-
     _checks = checks(salt=PROBABILITY)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:

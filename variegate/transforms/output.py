@@ -44,7 +44,6 @@ class Normalize(Transform):
     std: tuple[float, ...]
     inplace: bool = False
     _format_advice = "put it last, outside of the choice"
-
     _checks = checks(
         mean=partial(_per_channel, least=-LARGEST, kind=""),
         std=partial(_per_channel, least=1 / LARGEST, kind="positive "),
@@ -69,7 +68,6 @@ class ToDtype(Transform):
     scale: bool = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
     _format_advice = "put it last, outside of the choice"
-
     _checks = checks(dtype=_dtype, scale=FLAG)
 
     def __post_init__(self) -> None:
@@ -111,7 +109,6 @@ class Grayscale(PlainOp):
     _op = Op.GRAYSCALE
     _always_described = ("num_output_channels",)
     _format_advice = "take num_output_channels=3, or RandomGrayscale"
-
     _checks = checks(num_output_channels=one_or_three)
 
     def __post_init__(self) -> None:

@@ -69,7 +69,6 @@ class Resize(Transform):
     interpolation: InterpolationName = "bilinear"
     max_size: int | None = None
     antialias: bool | None = True
-
     _checks = checks(size=optional(_side_or_size), interpolation=check_interpolation)
 
     def __post_init__(self) -> None:
@@ -112,7 +111,6 @@ class RandomResizedCrop(Transform):
     interpolation: InterpolationName = "bilinear"
     antialias: bool | None = True
     num_slots = TRIES
-
     _checks = checks(size=check_size, scale=POSITIVE_PAIR, ratio=POSITIVE_PAIR, interpolation=check_interpolation)
 
     def __post_init__(self) -> None:

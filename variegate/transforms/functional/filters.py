@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from variegate import transforms as T
 from variegate.checks import as_number, as_numbers, integer, number
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.transforms.arguments import LARGEST, MAX_LENGTH, Fill, check_colour
-from variegate.transforms.blur import MotionBlur, kernel_sizes
+from variegate.transforms.blur import kernel_sizes
 from variegate.transforms.functional.single import Img, Single, refused, run
-from variegate.transforms.noise import GaussianNoise, clipped
+from variegate.transforms.noise import clipped
 
 
 def gaussian_blur(
@@ -44,7 +45,7 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
     length = integer("kernel_size", kernel_size, 1, 255, error=refused)
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
     weight = number("direction", direction, -1, 1, error=refused)
-    return run(img, device, lambda: MotionBlur(length, turn, weight))
+    return run(img, device, lambda: T.MotionBlur(length, turn, weight))
 
 
 def gaussian_noise(
@@ -56,7 +57,7 @@ def gaussian_noise(
     """
     clipped("clip", clip, error=refused)
     level = number("mean", mean, error=refused)
-    deviation = GaussianNoise.check_number("sigma", sigma, error=refused)
+    deviation = T.GaussianNoise.check_number("sigma", sigma, error=refused)
     single = Single(img, integer("seed", seed, error=refused))
     return single.emit(Op.GAUSSIAN_NOISE, level, deviation, 0.0).run(device)
 

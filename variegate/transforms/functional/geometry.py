@@ -13,31 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from variegate import transforms as T
 from variegate.checks import Number, as_number, as_numbers, number, pair
 from variegate.program.ops import Op
-from variegate.transforms.affine import RandomRotation
-from variegate.transforms.arguments import (
-    CENTER,
-    LARGEST,
-    Fill,
-    InterpolationName,
-    check_colour,
-    check_interpolation,
-)
-from variegate.transforms.flips import RandomHorizontalFlip, RandomVerticalFlip
+from variegate.transforms.arguments import CENTER, LARGEST, Fill, InterpolationName, check_colour, check_interpolation
 from variegate.transforms.functional.single import Img, Single, refused, run, run_at
-from variegate.transforms.geometry import ShearX, ShearY, TranslateX, TranslateY
 from variegate.transforms.matrices import inverse_affine, perspective_coefficients
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror left-right."""
-    return run(img, device, lambda: RandomHorizontalFlip(p=1.0))
+    return run(img, device, lambda: T.RandomHorizontalFlip(p=1.0))
 
 
 def vertical_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror top-bottom."""
-    return run(img, device, lambda: RandomVerticalFlip(p=1.0))
+    return run(img, device, lambda: T.RandomVerticalFlip(p=1.0))
 
 
 def rotate(
@@ -55,7 +46,7 @@ def rotate(
     Pillow's Image.rotate, exact for whole half turns, and for quarter turns of square images or with ``expand``.
     """
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
-    return run(img, device, lambda: RandomRotation((turn, turn), interpolation, bool(expand), center, fill))  # type: ignore[arg-type]
+    return run(img, device, lambda: T.RandomRotation((turn, turn), interpolation, bool(expand), center, fill))  # type: ignore[arg-type]
 
 
 def affine(
@@ -123,28 +114,28 @@ def shear_x(
     img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Row y reads from ``shear * y`` pixels further right, from the top-left corner (AutoAugment's ShearX)."""
-    return run_at(img, device, ShearX, "shear", shear, interpolation=interpolation, fill=fill)
+    return run_at(img, device, T.ShearX, "shear", shear, interpolation=interpolation, fill=fill)
 
 
 def shear_y(
     img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Column x reads from ``shear * x`` pixels further down, from the top-left corner (AutoAugment's ShearY)."""
-    return run_at(img, device, ShearY, "shear", shear, interpolation=interpolation, fill=fill)
+    return run_at(img, device, T.ShearY, "shear", shear, interpolation=interpolation, fill=fill)
 
 
 def translate_x(
     img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Move the content ``pixels`` to the right."""
-    return run_at(img, device, TranslateX, "pixels", pixels, interpolation=interpolation, fill=fill)
+    return run_at(img, device, T.TranslateX, "pixels", pixels, interpolation=interpolation, fill=fill)
 
 
 def translate_y(
     img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Move the content ``pixels`` down."""
-    return run_at(img, device, TranslateY, "pixels", pixels, interpolation=interpolation, fill=fill)
+    return run_at(img, device, T.TranslateY, "pixels", pixels, interpolation=interpolation, fill=fill)
 
 
 def _run_map(

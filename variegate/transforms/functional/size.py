@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from variegate import transforms as T
 from variegate.checks import as_numbers, integer
 from variegate.transforms.arguments import BLACK, MAX_LENGTH, Fill, InterpolationName, PaddingMode, Size
-from variegate.transforms.crop import CenterCrop, Pad, emit_crop
+from variegate.transforms.crop import emit_crop
 from variegate.transforms.functional.single import ROW, Img, Single, declared, refused, run
-from variegate.transforms.resize import RandomResizedCrop, Resize, emit_resized_crop
+from variegate.transforms.resize import emit_resized_crop
 
 
 def pad(
@@ -28,7 +29,7 @@ def pad(
 
     ``padding_mode``: "constant" (``fill``), "edge", "reflect" or "symmetric", the last three as NumPy's ``pad``.
     """
-    return run(img, device, lambda: Pad(padding, fill, padding_mode))
+    return run(img, device, lambda: T.Pad(padding, fill, padding_mode))
 
 
 def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "cpu") -> Img:
@@ -40,7 +41,7 @@ def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "
 
 def center_crop(img: Img, output_size: Size, device: str = "cpu") -> Img:
     """The middle ``output_size`` (height, width) pixels; smaller images get black borders."""
-    return run(img, device, lambda: CenterCrop(output_size), size="output_size")
+    return run(img, device, lambda: T.CenterCrop(output_size), size="output_size")
 
 
 def resize(
@@ -56,7 +57,7 @@ def resize(
     One number is the length of the shorter side, the other keeping the proportions and, where that made it longer than
     ``max_size``, both shrinking to it; None with ``max_size`` makes the longer side that long.
     """
-    return run(img, device, lambda: Resize(size, interpolation, max_size, antialias))
+    return run(img, device, lambda: T.Resize(size, interpolation, max_size, antialias))
 
 
 def resized_crop(
@@ -75,7 +76,7 @@ def resized_crop(
     Along the edges of the box the filter sees the image's pixels beyond it; torchvision crops first and sees only the
     box, which ``resize(crop(...))`` gives. A box that reaches outside the image is cropped first, with black outside.
     """
-    wanted = declared(lambda: RandomResizedCrop(size, interpolation=interpolation, antialias=antialias))
+    wanted = declared(lambda: T.RandomResizedCrop(size, interpolation=interpolation, antialias=antialias))
     box = as_numbers((top, left, height, width))
     if box is None or min(box[2:]) <= 0 or max(map(abs, box)) > MAX_LENGTH:
         given = (top, left, height, width)
