@@ -36,6 +36,8 @@ class BatchesAhead(Generic[T]):
 
     def get(self, epoch: int, index: int, length: int) -> T:
         """Batch ``index`` of 0..length-1, and begin those after it. Raises what ``make`` raised."""
+        if not 0 <= index < length:
+            return self._make(epoch, index)  # which refuses it
         with self._lock:
             is_in_order = self._next == (epoch, index)
             if not is_in_order:  # an epoch begins, or order was not kept: what is on its way may never be asked for
@@ -46,5 +48,5 @@ class BatchesAhead(Generic[T]):
             if is_in_order or index == 0:
                 self._ahead.begin(self._depth)
             self._next = (epoch, index + 1)
-        assert asked is not None, f"batch {index} of {length}"
+        assert asked is not None
         return asked.result()
