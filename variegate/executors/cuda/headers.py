@@ -10,7 +10,7 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.layout import Ability
 from variegate.executors.cuda.sizes import canvas_pixels, tap_count
 from variegate.program import passes as P
-from variegate.program.compiled import kernel
+from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.passes import PassSource
 
@@ -40,7 +40,7 @@ class PassRecords(NamedTuple):
     launches: Any  # int64[1 + P, 3]: likewise; see layout.NUM_ROWS
 
 
-@kernel
+@pixel_kernel
 def fill_headers(program: Any, addresses: Any, is_blended: Any, block: Any, records: Any) -> None:
     """Everything in ``records``; ``block``: height and width of a tile."""
     rows, slots = program.opcode.shape
@@ -91,7 +91,7 @@ def fill_headers(program: Any, addresses: Any, is_blended: Any, block: Any, reco
             records.headers[p, r, P.NEEDS] = 0
 
 
-@kernel
+@pixel_kernel
 def _copy_pass(row: Any, base: Any, header: Any) -> None:
     """A row of the pass table, slots counted from ``base``; all else of the header is cleared."""
     header[:] = 0
@@ -101,14 +101,14 @@ def _copy_pass(row: Any, base: Any, header: Any) -> None:
         header[field] += base
 
 
-@kernel
+@pixel_kernel
 def _add_row(launch: Any, entries: Any, entry: Any, tiles: Any) -> None:
     entries[launch[L.NUM_ROWS]] = entry
     launch[L.NUM_ROWS] += 1
     launch[L.NUM_TILES] = max(launch[L.NUM_TILES], tiles)
 
 
-@kernel
+@pixel_kernel
 def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
     """ERASES of the header's slots -> abilities. ``base``: what slots are counted from."""
     abilities = 0
@@ -124,7 +124,7 @@ def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
     return abilities
 
 
-@kernel
+@pixel_kernel
 def fill_blend_headers(
     program: Any, headers: Any, order: Any, begins: Any, targets: Any, block: Any, blend_headers: Any, launch: Any
 ) -> None:
@@ -135,7 +135,8 @@ def fill_blend_headers(
     for n in range(len(targets)):
         r = order[begins[n]]
         header = blend_headers[n]
-        header[:] = headers[program.num_passes[r] - 1, r]
+        for field in range(L.HEADER):
+            header[field] = headers[program.num_passes[r] - 1, r, field]
         header[P.BEGIN], header[P.END] = r * slots, r * slots + program.length[r]
         header[L.TARGET], header[L.ERASES] = targets[n], 0
         tiles = -(-header[P.HEIGHT] // block[0]) * -(-header[P.WIDTH] // block[1])

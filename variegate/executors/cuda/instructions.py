@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.executors.cuda import layout as L
-from variegate.program.compiled import kernel
+from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Kind, Op
 
@@ -23,7 +23,7 @@ class Offsets(NamedTuple):
     statistics: Any  # tables made on the device
 
 
-@kernel
+@pixel_kernel
 def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
     """Every instruction, and the tables of columns and lines. ``at``: Offsets."""
     used_indices, used_statistics = 0, 0
@@ -42,7 +42,7 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 if may_hit(a, window, size):
                     for i in range(6):
                         c[L.COEFFICIENT + i] = np.int32(a[i])
-                    c[L.WINDOW : L.WINDOW + 4] = window
+                    _copy_window(window, c)
             elif op == Op.MAP_SCALE or op == Op.MAP_PAD:
                 columns, lines = indices[used_indices:], indices[used_indices + w :]
                 if op == Op.MAP_SCALE:
@@ -55,7 +55,7 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 c[L.COEFFICIENT] = at.indices + 4 * (used_indices + w)
                 used_indices += h + w
             elif kind == Kind.GEOMETRY:
-                c[L.WINDOW : L.WINDOW + 4] = window
+                _copy_window(window, c)
             elif op == Op.CONVOLVE:
                 c[L.ARG], c[L.FLAG] = at.kernels[int(a[0])], int(a[3])
                 c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
@@ -73,3 +73,9 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                     c[L.CLASS] = L.POSITION_NORMALIZED if a[7] != 0.0 else L.POSITION
                     c[L.ARG], c[L.COUNT] = at.rectangles + 16 * int(a[0]), int(a[1])
             height, width = h, w
+
+
+@pixel_kernel
+def _copy_window(window: Any, c: Any) -> None:
+    for side in range(4):
+        c[L.WINDOW + side] = window[side]

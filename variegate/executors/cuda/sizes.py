@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from variegate.program import passes as P
-from variegate.program.compiled import kernel
+from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 
 
-@kernel
+@pixel_kernel
 def tap_count(args: Any, flag: Any) -> Any:
     """Weights per output (along x, along y) of a RESIZED_CROP, at most."""
     radius = 2.0 if flag == Interpolation.BICUBIC else 1.0
@@ -20,13 +20,13 @@ def tap_count(args: Any, flag: Any) -> Any:
     return taps_x, taps_y
 
 
-@kernel
+@pixel_kernel
 def _scale(start: Any, extent: Any, size: Any) -> Any:
     first = np.float32(start)
     return np.float64(np.float32(np.float32(start + extent) - first)) / size
 
 
-@kernel
+@pixel_kernel
 def measure(program: Any, is_blended: Any) -> Any:
     """(int32 indices of separable maps, statistics, int32 resize weights, canvas pixels) of a program."""
     indices, statistics, weights, pixels = 0, 0, 0, 0
@@ -45,7 +45,7 @@ def measure(program: Any, is_blended: Any) -> Any:
     return indices, statistics, weights, pixels
 
 
-@kernel
+@pixel_kernel
 def canvas_pixels(passes: Any, num_passes: Any, is_blended: Any) -> Any:
     """Pixels of a row's two canvases, which its passes write in turn. The last pass writes none, unless rows blend.
 
