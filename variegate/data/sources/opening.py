@@ -10,7 +10,7 @@ import numpy as np
 
 from variegate.data.sources.base import Source, SourceError, StreamSource, check_on_error
 from variegate.data.sources.file_kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name, kinds_with
-from variegate.data.sources.folder.source import open_folder, open_image, open_remote_folder
+from variegate.data.sources.folder import open_folder, open_image, open_remote_folder
 from variegate.data.sources.patterns import expand, missing
 from variegate.data.sources.remote import list_names, reason_for
 from variegate.outside.addresses import without_secrets

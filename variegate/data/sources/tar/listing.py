@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError, check_on_error, first_names
 from variegate.data.sources.reading import FileVersion, version_of
-from variegate.data.sources.tar.index import ShardIndex, empty_index, index_shard, name_at
-from variegate.data.sources.tar.index_file import load_index, save_index
+from variegate.data.sources.tar.index import ShardIndex, empty_index, index_shard, load_index, name_at, save_index
 from variegate.data.sources.tar.labels import LabelKind, LabelResolver
 from variegate.data.sources.tar.samples import ShardFailure, ShardNotes, split_name
 from variegate.outside.location import Location, LocationLike
