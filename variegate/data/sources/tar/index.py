@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ import numpy.typing as npt
 from variegate.data.sources.reading import FileVersion, open_stream
 from variegate.data.sources.remote import named_errors
 from variegate.data.sources.tar.labels import NO_LABEL, Label, LabelKind
-from variegate.data.sources.tar.readers import FileReader, StreamReader
+from variegate.data.sources.tar.readers import FileReader, ForwardReader, StreamReader
 from variegate.data.sources.tar.samples import ShardCounts, ShardFailure, TarSamples
 from variegate.outside.durable import write_pieces
 from variegate.outside.files import open_regular, read_regular
@@ -61,14 +63,13 @@ class ShardIndex:
         text, extension = self.texts[value]
         return Label(kind, text=text, extension=extension)
 
-    def name_ends(self) -> npt.NDArray[np.int64]:
-        """Where in ``names`` the NUL of each stands."""
+    def name(self, position: int) -> str:
+        begin = int(self._name_ends[position - 1]) + 1 if position else 0
+        return self.names[begin : int(self._name_ends[position])].decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def _name_ends(self) -> npt.NDArray[np.int64]:
         return np.flatnonzero(np.frombuffer(self.names, np.uint8) == 0)
-
-
-def name_at(names: bytes, ends: npt.NDArray[np.int64], position: int) -> str:
-    begin = int(ends[position - 1]) + 1 if position else 0
-    return names[begin : int(ends[position])].decode("utf-8", "surrogateescape")
 
 
 def empty_index(version: FileVersion, failure: ShardFailure) -> ShardIndex:
@@ -84,12 +85,13 @@ def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
     """
     if shard.is_url:
         with open_stream(shard) as stream:
-            return _collect(TarSamples(StreamReader(stream), with_data=False), version)
+            return _collect(StreamReader(stream), version)
     with named_errors(shard), open_regular(shard.address()) as file:
-        return _collect(TarSamples(FileReader(file, version.size, str(shard)), with_data=False), version)
+        return _collect(FileReader(file, version.size, str(shard)), version)
 
 
-def _collect(walk: TarSamples, version: FileVersion) -> ShardIndex:
+def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
+    walk = TarSamples(reader, with_data=False)
     places: list[tuple[int, int, int, int]] = []
     names: list[bytes] = []
     texts: dict[tuple[str, str], int] = {}
@@ -135,7 +137,11 @@ def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLi
 
 def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
     """Keep an index -> False where no place for it can be written to."""
-    return any(_write(path, _pack(index)) for path in _index_paths(shard, cache_dir))
+    for path in _index_paths(shard, cache_dir):
+        with suppress(OSError):
+            write_pieces(path, [_pack(index)], several_writers=True)
+            return True
+    return False
 
 
 def _index_paths(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
@@ -199,11 +205,3 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
         counts=ShardCounts(**head["seen"]),
         failure=ShardFailure(*head["loss"]) if head["loss"] else None,
     )
-
-
-def _write(place: Path, data: bytes) -> bool:
-    try:
-        write_pieces(place, [data], several_writers=True)
-    except OSError:
-        return False
-    return True

@@ -23,11 +23,17 @@ from variegate.data.sources.base import (
     first_names,
 )
 from variegate.data.sources.reading import open_stream, read_range
-from variegate.data.sources.tar.index import name_at
-from variegate.data.sources.tar.labels import NO_LABEL, LabelResolver, class_names_beside
+from variegate.data.sources.tar.labels import NO_LABEL, class_names_beside, resolve_label
 from variegate.data.sources.tar.listing import ListedShard, list_shards, sorted_shards
-from variegate.data.sources.tar.readers import StreamReader, gunzipped
-from variegate.data.sources.tar.samples import ShardCounts, ShardFailure, ShardNotes, TarSamples, split_name, too_large
+from variegate.data.sources.tar.readers import unpacked_reader
+from variegate.data.sources.tar.samples import (
+    ShardCounts,
+    ShardFailure,
+    TarSamples,
+    notes_of_walks,
+    split_name,
+    too_large,
+)
 from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike, relative_names
 from variegate.threads import computed_once
@@ -42,9 +48,10 @@ class TarStream:
 
     def __init__(self, shards: Sequence[LocationLike], classes: Sequence[str] | None = None) -> None:
         self.classes = tuple(classes or ())
+        self._numbers = {name: number for number, name in enumerate(self.classes)}
         self._shards = sorted_shards(shards)
         self._is_labelled: bool | None = None
-        self._notes = ShardNotes()
+        self._walks: dict[int, tuple[str, ShardCounts, ShardFailure | None]] = {}
 
     def __repr__(self) -> str:
         shards = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
@@ -67,20 +74,19 @@ class TarStream:
 
     def notes(self) -> list[str]:
         """About the shards that have been read to their ends so far."""
-        return self._notes.lines()
+        return notes_of_walks(self._walks[shard] for shard in sorted(self._walks))
 
     def _read(self, shard: int) -> Iterator[StreamItem]:
         file = str(self._shards[shard])
         position, counts = 0, ShardCounts()
         try:
             with open_stream(self._shards[shard]) as stream:
-                walk = TarSamples(StreamReader(gunzipped(stream)), with_data=True)
+                walk = TarSamples(unpacked_reader(stream), with_data=True)
                 for image, data, label in walk:
                     if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
                         self._is_labelled = label != NO_LABEL
-                    resolver = LabelResolver(self.classes, bool(self._is_labelled))
-                    parts = split_name(image.name)
-                    number, problem = resolver.resolve(label, parts[0] if parts else "")
+                    key, _ = split_name(image.name) or ("", "")
+                    number, problem = resolve_label(label, key, self._numbers, bool(self._is_labelled))
                     problem = problem or too_large(image.size)
                     name = SampleName(file, image.name)
                     item = DecodeError(str(name), problem) if problem else Item(data or b"", number)
@@ -91,7 +97,7 @@ class TarStream:
             failure = ShardFailure(None, error.reason(file))
         except DecodeError as error:  # the first bytes could not be read
             failure = ShardFailure(None, error.reason)
-        self._notes.add(shard, file, counts, failure.reason if failure else "")
+        self._walks[shard] = file, counts, failure
         if failure:
             name = SampleName(file, failure.member)
             yield StreamItem(shard << 32 | position, name, DecodeError(str(name), failure.sentence), is_end=True)
@@ -102,7 +108,7 @@ class TarStream:
             for location in self._shards:
                 try:
                     with open_stream(location) as stream:
-                        first = next(iter(TarSamples(StreamReader(gunzipped(stream)), with_data=False)), None)
+                        first = next(iter(TarSamples(unpacked_reader(stream), with_data=False)), None)
                 except (SourceError, DecodeError):
                     continue
                 if first is not None:
@@ -149,7 +155,7 @@ class WebDatasetSource(IndexedSource):
     def name(self, index: int) -> SampleName:
         shard, position = self._find(index)
         if position < len(shard.index):
-            return SampleName(str(shard.location), name_at(shard.index.names, shard.name_ends, position))
+            return SampleName(str(shard.location), shard.index.name(position))
         return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
