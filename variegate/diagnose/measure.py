@@ -49,18 +49,11 @@ def measure(
     """
     asked = MeasurementOptions(**chosen)
     transform = training_transform("randaugment", "224") if transform is None else transform
-    options: dict[str, Any] = {
-        "batch_size": asked.batch_size,
-        "device": asked.device,
-        "shuffle": False,  # samples are drawn as by a shuffled epoch, then taken in a cycle
-        "num_threads": default_threads() if asked.threads is None else asked.threads,
-        "on_error": "skip",
-        "cache": asked.cache,
-        "cache_side": asked.cache_side,
-        "prefetch": asked.prefetch,
-        "rank": 0,
-        "world_size": 1,
-    }
+    names = ("batch_size", "device", "cache", "cache_side", "prefetch")
+    options: dict[str, Any] = {name: getattr(asked, name) for name in names}
+    options["num_threads"] = default_threads() if asked.threads is None else asked.threads
+    # Samples are drawn as by a shuffled epoch, then taken in a cycle.
+    options |= {"shuffle": False, "on_error": "skip", "rank": 0, "world_size": 1}
     # Made first: what is wrong with the arguments or the place is known before anything is read.
     loader = Loader(source, transform, **options)
     place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from variegate.data.decode import read_bytes
 from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, first_names
 from variegate.data.sources.file_kinds import IMAGE_EXTENSIONS, is_image_name
-from variegate.data.sources.reading import read_file
-from variegate.data.sources.remote import find_below
+from variegate.data.sources.reading import find_below, read_file
 from variegate.outside.location import Location, inside
 from variegate.threads import computed_once
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variegate.data.decode import read_bytes
-from variegate.data.sources import remote
+from variegate.data.sources import reading
 from variegate.data.sources.base import SourceError
 from variegate.errors import DecodeError
 from variegate.outside.addresses import without_secrets
@@ -79,7 +79,7 @@ def reason_for(error: Exception, location: Location | None = None) -> str:
     is_systems = isinstance(error, OSError) and error.errno is not None
     location = location or Location.of("")
     if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):
-        return remote.reason_for(error, location)
+        return reading.reason_for(error, location)
     text = " ".join(without_secrets(str(error)).split()).rstrip(".") or type(error).__name__
     if isinstance(error, pa.ArrowInvalid) and ("magic bytes" in text or "too small" in text or "file size" in text):
         return "not a Parquet file, or cut short: it does not end as one does"
@@ -98,7 +98,7 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
             with pa.OSFile(same if os.path.exists(same) else location.address()) as file:
                 yield file, status.st_size, str(status.st_mtime_ns)
         return
-    system, inner = remote.filesystem(location)
+    system, inner = reading.filesystem(location)
     # Whatever the storage tells of a file: its checksum, version or time, where it has them.
     stamp = hashlib.sha256(repr(sorted(system.info(inner).items(), key=str)).encode()).hexdigest()[:16]
     with system.open(inner, "rb") as handle:

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.reading import FileVersion, open_stream
-from variegate.data.sources.remote import named_errors
+from variegate.data.sources.reading import FileVersion, named_errors, open_stream
 from variegate.data.sources.tar.labels import NO_LABEL, Label, LabelKind
 from variegate.data.sources.tar.readers import FileReader, ForwardReader, StreamReader
 from variegate.data.sources.tar.samples import ShardCounts, ShardFailure, TarSamples
