@@ -59,11 +59,6 @@ class UnpackedRows:
         return (data, "") if length >= 0 else (None, os.fsdecode(data))
 
 
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Several processes may do so at once. Raises OSError, and what ``rows`` raises."""
-    write_pieces(path, _pieces(rows), durable=True, several_writers=True)
-
-
 def _pieces(rows: Iterable[Row]) -> Iterator[bytes]:
     lengths: list[int] = []
     for data, instead in rows:
@@ -184,7 +179,7 @@ class GroupReader:
                 raise
 
         try:
-            write_rows(path, rows())
+            write_pieces(path, _pieces(rows()), durable=True, several_writers=True)
         except OSError as error:
             if reading_failed:
                 raise
