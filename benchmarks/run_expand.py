@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.inputs import DEFAULT_TAR, read_jpegs
 from variegate import transforms as T
-from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder import open_folder
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.samples import sample_photo
-from variegate.data.sources.folder.source import FolderSource, open_folder
+from variegate.data.sources.folder import FolderSource, open_folder
 from variegate.engine.arguments import build_transform, parse_size
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report

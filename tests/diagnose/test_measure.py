@@ -16,9 +16,10 @@ from variegate import transforms as T
 from variegate.data.sources.base import SourceError
 from variegate.diagnose import Measurements, PlotError, draw_plot, measure
 from variegate.diagnose import measurements as m
-from variegate.diagnose.alternatives import without_policy
 from variegate.diagnose.measure import training_transform
-from variegate.diagnose.recorder import TimedSpan, rate_of, take_span
+from variegate.diagnose.measurements import TimedSpan, rate_of
+from variegate.diagnose.recorder import take_span
+from variegate.diagnose.session import without_policy
 from variegate.errors import DecodeError
 
 CROP = T.Compose([T.RandomResizedCrop(32), T.RandAugment(), T.Normalize((0.5,), (0.5,))])

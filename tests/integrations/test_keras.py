@@ -18,7 +18,7 @@ from PIL import Image
 from tests.images import PHOTOS, photo
 from variegate import transforms as T
 from variegate.data.sources.base import StreamItem
-from variegate.data.sources.folder.source import FolderSource, open_folder
+from variegate.data.sources.folder import FolderSource, open_folder
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow gets a process of its own
 pytest.importorskip("keras")

@@ -17,7 +17,7 @@ from tests.images import photo
 from variegate.data.loader.failures import Failure
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.opening import open_source
-from variegate.data.sources.remote import reason_for
+from variegate.data.sources.reading import reason_for
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.run import Expansion

@@ -11,7 +11,7 @@ from PIL import Image, ImageFont
 from variegate.data.decode import read_image
 from variegate.data.samples import NAMES, sample_photo
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder import open_folder
 from variegate.engine.arguments import build_transform
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan

@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.data.sources.folder.listing import FolderListing
-from variegate.data.sources.folder.source import open_folder
-from variegate.data.sources.folder.walking import WalkedFolder
+from variegate.data.sources.folder import FolderListing, WalkedFolder, open_folder
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.outside.location import Location
 from variegate.sinks.naming import class_folders, names_for, output_path, output_stems, safe_name

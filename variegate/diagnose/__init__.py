@@ -7,7 +7,7 @@ from variegate.diagnose.advise import Diagnosis, advise
 from variegate.diagnose.findings import Finding
 from variegate.diagnose.measure import measure, training_transform
 from variegate.diagnose.measurements import Measurements, Rate
-from variegate.diagnose.plot import draw_plot
+from variegate.diagnose.report import draw_plot
 from variegate.plotting import PlotError
 
 __all__ = [

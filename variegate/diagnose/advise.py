@@ -7,10 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from variegate.diagnose import measurements as m
-from variegate.diagnose.costs import Costs, costs_of
-from variegate.diagnose.findings import CHANGES, Finding
-from variegate.diagnose.measurements import percent, rate
-from variegate.diagnose.remarks import REMARKS
+from variegate.diagnose.findings import Finding, changes, remarks
+from variegate.diagnose.measurements import rate
 
 # Less is lost in the noise of measuring.
 _LEAST_GAIN = 1.05
@@ -39,9 +37,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        out = asdict(self)
-        findings = out.pop("findings")
-        return {**out, "keeps_up": self.keeps_up, "findings": list(findings)}
+        return asdict(self) | {"keeps_up": self.keeps_up, "findings": [asdict(finding) for finding in self.findings]}
 
 
 def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
@@ -52,27 +48,36 @@ def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
     """
     if consume is not None and not consume > 0:
         raise ValueError(f"consume: got {consume!r}; accepted: a positive number of images per second")
-    costs = costs_of(data)
+    costs = m.costs_of(data)
     today = data.rates[m.LOADER].images_per_second
-    held_up_elsewhere = today < _HELD_UP_ELSEWHERE / costs.seconds
-    bottleneck = m.LOADER if held_up_elsewhere else costs.largest()
+    bottleneck = m.LOADER if today < _HELD_UP_ELSEWHERE / costs.seconds else costs.largest()
+    summary = f"The loader gives {rate(today)}{_cause(costs, bottleneck)}."
     margin = None if consume is None else today / consume - 1.0
-    changes = [
-        replace(found, images_per_second=today * found.gain)
-        for found in (change(data, costs) for change in CHANGES)
-        if found is not None and found.gain >= _LEAST_GAIN
+    if consume is not None and margin is not None:
+        spare = f"the loader keeps up, with {margin:.0%} to spare"
+        verdict = spare if margin >= 0 else f"it waits {-margin:.0%} of the time"
+        summary = f"{summary} The model takes {rate(consume)}: {verdict}."
+    found = [
+        replace(change, images_per_second=today * change.gain)
+        for change in changes(data, costs)
+        if change.gain >= _LEAST_GAIN
     ]
     # Of two that promise the same, the one that says what it gives before the one that says what it gives at most.
-    changes.sort(key=lambda found: (-found.gain, found.is_limit))
-    remarks = [found for found in (remark(data, costs) for remark in REMARKS) if found is not None]
-    return Diagnosis(
-        bottleneck,
-        _summary(data, costs, bottleneck, today, consume, margin),
-        today,
-        consume,
-        margin,
-        (*changes, *remarks),
-    )
+    found.sort(key=lambda change: (-change.gain, change.is_limit))
+    return Diagnosis(bottleneck, summary, today, consume, margin, (*found, *remarks(data)))
+
+
+def _cause(costs: m.Costs, bottleneck: str) -> str:
+    if bottleneck == m.LOADER:
+        together = rate(1 / costs.seconds)
+        return f", its stages together {together}: what happens between them, or other work, holds it up"
+    if bottleneck == m.READ:
+        return f"; reading is the wall, at {rate(1 / costs.read)}"
+    if bottleneck == m.TRANSFER:
+        return f"; sending pictures to the GPU is the wall, at {rate(1 / costs.transfer)}"
+    what, seconds = ("decoding", costs.decode) if bottleneck == m.DECODE else ("augmenting", costs.augment)
+    on_what = " of the cores" if costs.shares_cores else ""
+    return f"; {what} is the wall, with {seconds / costs.seconds:.0%} of the time{on_what}"
 
 
 def consumed(consume: float | None, model_ms: float | None, batch_size: int) -> float | None:
@@ -86,40 +91,3 @@ def consumed(consume: float | None, model_ms: float | None, batch_size: int) -> 
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name}: got {value:g}; accepted: a positive number")
     return consume if model_ms is None else batch_size * 1000.0 / model_ms
-
-
-def _summary(
-    data: m.Measurements, costs: Costs, bottleneck: str, today: float, consume: float | None, margin: float | None
-) -> str:
-    given = f"The loader gives {rate(today)}"
-    if bottleneck == m.LOADER:
-        cause = f"its stages together {rate(1 / costs.seconds)}: what happens between them, or other work, holds it up"
-        sentence = f"{given}, {cause}."
-    else:
-        sentence = f"{given}; {_CAUSES[bottleneck].format(**_shares(costs))}."
-    if consume is None or margin is None:
-        return sentence
-    if margin >= 0:
-        return f"{sentence} The model takes {rate(consume)}: the loader keeps up, with {percent(margin)} to spare."
-    return f"{sentence} The model takes {rate(consume)}: it waits {percent(-margin)} of the time."
-
-
-_CAUSES = {
-    m.READ: "reading is the wall, at {read_rate}",
-    m.DECODE: "decoding is the wall, with {decode} of the time{on}",
-    m.AUGMENT: "augmenting is the wall, with {augment} of the time{on}",
-    m.TRANSFER: "sending pictures to the GPU is the wall, at {transfer_rate}",
-}
-
-
-def _shares(costs: Costs) -> dict[str, str]:
-    def rate_or_none(seconds: float) -> str:
-        return rate(1 / seconds) if seconds else ""
-
-    return {
-        "read_rate": rate_or_none(costs.read),
-        "transfer_rate": rate_or_none(costs.transfer),
-        "decode": percent(costs.decode / costs.seconds),
-        "augment": percent(costs.augment / costs.seconds),
-        "on": " of the cores" if costs.shares_cores else "",
-    }

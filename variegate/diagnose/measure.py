@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 import variegate
+from variegate.data.decode.gpu import is_installed
 from variegate.data.loader import Loader
 from variegate.data.loader.cache.memory import available_memory
 from variegate.data.sources.base import Source, SourceError
 from variegate.diagnose.measurements import Measurements
 from variegate.diagnose.recorder import OnProgress, Recorder
 from variegate.diagnose.session import Session
-from variegate.diagnose.stages import decodes_on_gpu
 from variegate.engine.arguments import build_transform, parse_size
 from variegate.options.measurement import MeasurementOptions
 from variegate.outside.addresses import shown
@@ -49,21 +49,14 @@ def measure(
     """
     asked = MeasurementOptions(**chosen)
     transform = training_transform("randaugment", "224") if transform is None else transform
-    options: dict[str, Any] = {
-        "batch_size": asked.batch_size,
-        "device": asked.device,
-        "shuffle": False,  # samples are drawn as by a shuffled epoch, then taken in a cycle
-        "num_threads": default_threads() if asked.threads is None else asked.threads,
-        "on_error": "skip",
-        "cache": asked.cache,
-        "cache_side": asked.cache_side,
-        "prefetch": asked.prefetch,
-        "rank": 0,
-        "world_size": 1,
-    }
+    names = ("batch_size", "device", "cache", "cache_side", "prefetch")
+    options: dict[str, Any] = {name: getattr(asked, name) for name in names}
+    options["num_threads"] = default_threads() if asked.threads is None else asked.threads
+    # Samples are drawn as by a shuffled epoch, then taken in a cycle.
+    options |= {"shuffle": False, "on_error": "skip", "rank": 0, "world_size": 1}
     # Made first: what is wrong with the arguments or the place is known before anything is read.
     loader = Loader(source, transform, **options)
-    place = _shown(source)
+    place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     with Recorder(asked.seconds, on_progress) as recorder:
         session = Session(loader, transform, options, recorder)
         try:
@@ -88,6 +81,8 @@ def _result(session: Session, place: str) -> Measurements:
     samples = chosen.samples
     shapes = np.array([sample.shape for sample in samples], np.float64)
     cache = session.options["cache"]
+    # As a loader's decode="auto" chooses.
+    decodes_on_gpu = loader.cache is None and loader.device.startswith("cuda") and is_installed()
     return Measurements(
         source=place,
         samples=len(source) if isinstance(source, Source) else None,
@@ -103,7 +98,7 @@ def _result(session: Session, place: str) -> Measurements:
         in_page_cache=chosen.in_page_cache,
         device=loader.device,
         gpus=torch.cuda.device_count() if torch.cuda.is_available() else 0,
-        decoder="gpu" if loader.cache is None and decodes_on_gpu(loader.device) else "cpu",
+        decoder="gpu" if decodes_on_gpu else "cpu",
         threads=loader.num_threads,
         cores=default_threads(),
         batch_size=loader.batch_size,
@@ -115,7 +110,3 @@ def _result(session: Session, place: str) -> Measurements:
         reduced_side=session.reduced_side,
         notes=(*source.notes(), *session.recorder.notes()),
     )
-
-
-def _shown(source: Any) -> str:
-    return shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__

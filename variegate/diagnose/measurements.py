@@ -1,9 +1,15 @@
-"""What was measured: plain numbers, fit for JSON, for a plot and for advice, and as people read them."""
+"""What was measured: plain numbers, for JSON, plots and advice, as people read them, and what an image costs.
+
+Reading waits, so it runs beside everything else. On a CPU decoding and augmenting share the cores, so that their times
+add up; with a GPU the stages run beside each other, and the slowest one counts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 # Alone, each on data that lies where the stage finds it in a loader.
 READ_FIRST, READ, DECODE, AUGMENT, TRANSFER = "read_first", "read", "decode", "augment", "transfer"
@@ -15,27 +21,32 @@ READ_DECODE, DECODE_AUGMENT, LOADER_FIRST, LOADER = "read_decode", "decode_augme
 DECODE_WHOLE, AUGMENT_PLAIN, AUGMENT_LARGE = "decode_whole", "augment_without_policy", "augment_large_batch"
 DECODE_REDUCED, AUGMENT_REDUCED = "decode_reduced", "augment_reduced"
 
+# In the order of reports.
 TITLES = {
     READ_FIRST: "read, first touch",
     READ: "read",
     DECODE: "decode",
-    AUGMENT: "augment",
-    TRANSFER: "transfer",
     DECODE_ONE: "decode, 1 thread",
+    AUGMENT: "augment",
     AUGMENT_ONE: "augment, 1 thread",
+    TRANSFER: "transfer",
     READ_DECODE: "read + decode",
     DECODE_AUGMENT: "decode + augment",
     LOADER_FIRST: "loader, first epoch",
     LOADER: "whole loader",
-    DECODE_WHOLE: "decode whole pictures",
     AUGMENT_PLAIN: "augment without the policy",
     AUGMENT_LARGE: "augment, 4 batches in one",
     DECODE_REDUCED: "decode reduced files",
     AUGMENT_REDUCED: "augment reduced pictures",
+    DECODE_WHOLE: "decode whole pictures",
 }
 
 # A spread beyond this share of the median makes a note.
 WIDE_SPREAD = 0.20
+# Of the memory that is free, how much the system can be expected to keep files in.
+_CACHED_SHARE = 0.8
+# Share of the files in the page cache from which on they count as being there.
+IN_MEMORY = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,20 @@ class Rate:
     def is_surely_faster(self, other: Rate) -> bool:
         """Whichever spans are compared with the other's median, and the other way round."""
         return min(self.spans) > other.images_per_second and self.images_per_second > max(other.spans)
+
+
+class TimedSpan(NamedTuple):
+    images: int
+    nbytes: int
+    seconds: float
+
+
+def rate_of(spans: Sequence[TimedSpan], threads: int) -> Rate:
+    """The median of the spans' rates."""
+    rates = tuple(span.images / span.seconds for span in spans)
+    bytes_each = sum(span.nbytes for span in spans) / sum(span.images for span in spans)
+    median = statistics.median(rates)
+    return Rate(median, median * bytes_each / 1e6, rates, threads)
 
 
 @dataclass(frozen=True)
@@ -89,7 +114,7 @@ class Measurements:
     rates: dict[str, Rate]
     out_side: int | None = None  # the shorter side of what leaves the transform; None where sizes differ
     reduced_side: int | None = None  # the shorter side that pictures were reduced to for the rates named so
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def rate(self, stage: str) -> float | None:
         """Images per second of a stage; None where it was not measured."""
@@ -106,21 +131,78 @@ class Measurements:
         """Of the whole data set decoded, from the mean."""
         return None if self.samples is None else self.samples * self.mean_pixel_bytes
 
+    @property
+    def fits_in_memory(self) -> bool:
+        """Can the system keep the files of a local data set in the memory that is free?"""
+        stored = self.stored_bytes
+        return stored is not None and not self.is_remote and stored <= _CACHED_SHARE * self.available_memory
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON; rates get their ``spread``."""
-        out = asdict(self)
-        for stage, rate in self.rates.items():
-            out["rates"][stage] = _rounded(asdict(rate) | {"spread": rate.spread})
-        return _rounded(out)
+        rates = {stage: asdict(rate) | {"spread": rate.spread} for stage, rate in self.rates.items()}
+        rounded: dict[str, Any] = _rounded(asdict(self) | {"rates": rates})
+        return rounded
 
 
-def _rounded(values: dict[str, Any]) -> dict[str, Any]:
-    def short(value: Any) -> Any:
-        if isinstance(value, float):
-            return float(f"{value:.5g}")
-        return [short(v) for v in value] if isinstance(value, (tuple, list)) else value
+def _rounded(value: Any) -> Any:
+    """Every float in it, to five digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
-    return {name: short(value) for name, value in values.items()}
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds per image of each stage, when it has all threads for itself."""
+
+    read: float
+    decode: float
+    augment: float
+    transfer: float
+    shares_cores: bool
+
+    @property
+    def seconds(self) -> float:
+        """Per image, of all of them."""
+        busy = self.decode + self.augment if self.shares_cores else max(self.decode, self.augment, self.transfer)
+        return max(self.read, busy, 1e-12)
+
+    def gain(self, **changes: float | bool) -> float:
+        """How many times as fast with other costs."""
+        return self.seconds / replace(self, **changes).seconds  # type: ignore[arg-type]
+
+    def gain_of_host(self, factor: float) -> float:
+        """With a host so many times as fast; what a GPU augments does not depend on its threads."""
+        augment = self.augment / factor if self.shares_cores else self.augment
+        return self.gain(decode=self.decode / factor, augment=augment)
+
+    def largest(self) -> str:
+        """The stage that holds up the others."""
+        if self.read >= self.seconds:
+            return READ
+        stages = {DECODE: self.decode, AUGMENT: self.augment}
+        if not self.shares_cores:
+            stages[TRANSFER] = self.transfer
+        return max(stages, key=lambda stage: stages[stage])
+
+
+def costs_of(data: Measurements) -> Costs:
+    """Today's. A cache takes reading and decoding away, as far as the loader was measured with it full."""
+    rates = [data.rate(stage) for stage in (DECODE, AUGMENT, TRANSFER, DECODE_AUGMENT)]
+    decode, augment, transfer, together = (0.0 if each is None else 1.0 / each for each in rates)
+    shares_cores = not data.device.startswith("cuda")
+    if data.cache is not None:
+        return Costs(0.0, 0.0, augment, transfer, shares_cores)
+    if shares_cores and together:
+        # Decoding at a reduced scale leaves less to resample than whole pictures do, which were measured alone.
+        augment = min(max(together - decode, 0.3 * augment), augment)
+    # In epochs to come, files are read from the page cache where they fit in it.
+    read, first = data.rates[READ].images_per_second, data.rate(READ_FIRST)
+    if first and not data.fits_in_memory and data.in_page_cache is not None and data.in_page_cache < IN_MEMORY:
+        read = min(read, first)
+    return Costs(1.0 / read, decode, augment, transfer, shares_cores)
 
 
 def rate(images_per_second: float) -> str:
@@ -146,11 +228,3 @@ def times(factor: float) -> str:
     """``"1.08x"``, ``"2.5x"``, ``"12x"``."""
     places = 2 if factor < 2 else 1 if factor < 10 else 0
     return f"{factor:.{places}f}x"
-
-
-def percent(share: float) -> str:
-    return f"{share:.0%}"
-
-
-def side(pixels: float) -> str:
-    return f"{pixels:.0f}"

@@ -1,31 +1,33 @@
-"""Rates as they are taken: in rounds, so that a machine that is busy for a while is so for all of them."""
+"""Rates as they are taken: in rounds, so that a machine that is busy for a while is so for all of them; and the steps
+that are timed for what a loader's observer cannot tell apart."""
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain, count, islice
 
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.data.loader import Loader
 from variegate.data.loader.observer import STAGES, Stage, StageTimes
+from variegate.data.sources.base import Item, StreamSource
 from variegate.diagnose import measurements as m
+from variegate.diagnose.measurements import TimedSpan, rate_of
+from variegate.diagnose.samples import CyclicView, size_of
 
 OnProgress = Callable[[str, int, int], None]  # (what is being done, spans of time done, of how many)
-
-ROUNDS = 5
-
-
 # Does some work -> (images, bytes that went in).
 Step = Callable[[], tuple[int, int]]
 
-
-class TimedSpan(NamedTuple):
-    images: int
-    nbytes: int
-    seconds: float
+_ROUNDS = 5
+_READ_AT_ONCE = 256
 
 
 def take_span(step: Step, seconds: float, lead: int = 1, steps_at_least: int = 1) -> TimedSpan:
@@ -42,28 +44,24 @@ def take_span(step: Step, seconds: float, lead: int = 1, steps_at_least: int = 1
     return TimedSpan(images, nbytes, max(elapsed, 1e-9))
 
 
-def rate_of(spans: Sequence[TimedSpan], threads: int) -> m.Rate:
-    """The median of the spans' rates."""
-    rates = tuple(span.images / span.seconds for span in spans)
-    bytes_each = sum(span.nbytes for span in spans) / sum(span.images for span in spans)
-    median = statistics.median(rates)
-    return m.Rate(median, median * bytes_each / 1e6, rates, threads)
-
-
 @dataclass
-class _Planned:
+class PlannedStep:
+    """``rates``: by name the stages, of a loader that ``times`` observes, of which each is the rate; none for that of
+    the steps. ``ahead``: batches that a loader goes on making in the background after a span."""
+
     rates: Mapping[str, tuple[Stage, ...]]
     step: Step
     threads: int
-    times: StageTimes
-    lead: int
-    steps_at_least: int
-    works_ahead: int
+    times: StageTimes = field(default_factory=StageTimes)
+    ahead: int = 0
     spans: dict[str, list[TimedSpan]] = field(default_factory=lambda: defaultdict(list))
 
     def take(self, seconds: float) -> None:
+        # Batches that were made while others were measured do not count. Two are made at a time and come in pairs.
+        lead, steps_at_least = (self.ahead + 2, 4) if self.ahead else (1, 1)
         before = {stage: self.times.total(stage) for stage in STAGES}
-        span = take_span(self.step, seconds, self.lead, self.steps_at_least)
+        begin = time.perf_counter()
+        span = take_span(self.step, seconds, lead, steps_at_least)
         for name, stages in self.rates.items():
             if not stages:
                 self.spans[name].append(span)
@@ -74,67 +72,35 @@ class _Planned:
             if slowest.samples:
                 seconds_each = max(slowest.seconds / self.threads, 1e-9)
                 self.spans[name].append(TimedSpan(slowest.samples, slowest.nbytes, seconds_each))
+        if self.ahead:  # what they take must not be missing in the next span
+            a_step = (time.perf_counter() - begin) / (lead + steps_at_least)
+            time.sleep(min((self.ahead + 1) * a_step, 1.0))
 
 
-class Recorder:
-    """``seconds``: for each rate, in ``ROUNDS`` spans. Use as a context around the measurements."""
+class Recorder(ExitStack):
+    """``seconds``: for each rate, in ``_ROUNDS`` spans. The context that the loaders of measurements live in."""
 
     def __init__(self, seconds: float, on_progress: OnProgress | None) -> None:
-        self.seconds = seconds
+        super().__init__()
+        self.seconds, self._on_progress = seconds, on_progress
         self.rates: dict[str, m.Rate] = {}
-        self._planned: list[_Planned] = []
-        self._stack = ExitStack()
-        self._on_progress = on_progress
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self.planned: list[PlannedStep] = []
 
     def announce(self, what: str, done: int = 0, total: int = 0) -> None:
         """What is being done now; ``total`` 0: before it is known how much there is to do."""
         if self._on_progress is not None:
             self._on_progress(what, done, total)
 
-    def plan(
-        self,
-        rates: str | Mapping[str, tuple[Stage, ...]],
-        step: Step | AbstractContextManager[Step],
-        threads: int,
-        *,
-        times: StageTimes | None = None,
-        lead: int = 1,
-        steps_at_least: int = 1,
-        works_ahead: int = 0,
-    ) -> Step:
-        """Have ``step`` timed by ``run``; ``lead`` steps before each span do not count.
-
-        ``rates``: the rate that it gives; or, of steps of a loader that ``times`` observes, by name the stages of which
-        each is the rate, none for that of the steps. ``works_ahead``: steps that go on in the background after a span,
-        and must not take time from the next one.
-        """
-        entered = self._stack.enter_context(step) if isinstance(step, AbstractContextManager) else step
-        named: Mapping[str, tuple[Stage, ...]] = {rates: ()} if isinstance(rates, str) else rates
-        times = StageTimes() if times is None else times
-        self._planned.append(_Planned(named, entered, threads, times, lead, steps_at_least, works_ahead))
-        return entered
-
     def run(self) -> None:
         """All that is planned, round by round."""
-        done, total = 0, ROUNDS * len(self._planned)
-        for number in range(ROUNDS):
-            for one in self._planned:
-                self.announce(m.TITLES[next(iter(one.rates))], done, total)
-                if not number:
-                    one.step()  # what is compiled or allocated at the first time
-                begin = time.perf_counter()
-                one.take(self.seconds / ROUNDS)
-                if one.works_ahead:
-                    a_step = (time.perf_counter() - begin) / (one.lead + one.steps_at_least)
-                    time.sleep(min(one.works_ahead * a_step, 1.0))
-                done += 1
-        for one in self._planned:
+        total = _ROUNDS * len(self.planned)
+        for done in range(total):
+            one = self.planned[done % len(self.planned)]
+            self.announce(m.TITLES[next(iter(one.rates))], done, total)
+            if done < len(self.planned):
+                one.step()  # what is compiled or allocated at the first time
+            one.take(self.seconds / _ROUNDS)
+        for one in self.planned:
             self.rates.update({name: rate_of(spans, one.threads) for name, spans in one.spans.items()})
 
     def notes(self) -> list[str]:
@@ -147,3 +113,67 @@ class Recorder:
             f"{len(wide)} of {len(self.rates)} rates waver by more than {m.WIDE_SPREAD:.0%} of their median, most of "
             f"all {m.TITLES[worst]}, by {wide[worst]:.0%}: is something else running? --seconds takes longer spans"
         ]
+
+
+def read_step(view: CyclicView, readers: int) -> Step:
+    """``source.read`` and nothing else: in a loader, readers wait for the cores that others use."""
+    pool = ThreadPoolExecutor(readers, thread_name_prefix="variegate-read")
+    chunk, position = 1 if view.is_remote else 8, 0
+
+    def read(first: int) -> int:
+        return sum(size_of(view.read(index)) for index in range(first, first + chunk))
+
+    def step() -> tuple[int, int]:
+        nonlocal position
+        firsts = range(position, position + max(_READ_AT_ONCE, chunk * readers), chunk)
+        position = firsts.stop
+        return chunk * len(firsts), sum(pool.map(read, firsts))
+
+    return step
+
+
+def stream_step(source: StreamSource, batch_size: int) -> Step:
+    """One sample after another, as a stream gives them, again and again."""
+    shards = chain.from_iterable(range(source.num_shards) for _ in count())
+    items = chain.from_iterable(map(source.read_shard, shards))
+
+    def step() -> tuple[int, int]:
+        good = [one.item for one in islice(items, batch_size) if isinstance(one.item, Item)]
+        return len(good), sum(map(size_of, good))
+
+    return step
+
+
+def transfer_step(pictures: Sequence[npt.NDArray[np.uint8]], device: str, batch_size: int) -> Step:
+    """Decoded pictures of the host to the device, through the loader's pinned memory."""
+    from variegate.executors.cuda.host import executor_of, upload_images
+
+    executor = executor_of(device)
+    batch = [pictures[place % len(pictures)] for place in range(batch_size)]
+    nbytes = sum(image.nbytes for image in batch)
+
+    def step() -> tuple[int, int]:
+        upload_images(executor, batch)
+        _finish(device)
+        return batch_size, nbytes
+
+    return step
+
+
+def loader_step(loader: Loader, mean_bytes: float, stack: ExitStack) -> Step:
+    """The next batch of a loader, epoch after epoch."""
+    batches = (batch for _ in count() for batch in loader)
+    stack.callback(batches.close)
+
+    def step() -> tuple[int, int]:
+        number = len(next(batches).ids)
+        _finish(loader.device)
+        return number, round(number * mean_bytes)
+
+    return step
+
+
+def _finish(device: str) -> None:
+    """A GPU's work is done when it is done, not when it is queued."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(torch.device(device))

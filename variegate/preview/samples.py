@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder.source import FolderSource, open_folder
+from variegate.data.sources.folder import FolderSource, open_folder
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
 from variegate.preview.sheet import Cell

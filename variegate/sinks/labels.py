@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.tar.class_names import is_a_line
+from variegate.data.sources.tar.labels import is_a_line
 
 Layout = Literal["folder", "webdataset", "parquet"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)

@@ -12,7 +12,7 @@ from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.stamps import printable
-from variegate.data.sources.tar.class_names import CLASS_NAMES, class_names_bytes
+from variegate.data.sources.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.sinks import settings as run_settings
 from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.lost_outputs import Row, real_name

@@ -22,7 +22,7 @@ from tests.data.sources.tars import tar_bytes
 from tests.images import gray, photo
 from variegate.data.decode import read_image
 from variegate.data.sources.base import Item, Source
-from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder import open_folder
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.data.sources.opening import open_source

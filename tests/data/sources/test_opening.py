@@ -17,9 +17,8 @@ import variegate as vg
 from tests.data.sources.tars import encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.data.sources import file_kinds, opening
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder.source import FolderSource, RemoteFolderSource
-from variegate.data.sources.tar.source import WebDatasetSource
-from variegate.data.sources.tar.stream import TarStream
+from variegate.data.sources.folder import FolderSource, RemoteFolderSource
+from variegate.data.sources.tar.source import TarStream, WebDatasetSource
 from variegate.outside.location import Location
 
 

@@ -14,12 +14,10 @@ import pytest
 from tests.data.sources.tars import encoded, labelled, tar_bytes, write_shards
 from tests.data.sources.web import serving
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder.source import open_folder, open_remote_folder
+from variegate.data.sources.folder import open_folder, open_remote_folder
 from variegate.data.sources.patterns import expand, expand_braces
-from variegate.data.sources.reading import open_stream, read_file, read_range, version_of
-from variegate.data.sources.remote import reason_for
-from variegate.data.sources.tar.source import open_webdataset
-from variegate.data.sources.tar.stream import TarStream
+from variegate.data.sources.reading import open_stream, read_file, read_range, reason_for, version_of
+from variegate.data.sources.tar.source import TarStream, open_webdataset
 from variegate.errors import DecodeError
 from variegate.outside.addresses import is_url, shown, without_secrets
 from variegate.outside.location import Location, relative_names

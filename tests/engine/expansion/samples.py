@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from PIL import Image
 
-from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder import open_folder
 from variegate.engine.arguments import build_transform
 from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan

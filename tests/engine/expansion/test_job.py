@@ -13,7 +13,7 @@ from PIL import Image
 
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
-from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder import open_folder
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.engine.expansion import Plan
 from variegate.engine.expansion import job as job_module

@@ -40,6 +40,11 @@ def first_outside(labels: Labels, classes: Sequence[str]) -> int | None:
     return int(outside.argmax()) if outside.any() else None
 
 
+def accepted_classes(classes: Sequence[str]) -> str:
+    """Of whole numbers, for messages."""
+    return f"0 to {len(classes) - 1} for {len(classes)} classes, or -1 for none"
+
+
 def check_int64(where: str, labels: Labels) -> None:
     """Raises SourceError naming the first whole number that does not fit int64, which is what batches hold."""
     if labels.dtype.kind == "O":

@@ -10,9 +10,9 @@ import numpy as np
 
 from variegate.data.sources.base import Source, SourceError, StreamSource, check_on_error
 from variegate.data.sources.file_kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name, kinds_with
-from variegate.data.sources.folder.source import open_folder, open_image, open_remote_folder
+from variegate.data.sources.folder import open_folder, open_image, open_remote_folder
 from variegate.data.sources.patterns import expand, missing
-from variegate.data.sources.remote import list_names, reason_for
+from variegate.data.sources.reading import listable_filesystem, named_errors, reason_for
 from variegate.outside.addresses import without_secrets
 from variegate.outside.files import check_regular
 from variegate.outside.location import Location
@@ -72,7 +72,7 @@ def _open_location(location: Location, options: dict[str, Any]) -> Source | Stre
     if file_kind(location) is not None and not is_folder:
         return _open_files([location], options)
     if location.is_url:
-        names = list_names(location)
+        names = _list_names(location)
     elif is_folder:
         names = [name + "/" * os.path.isdir(os.path.join(path, name)) for name in os.listdir(path)]
     else:
@@ -136,6 +136,22 @@ def _files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
         raise SourceError(f"{inside}: holds {' and '.join(suffixes)} files; say which: {choices}")
     # Parsed again, so that names with a question mark are shown as in a pattern or a list.
     return [Location.of(folder.child(name).address()) for name in found]
+
+
+def _list_names(location: Location) -> list[str]:
+    """The files right in a remote folder, and its sub-folders with a slash at their ends; sorted.
+
+    Raises SourceError where it cannot be listed, or is a file.
+    """
+    fs, root = listable_filesystem(location)
+    with named_errors(location):
+        if not fs.isdir(root):
+            what = "is a file, not a folder" if fs.exists(root) else "no such file or folder"
+            raise SourceError(f"{location}: {what}")
+        entries = fs.ls(root, detail=True)
+    paths = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in entries]
+    own = root.rstrip("/")
+    return sorted(path.rpartition("/")[2] + "/" * is_folder for path, is_folder in paths if path != own)
 
 
 def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:

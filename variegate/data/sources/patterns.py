@@ -9,7 +9,7 @@ import re
 from itertools import product
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.remote import filesystem, named_errors
+from variegate.data.sources.reading import filesystem, named_errors
 from variegate.outside.location import Location
 
 _RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$")

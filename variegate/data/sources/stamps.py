@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import FileSource, Source, StoredFile
-from variegate.data.sources.remote import filesystem, find_below
+from variegate.data.sources.reading import filesystem, find_below
 from variegate.outside.location import Location, relative_names
 
 UNKNOWN = -1
@@ -138,9 +138,9 @@ def stamp_now(path: str) -> Stamp:
 def is_same(was: Stamp, now: Stamp) -> bool:
     if was == now:
         return True
-    is_same_time = _same_times(np.array([was.time], np.int64), np.array([now.time], np.int64))[0]
-    is_same_mark = was.mark == now.mark or not (was.mark and now.mark)
-    return was.size == now.size and bool(is_same_time) and is_same_mark
+    if was.size != now.size or (was.mark and now.mark and was.mark != now.mark):
+        return False
+    return bool(_same_times(np.array([was.time], np.int64), np.array([now.time], np.int64))[0])
 
 
 def printable(name: str) -> str:

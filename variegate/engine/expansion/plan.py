@@ -9,7 +9,7 @@ import numpy as np
 
 from variegate.augmenter import Augmenter
 from variegate.data.sources.base import FileSource, Source, SourceError
-from variegate.data.sources.folder.listing import FLAT_CLASS
+from variegate.data.sources.folder import FLAT_CLASS
 from variegate.outside.addresses import shown
 from variegate.sinks.encode import ImageFormat, check_format
 from variegate.sinks.labels import LAYOUTS, Layout

@@ -14,7 +14,7 @@ from typing import Any
 
 from variegate.data.sources.base import FileSource, SourceError
 from variegate.data.sources.stamps import stamps_of
-from variegate.data.sources.tar.class_names import CLASS_NAMES
+from variegate.data.sources.tar.labels import CLASS_NAMES
 from variegate.engine.drive import FailedItem
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.commit import Commit, FileCommit, Report, ShardCommit, labels_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from variegate.data.sources.tar.class_names import CLASS_NAMES, class_names_bytes
+from variegate.data.sources.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.sinks.labels import Labels
 from variegate.sinks.shards.base import Record, Shard
 from variegate.sinks.storage import Storage

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.remote import filesystem, reason_for
+from variegate.data.sources.reading import filesystem, reason_for
 from variegate.outside.durable import WriteError, write_error, write_errors_name
 from variegate.outside.location import Location
 from variegate.sinks.storage.base import TEMPORARY, FileWriter, Storage, check_relative

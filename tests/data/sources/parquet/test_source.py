@@ -229,6 +229,6 @@ def test_files_behind_an_address(tmp_path: Path) -> None:
 
 def test_the_package_does_without_pyarrow_until_it_is_used() -> None:
     modules = "('pyarrow', 'fsspec', 'torch')"
-    probe = f"import sys, variegate.data.sources.folder.source; print([m for m in {modules} if m in sys.modules])"
+    probe = f"import sys, variegate.data.sources.folder; print([m for m in {modules} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

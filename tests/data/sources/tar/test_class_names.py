@@ -12,7 +12,7 @@ from tests.data.sources.tars import write_shards, write_tar
 from tests.data.sources.web import serving
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.opening import open_source
-from variegate.data.sources.tar.class_names import class_names_beside, class_names_bytes
+from variegate.data.sources.tar.labels import class_names_beside, class_names_bytes
 from variegate.outside.location import Location
 
 NAMES = tuple(f"class {number}" for number in range(10))

@@ -17,8 +17,7 @@ from tests.data.sources.tars import Members, as_json, encoded, labelled, tar_byt
 from variegate.data.sources.base import Item, SourceError, StreamItem, StreamSource
 from variegate.data.sources.tar.members import TarDamage, TarWalk
 from variegate.data.sources.tar.readers import StreamReader
-from variegate.data.sources.tar.source import open_webdataset
-from variegate.data.sources.tar.stream import TarStream
+from variegate.data.sources.tar.source import TarStream, open_webdataset
 from variegate.errors import DecodeError
 
 

@@ -13,10 +13,9 @@ import pytest
 from tests.data.sources.tars import encoded, labelled, write_tar
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.reading import version_of
-from variegate.data.sources.tar import index_file, samples
-from variegate.data.sources.tar.index import index_shard
-from variegate.data.sources.tar.source import open_webdataset
-from variegate.data.sources.tar.stream import TarStream
+from variegate.data.sources.tar import samples
+from variegate.data.sources.tar.index import index_shard, load_index, save_index
+from variegate.data.sources.tar.source import TarStream, open_webdataset
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
 
@@ -25,8 +24,8 @@ def test_an_index_is_not_believed_whatever_it_says(tmp_path: Path, cache: Path) 
     shard = write_tar(tmp_path / "a.tar", labelled(3))
     location = Location.parse(shard)
     index = index_shard(location, version_of(location))
-    assert index_file.save_index(location, index, None)
-    assert index_file.load_index(location, index.version, None) is not None
+    assert save_index(location, index, None)
+    assert load_index(location, index.version, None) is not None
     for wrong in (
         replace(index, offsets=index.offsets - (1 << 20)),
         replace(index, offsets=index.offsets + index.version.size),
@@ -36,8 +35,8 @@ def test_an_index_is_not_believed_whatever_it_says(tmp_path: Path, cache: Path) 
         replace(index, kinds=np.full_like(index.kinds, 2), values=index.values + 5),
         replace(index, texts=[("x" * (80 << 20), "cls")]),  # which takes 80 kB as it is stored
     ):
-        assert index_file.save_index(location, wrong, None)
-        assert index_file.load_index(location, index.version, None) is None
+        assert save_index(location, wrong, None)
+        assert load_index(location, index.version, None) is None
         assert [open_webdataset([shard]).read(i).data for i in range(3)] == [encoded(i) for i in range(3)]
 
 

@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, check_index, describe
-from variegate.data.sources.labels import Labels, check_classes, check_int64, first_outside, hash_labels, label_at
+from variegate.data.sources.labels import (
+    Labels,
+    accepted_classes,
+    check_classes,
+    check_int64,
+    first_outside,
+    hash_labels,
+    label_at,
+)
 from variegate.data.sources.objects.targets import check_beside
 from variegate.program.program import MAX_SIDE
 from variegate.threads import computed_once
@@ -167,10 +175,7 @@ def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
         array = array.astype(np.int64)
     outside = first_outside(array, classes)
     if outside is not None:
-        raise SourceError(
-            f"labels[{outside}]: got {array[outside]}; accepted: 0 to {len(classes) - 1} for {len(classes)} classes, "
-            "or -1 for none"
-        )
+        raise SourceError(f"labels[{outside}]: got {array[outside]}; accepted: {accepted_classes(classes)}")
     return array
 
 

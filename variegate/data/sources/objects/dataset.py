@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,8 @@ class DatasetSource(IndexedSource):
             name = os.path.relpath(path, root) if isinstance(root, (str, os.PathLike)) else path
             digest.update(f"\0{name}\0{label}".encode("utf-8", "surrogateescape"))
         digest.update(str(getattr(inner, "_fingerprint", "")).encode())
-        digest.update(_hash_targets(inner))
+        with suppress(TypeError, ValueError, RuntimeError):
+            digest.update(hash_labels(_as_targets(_targets(inner), len(inner))))
         return digest.hexdigest()[:16]
 
     def read(self, index: int) -> Item:
@@ -198,13 +199,6 @@ def _classes(dataset: Any) -> tuple[str, ...]:
         names = next((each for each in found if each is not None), None)
     is_names = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     return tuple(names) if names and is_names else ()
-
-
-def _hash_targets(dataset: Any) -> bytes:
-    try:
-        return hash_labels(_as_targets(_targets(dataset), len(dataset)))
-    except (TypeError, ValueError, RuntimeError):
-        return b""
 
 
 def _targets(dataset: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Parquet files: ``source`` opens each (``file``), finds the images (``columns``) and reads all labels (``labels``).
+"""Parquet files: ``source`` opens each (``file``), finds the images and reads all labels (``columns``).
 
-Images come by row group (``row_groups``), held in memory (``group_cache``) or unpacked to a disk (``unpacked``).
+Images come by row group (``row_groups``), unpacked to a disk or held in memory (``group_cache``).
 """

@@ -1,4 +1,4 @@
-"""Parquet files, local or behind an address: opening them, and knowing them again after they were replaced."""
+"""Parquet files, local or behind an address, and the image files that their rows may name: opening and reading them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variegate.data.sources import remote
+from variegate.data.decode import read_bytes
+from variegate.data.sources import reading
 from variegate.data.sources.base import SourceError
+from variegate.errors import DecodeError
 from variegate.outside.addresses import without_secrets
 from variegate.outside.files import NotRegularError, open_regular
 from variegate.outside.location import Location, LocationLike
@@ -77,7 +79,7 @@ def reason_for(error: Exception, location: Location | None = None) -> str:
     is_systems = isinstance(error, OSError) and error.errno is not None
     location = location or Location.of("")
     if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):
-        return remote.reason_for(error, location)
+        return reading.reason_for(error, location)
     text = " ".join(without_secrets(str(error)).split()).rstrip(".") or type(error).__name__
     if isinstance(error, pa.ArrowInvalid) and ("magic bytes" in text or "too small" in text or "file size" in text):
         return "not a Parquet file, or cut short: it does not end as one does"
@@ -96,8 +98,47 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
             with pa.OSFile(same if os.path.exists(same) else location.address()) as file:
                 yield file, status.st_size, str(status.st_mtime_ns)
         return
-    system, inner = remote.filesystem(location)
+    system, inner = reading.filesystem(location)
     # Whatever the storage tells of a file: its checksum, version or time, where it has them.
     stamp = hashlib.sha256(repr(sorted(system.info(inner).items(), key=str)).encode()).hexdigest()[:16]
     with system.open(inner, "rb") as handle:
         yield handle, int(system.size(inner)), stamp
+
+
+_LONGEST_NAME = 200
+
+
+def check_root(image_root: str | os.PathLike[str]) -> str:
+    """The folder that named files are read from. Raises SourceError for what is none of this machine."""
+    location = Location.parse(image_root)
+    if location.is_url or not os.path.isdir(location.address()):
+        what = "an address" if location.is_url else "no such folder"
+        raise SourceError(f"image_root: got {str(location)!r}, {what}; accepted: a folder of this machine")
+    return os.path.abspath(location.address())
+
+
+def read_named_file(path: str, table: Location, root: str | None, name: str) -> bytes:
+    """The file that row ``name`` of a table names by ``path``: one below ``root``, the folder that the user says, or
+    below that of the table, where it is on this machine. Raises DecodeError."""
+    quoted = repr(path if len(path) <= _LONGEST_NAME else path[: _LONGEST_NAME - 3] + "...")
+    if root is None and not table.is_url:
+        root = os.path.dirname(table.address()) or "."
+    if not path or root is None:
+        what = f", and {quoted} is on another machine; accepted: image_root=, a folder of this one" if path else ""
+        raise DecodeError(name, f"no image: its bytes are null{what}")
+    try:
+        # What links and ".." come to, so that neither leads out.
+        place, top = os.path.realpath(os.path.join(root, path)), os.path.realpath(root)
+        is_inside = os.path.splitdrive(place)[0] == os.path.splitdrive(top)[0]
+        is_inside = is_inside and os.path.commonpath([place, top]) == top
+    except (OSError, ValueError):  # NUL in it
+        raise DecodeError(name, f"no image: its bytes are null, and {quoted} is no name of a file") from None
+    if not is_inside:
+        raise DecodeError(
+            name,
+            f"no image: its bytes are null, and it names {quoted}, which is outside of {root}; accepted: files "
+            "below it, or below image_root= of open_source",
+        )
+    if not os.path.lexists(place):
+        raise DecodeError(name, f"no image: its bytes are null, and there is no file {quoted} in {root}")
+    return read_bytes(place, f"{name}: {path}")

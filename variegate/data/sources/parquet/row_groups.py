@@ -1,4 +1,13 @@
-"""The images of a Parquet row group: decoded in memory, or unpacked into a plain file on first use."""
+"""The images of a Parquet row group: decoded in memory, or unpacked into a plain file on first use.
+
+Parquet compresses and encodes whole pages of a column, so a row has no place of its own in the file. An unpacked one
+has it, and is had with a single read instead of decoding the hundreds around it:
+
+    the rows one after another | int64[N] lengths | int64 N | "VGROWS01"
+
+A length of -1-L is a row without bytes; the L bytes in its place are the path that it names instead. Numbers are little
+endian. A file appears under its name only when it is whole.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +16,80 @@ import os
 import re
 import shutil
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from variegate.data.sources.parquet.file import ParquetFile
 from variegate.data.sources.parquet.group_cache import SizedValue
-from variegate.data.sources.parquet.unpacked import Row, UnpackedRows, open_rows, write_rows
+from variegate.outside.durable import write_pieces
+
+_MAGIC = b"VGROWS01"
+
+# The bytes of a row; None and a path ("" where there is none either) for a row without.
+Row = tuple[bytes | None, str]
+
+
+@dataclass(frozen=True)
+class UnpackedRows:
+    path: Path
+    lengths: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        return self.lengths.nbytes + self.starts.nbytes
+
+    def row(self, index: int) -> Row:
+        """Raises OSError where the file is gone or ends early."""
+        length, start = self.lengths.item(index), self.starts.item(index)
+        size = length if length >= 0 else -1 - length
+        # Opened each time: a data set may have more groups than a process may have open files.
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(start)
+            data = file.read(size)
+        if len(data) != size:
+            raise OSError(f"{self.path}: ends after {start + len(data):,} bytes")
+        return (data, "") if length >= 0 else (None, os.fsdecode(data))
+
+
+def _pieces(rows: Iterable[Row]) -> Iterator[bytes]:
+    lengths: list[int] = []
+    for data, instead in rows:
+        stored = os.fsencode(instead) if data is None else data
+        lengths.append(-1 - len(stored) if data is None else len(stored))
+        yield stored
+    yield np.array([*lengths, len(lengths)], "<i8").tobytes() + _MAGIC
+
+
+def open_rows(path: Path, count: int) -> UnpackedRows | None:
+    """None where the file is missing, or is not a whole one of ``count`` rows."""
+    tail = 8 * count + 8 + len(_MAGIC)
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < tail:
+                return None
+            file.seek(size - tail)
+            end = file.read(tail)
+    except OSError:
+        return None
+    numbers = np.frombuffer(end[: -len(_MAGIC)], "<i8").astype(np.int64)
+    if end[-len(_MAGIC) :] != _MAGIC or numbers[-1] != count:
+        return None
+    lengths = numbers[:-1]
+    stored = np.where(lengths >= 0, lengths, -1 - lengths)
+    ends = np.cumsum(stored)
+    if (int(ends[-1]) if count else 0) != size - tail:
+        return None
+    return UnpackedRows(path, lengths, ends - stored)
+
 
 # A row group is decoded piece by piece, so that unpacking one needs less memory than all of it, and so that Arrow's
 # limit of 2 GiB in one column of bytes is a limit of pieces.
@@ -77,10 +150,7 @@ class GroupReader:
             if rows is not None:
                 return SizedValue(rows, rows.nbytes)
         pieces = list(self._pieces(group))
-        starts = [0]
-        for data, _ in pieces[:-1]:
-            starts.append(starts[-1] + len(data))
-        resident = ResidentRows(pieces, starts)
+        resident = ResidentRows(pieces, list(accumulate((len(data) for data, _ in pieces[:-1]), initial=0)))
         return SizedValue(resident, resident.nbytes)
 
     def missing_bytes(self) -> int:
@@ -92,12 +162,26 @@ class GroupReader:
 
     def _unpack(self, group: int, path: Path) -> UnpackedRows | None:
         if not path.parent.exists():
-            _remove_others_than(path.parent)
-        rows = _RowIterator(self._pieces(group))
+            # The file was replaced: what was unpacked of the one before will not be read again.
+            for other in path.parent.parent.glob("*"):
+                if other != path.parent:  # another process may have begun it by now
+                    shutil.rmtree(other, ignore_errors=True)
+        reading_failed = False
+
+        def rows() -> Iterator[Row]:
+            nonlocal reading_failed
+            try:
+                for data, paths in self._pieces(group):
+                    for index in range(len(data)):
+                        yield _row(data, paths, index)
+            except Exception:
+                reading_failed = True
+                raise
+
         try:
-            write_rows(path, rows)
+            write_pieces(path, _pieces(rows()), durable=True, several_writers=True)
         except OSError as error:
-            if rows.failed:
+            if reading_failed:
                 raise
             self.failure = f"{path.parent}: {error.strerror or error}"
             return None
@@ -115,25 +199,6 @@ class GroupReader:
                 yield parts["bytes"], parts.get("path")
 
 
-class _RowIterator:
-    """Rows of pieces, which remembers whether it was the reading that failed."""
-
-    def __init__(self, pieces: Iterator[tuple[Any, Any]]) -> None:
-        self._pieces, self.failed = pieces, False
-
-    def __iter__(self) -> Iterator[Row]:
-        while True:
-            try:
-                piece = next(self._pieces, None)
-            except BaseException:
-                self.failed = True
-                raise
-            if piece is None:
-                return
-            for index in range(len(piece[0])):
-                yield _row(*piece, index)
-
-
 def _row(data: Any, path: Any, index: int) -> Row:
     stored = data[index].as_py()
     return (stored, "") if stored is not None else (None, (path[index].as_py() or "") if path is not None else "")
@@ -146,13 +211,6 @@ def _unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
     which = hashlib.sha256(f"{place}\0{column}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
     shown = re.sub(r"[^\w.-]", "_", file.name)[:64]
     return cache / f"{shown}-{which}" / f"{file.size}-{file.stamp}"
-
-
-def _remove_others_than(folder: Path) -> None:
-    """The file was replaced: what was unpacked of the one before will not be read again."""
-    for other in folder.parent.glob("*"):
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
 
 
 def choose_unpacking(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:

@@ -24,11 +24,9 @@ from variegate.data.sources.base import (
     first_names,
 )
 from variegate.data.sources.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
-from variegate.data.sources.parquet.columns import check_alike, find_columns
-from variegate.data.sources.parquet.file import open_file, reason_for
+from variegate.data.sources.parquet.columns import check_alike, find_columns, read_labels
+from variegate.data.sources.parquet.file import check_root, open_file, read_named_file, reason_for
 from variegate.data.sources.parquet.group_cache import GroupCache, SizedValue
-from variegate.data.sources.parquet.labels import read_labels
-from variegate.data.sources.parquet.named_files import check_root, read_named_file
 from variegate.data.sources.parquet.row_groups import GroupReader, Rows, choose_unpacking
 from variegate.errors import DecodeError
 from variegate.outside.location import LocationLike, cache_folder
@@ -184,9 +182,9 @@ def open_parquet(
     given = check_classes(classes)
     with ThreadPoolExecutor(min(16, len(paths))) as pool:
         files = list(pool.map(open_file, paths))
-    columns = find_columns(str(files[0].location), files[0].schema, image_column, label_column)
+    columns = find_columns(files[0], image_column, label_column)
     for file in files[1:]:
-        check_alike(str(files[0].location), files[0].schema, columns, str(file.location), file.schema)
+        check_alike(files[0], columns, file)
     if sum(file.metadata.num_rows for file in files) == 0:
         raise SourceError(f"{files[0].location}: no rows{' in any of the files' if len(files) > 1 else ''}")
     labels, names, notes = None, given or columns.class_names, list(columns.notes)

@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError, check_on_error, first_names
 from variegate.data.sources.reading import FileVersion, version_of
-from variegate.data.sources.tar.index import ShardIndex, empty_index, index_shard, name_at
-from variegate.data.sources.tar.index_file import load_index, save_index
-from variegate.data.sources.tar.labels import LabelKind, LabelResolver
-from variegate.data.sources.tar.samples import ShardFailure, ShardNotes, split_name
+from variegate.data.sources.tar.index import ShardIndex, empty_index, index_shard, load_index, save_index
+from variegate.data.sources.tar.labels import LabelKind, resolve_label
+from variegate.data.sources.tar.samples import ShardFailure, notes_of_walks, split_name
 from variegate.outside.location import Location, LocationLike
 
 _INDEXING_THREADS = 16
@@ -29,7 +28,6 @@ class ListedShard:
 
     location: Location
     index: ShardIndex
-    name_ends: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64]
     broken: dict[int, str]  # what is wrong, for samples whose label is, and for the failure
 
@@ -62,17 +60,15 @@ def list_shards(
             pool.shutdown(cancel_futures=True)
             raise
     indexes = [index for index, _ in indexed]
-    if not any(len(index) for index in indexes):
-        reasons = [
-            f"{shard}: {index.failure.reason}" for shard, index in zip(locations, indexes, strict=True) if index.failure
-        ]
+    first = next((index for index in indexes if len(index)), None)
+    if first is None:
+        pairs = zip(locations, indexes, strict=True)
+        reasons = [f"{shard}: {index.failure.reason}" for shard, index in pairs if index.failure]
         raise SourceError(f"not one whole sample in {len(locations):,} shards: {first_names(reasons, 3)}")
-    first = next(index for index in indexes if len(index))
-    resolver = LabelResolver(classes, is_labelled=first.kinds[0] != LabelKind.NONE)
-    listed = [_resolve(*one, resolver, bool(classes)) for one in zip(locations, indexes, strict=True)]
-    return listed, _notes(
-        listed, [str(shard) for shard, (_, is_kept) in zip(locations, indexed, strict=True) if not is_kept]
-    )
+    is_labelled = bool(first.kinds[0] != LabelKind.NONE)
+    listed = [_resolve(*one, classes, is_labelled) for one in zip(locations, indexes, strict=True)]
+    not_kept = [str(shard) for shard, (_, is_kept) in zip(locations, indexed, strict=True) if not is_kept]
+    return listed, _notes(listed, not_kept)
 
 
 def _index(shard: Location, *, may_skip: bool, cache_dir: str | os.PathLike[str] | None) -> tuple[ShardIndex, bool]:
@@ -106,29 +102,25 @@ def _remedy(index: ShardIndex) -> str:
     )
 
 
-def _resolve(location: Location, index: ShardIndex, resolver: LabelResolver, has_classes: bool) -> ListedShard:
-    ends = index.name_ends()
+def _resolve(location: Location, index: ShardIndex, classes: tuple[str, ...], is_labelled: bool) -> ListedShard:
+    numbers = {name: number for number, name in enumerate(classes)}
     labels = np.where(index.kinds == LabelKind.NUMBER, index.values, -1)
     broken: dict[int, str] = {}
     # Plain numbers, which most data sets have and nothing else, are resolved all at once.
-    doubtful = np.arange(len(index)) if has_classes else np.flatnonzero(index.kinds != LabelKind.NUMBER)
+    doubtful = np.arange(len(index)) if classes else np.flatnonzero(index.kinds != LabelKind.NUMBER)
     for position in doubtful.tolist():
-        parts = split_name(name_at(index.names, ends, position))
-        labels[position], problem = resolver.resolve(index.label(position), parts[0] if parts else "")
+        key, _ = split_name(index.name(position)) or ("", "")
+        labels[position], problem = resolve_label(index.label(position), key, numbers, is_labelled)
         if problem:
             broken[position] = problem
     if index.failure:
         labels = np.append(labels, -1)
         broken[len(index)] = index.failure.sentence
-    return ListedShard(location, index, ends, labels, broken)
+    return ListedShard(location, index, labels, broken)
 
 
 def _notes(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
-    shard_notes = ShardNotes()
-    for number, shard in enumerate(shards):
-        failure = shard.index.failure
-        shard_notes.add(number, str(shard.location), shard.index.counts, failure.reason if failure else "")
-    lines = shard_notes.lines()
+    lines = notes_of_walks((str(shard.location), shard.index.counts, shard.index.failure) for shard in shards)
     samples = sum(len(shard.index) for shard in shards)
     unlabelled = sum(int(np.sum(shard.index.kinds == LabelKind.NONE)) for shard in shards)
     if unlabelled == samples:
@@ -138,10 +130,8 @@ def _notes(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
     if wrong := sum(len(shard.broken) - bool(shard.index.failure) for shard in shards):
         shard = next(shard for shard in shards if len(shard.broken) > bool(shard.index.failure))
         position = min(shard.broken)
-        name = name_at(shard.index.names, shard.name_ends, position)
-        lines.append(
-            f"{wrong:,} samples cannot be used for their labels; {shard.location}: {name}: {shard.broken[position]}"
-        )
+        first = f"{shard.location}: {shard.index.name(position)}: {shard.broken[position]}"
+        lines.append(f"{wrong:,} samples cannot be used for their labels; {first}")
     if not_kept:
         lines.append(f"the index could not be written, and is made at every start: {first_names(not_kept)}")
     return lines

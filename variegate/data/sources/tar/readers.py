@@ -57,10 +57,10 @@ class FileReader:
 class StreamReader:
     """Anything read from its beginning to its end, in chunks, with the memory of a chunk and of what is asked for."""
 
-    def __init__(self, stream: Readable) -> None:
-        self.at = 0
-        self._stream = stream
-        self._chunk, self._begin = b"", 0
+    def __init__(self, stream: Readable, head: bytes = b"") -> None:
+        """``head``: what was read of the stream already."""
+        self.at, self._stream = 0, stream
+        self._chunk, self._begin = head, 0
 
     def read(self, size: int) -> bytes:
         data = self._chunk[self._begin : self._begin + size]
@@ -88,28 +88,18 @@ class StreamReader:
         return passed
 
 
-def gunzipped(stream: ByteStream) -> Readable:
-    """The stream itself, or what it holds where it is gzip'ed, whatever its name says."""
+def unpacked_reader(stream: ByteStream) -> StreamReader:
+    """Of the stream itself, or of what it holds where it is gzip'ed, whatever its name says."""
     head = stream.read(len(_GZIP))
-    rest = _Rewound(head, stream)
-    return _Gunzip(rest, stream.name) if head == _GZIP else rest
-
-
-class _Rewound:
-    def __init__(self, head: bytes, stream: ByteStream) -> None:
-        self._head, self._stream = head, stream
-
-    def read(self, size: int) -> bytes:
-        head, self._head = self._head[:size], self._head[size:]
-        return head + self._stream.read(size - len(head)) if len(head) < size else head
+    return StreamReader(_Gunzip(stream, head)) if head == _GZIP else StreamReader(stream, head)
 
 
 class _Gunzip:
     """Not gzip.GzipFile, which at a cut throws away what it has decompressed already."""
 
-    def __init__(self, stream: _Rewound, name: str) -> None:
-        self._stream, self._name = stream, name
-        self._gzip, self._packed = zlib.decompressobj(31), b""
+    def __init__(self, stream: ByteStream, head: bytes) -> None:
+        self._stream, self._name = stream, stream.name
+        self._gzip, self._packed = zlib.decompressobj(31), head
 
     def read(self, size: int) -> bytes:
         parts: list[bytes] = []

@@ -6,7 +6,7 @@ positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,36 +62,28 @@ class ShardCounts:
     size: int = 0
 
 
-class ShardNotes:
-    """Shards may be added in any order, and again; the lines are in the order of their numbers."""
-
-    def __init__(self) -> None:
-        self._shards: dict[int, tuple[str, ShardCounts, str]] = {}
-
-    def add(self, number: int, shard: str, counts: ShardCounts, failure: str = "") -> None:
-        self._shards[number] = (shard, counts, failure)
-
-    def lines(self) -> list[str]:
-        shards = [self._shards[number] for number in sorted(self._shards)]
-        lines = [
-            f"{shard}: {failure}; {seen.samples:,} whole samples before it are used"
-            for shard, seen, failure in shards
-            if failure
-        ]
-        if unmarked := [shard for shard, seen, failure in shards if not (seen.has_end_mark or failure)]:
-            lines.append(f"no mark of the end, perhaps cut off between two members: {first_names(unmarked)}")
-        if count := sum(seen.many_images for _, seen, _ in shards):
-            first = next(f"{shard}: {seen.first_many_images}" for shard, seen, _ in shards if seen.many_images)
-            lines.append(
-                f"{count:,} samples have several images, of which one is taken (the first such: {first}); members "
-                "whose names are the same up to the first dot are one sample"
-            )
-        if count := sum(seen.without_image for _, seen, _ in shards):
-            first = next(f"{shard}: {seen.first_without_image}" for shard, seen, _ in shards if seen.without_image)
-            lines.append(f"{count:,} keys without an image are left out (the first: {first})")
-        if count := sum(seen.links for _, seen, _ in shards):
-            lines.append(f"{count:,} links in archives are not followed")
-        return lines
+def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]]) -> list[str]:
+    """Of walks over shards, named."""
+    walks = list(shards)
+    lines = [
+        f"{shard}: {failure.reason}; {seen.samples:,} whole samples before it are used"
+        for shard, seen, failure in walks
+        if failure
+    ]
+    if unmarked := [shard for shard, seen, failure in walks if not (seen.has_end_mark or failure)]:
+        lines.append(f"no mark of the end, perhaps cut off between two members: {first_names(unmarked)}")
+    if count := sum(seen.many_images for _, seen, _ in walks):
+        first = next(f"{shard}: {seen.first_many_images}" for shard, seen, _ in walks if seen.many_images)
+        lines.append(
+            f"{count:,} samples have several images, of which one is taken (the first such: {first}); members "
+            "whose names are the same up to the first dot are one sample"
+        )
+    if count := sum(seen.without_image for _, seen, _ in walks):
+        first = next(f"{shard}: {seen.first_without_image}" for shard, seen, _ in walks if seen.without_image)
+        lines.append(f"{count:,} keys without an image are left out (the first: {first})")
+    if count := sum(seen.links for _, seen, _ in walks):
+        lines.append(f"{count:,} links in archives are not followed")
+    return lines
 
 
 def split_name(name: str) -> tuple[str, str] | None:

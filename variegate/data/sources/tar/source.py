@@ -1,26 +1,120 @@
-"""Samples of WebDataset shards (tar archives) by index, each read by one request for its bytes."""
+"""Samples of WebDataset shards (tar archives): by index, each by one request for its bytes, or one after another."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.base import IndexedSource, Item, SampleName, StoredFile, check_index, describe, first_names
-from variegate.data.sources.reading import read_range
-from variegate.data.sources.tar.class_names import class_names_beside
-from variegate.data.sources.tar.index import name_at
-from variegate.data.sources.tar.listing import ListedShard, list_shards
-from variegate.data.sources.tar.samples import too_large
-from variegate.data.sources.tar.stream import TarStream
+from variegate.data.sources.base import (
+    IndexedSource,
+    Item,
+    SampleName,
+    SourceError,
+    StoredFile,
+    StreamItem,
+    check_index,
+    describe,
+    first_names,
+)
+from variegate.data.sources.reading import open_stream, read_range
+from variegate.data.sources.tar.labels import NO_LABEL, class_names_beside, resolve_label
+from variegate.data.sources.tar.listing import ListedShard, list_shards, sorted_shards
+from variegate.data.sources.tar.readers import unpacked_reader
+from variegate.data.sources.tar.samples import (
+    ShardCounts,
+    ShardFailure,
+    TarSamples,
+    notes_of_walks,
+    split_name,
+    too_large,
+)
 from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike, relative_names
 from variegate.threads import computed_once
+
+
+class TarStream:
+    """Tar archives, plain or gzip'ed, local ones or addresses that fsspec reads; nothing is opened before it is read.
+
+    Samples, labels and ids are those of ``open_webdataset`` for the same shards. What cannot be read, be it a shard
+    that is not there, ends that shard with a StreamItem that holds the DecodeError.
+    """
+
+    def __init__(self, shards: Sequence[LocationLike], classes: Sequence[str] | None = None) -> None:
+        self.classes = tuple(classes or ())
+        self._numbers = {name: number for number, name in enumerate(self.classes)}
+        self._shards = sorted_shards(shards)
+        self._is_labelled: bool | None = None
+        self._walks: dict[int, tuple[str, ShardCounts, ShardFailure | None]] = {}
+
+    def __repr__(self) -> str:
+        shards = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
+        return describe(self, first_names(list(map(str, self._shards)), 1), f"a stream of {shards}")
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the names of the shards below the folder that they share, and of the classes."""
+        names = "\0".join([*relative_names(self._shards), "", *self.classes])
+        return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    @property
+    def num_shards(self) -> int:
+        return len(self._shards)
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        if not 0 <= shard < len(self._shards):
+            raise IndexError(f"shard {shard}: accepted: 0 to {len(self._shards) - 1}")
+        return self._read(shard)
+
+    def notes(self) -> list[str]:
+        """About the shards that have been read to their ends so far."""
+        return notes_of_walks(self._walks[shard] for shard in sorted(self._walks))
+
+    def _read(self, shard: int) -> Iterator[StreamItem]:
+        file = str(self._shards[shard])
+        position, counts = 0, ShardCounts()
+        try:
+            with open_stream(self._shards[shard]) as stream:
+                walk = TarSamples(unpacked_reader(stream), with_data=True)
+                for image, data, label in walk:
+                    if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
+                        self._is_labelled = label != NO_LABEL
+                    key, _ = split_name(image.name) or ("", "")
+                    number, problem = resolve_label(label, key, self._numbers, bool(self._is_labelled))
+                    problem = problem or too_large(image.size)
+                    name = SampleName(file, image.name)
+                    item = DecodeError(str(name), problem) if problem else Item(data or b"", number)
+                    yield StreamItem(shard << 32 | position, name, item)
+                    position += 1
+                counts, failure = walk.counts, walk.failure
+        except SourceError as error:
+            failure = ShardFailure(None, error.reason(file))
+        except DecodeError as error:  # the first bytes could not be read
+            failure = ShardFailure(None, error.reason)
+        self._walks[shard] = file, counts, failure
+        if failure:
+            name = SampleName(file, failure.member)
+            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), failure.sentence), is_end=True)
+
+    def _first_is_labelled(self) -> bool | None:
+        """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
+        if self._is_labelled is None:
+            for location in self._shards:
+                try:
+                    with open_stream(location) as stream:
+                        first = next(iter(TarSamples(unpacked_reader(stream), with_data=False)), None)
+                except (SourceError, DecodeError):
+                    continue
+                if first is not None:
+                    self._is_labelled = first.label != NO_LABEL
+                    break
+        return self._is_labelled
 
 
 class WebDatasetSource(IndexedSource):
@@ -61,7 +155,7 @@ class WebDatasetSource(IndexedSource):
     def name(self, index: int) -> SampleName:
         shard, position = self._find(index)
         if position < len(shard.index):
-            return SampleName(str(shard.location), name_at(shard.index.names, shard.name_ends, position))
+            return SampleName(str(shard.location), shard.index.name(position))
         return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

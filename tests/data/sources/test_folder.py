@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder.source import open_folder
+from variegate.data.sources.folder import open_folder
 
 
 def lay(root: Path, *names: str) -> Path:

@@ -1,1 +1,0 @@
-"""Folders of images: ``source``, which lists (``walking``) and arranges (``listing``) what is in one."""
