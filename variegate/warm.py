@@ -119,6 +119,8 @@ class _Listener(events.Listener):
     def __init__(self, progress: Progress | None, began: float) -> None:
         self._progress, self._began = progress, began
         self._done = 0
+        # Those that become part of others before they are compiled do not count.
+        self._total = sum(kernel.targetoptions.get("inline") != "always" for kernel in compiled.KERNELS)
 
     def on_start(self, event: object) -> None:
         pass
@@ -127,7 +129,7 @@ class _Listener(events.Listener):
         done = sum(bool(kernel.overloads) for kernel in compiled.KERNELS)
         if self._progress is not None and done > self._done:
             self._done = done
-            self._progress(done, len(compiled.KERNELS), time.perf_counter() - self._began)
+            self._progress(done, self._total, time.perf_counter() - self._began)
 
 
 def _run_everything() -> None:

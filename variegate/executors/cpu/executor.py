@@ -15,8 +15,8 @@ from variegate.executors.cpu.layout import (
     FLOATS_CHW,
     FLOATS_HWC,
     Blending,
-    Format,
     Instructions,
+    ResultFormat,
     SideTables,
 )
 from variegate.executors.cpu.memory import RESULTS, scratch_for, scratch_needs
@@ -116,7 +116,7 @@ def _address(array: Result) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _format(program: Program) -> Format:
+def _format(program: Program) -> ResultFormat:
     output, scale, bias = program.output, np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
     if output.is_float:
         scale[0], bias[0] = output.scale_and_bias(1)
@@ -124,14 +124,14 @@ def _format(program: Program) -> Format:
     is_planar = output.layout == "NCHW"
     kind = (FLOATS_CHW if is_planar else FLOATS_HWC) if output.is_float else (BYTES_CHW if is_planar else BYTES_HWC)
     height, width = program.final_size(0) if program.num_rows else (0, 0)
-    return Format(kind, bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES), scale, bias)
+    return ResultFormat(kind, bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES), scale, bias)
 
 
 def _run_rows(
     program: Program,
     sources: npt.NDArray[np.int64],
     targets: npt.NDArray[np.int64],
-    form: Format,
+    form: ResultFormat,
     num_threads: int | None,
     load: Load | None,
 ) -> None:
@@ -179,7 +179,7 @@ def _blend(
     program: Program,
     canvases: npt.NDArray[np.int64],
     targets: npt.NDArray[np.int64],
-    form: Format,
+    form: ResultFormat,
     num_threads: int | None,
 ) -> None:
     assert program.blend is not None

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from numba.core import types
+from numba.core.types.misc import unliteral
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
@@ -38,8 +39,8 @@ def _call_template(dispatcher: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _widened(kind: Any) -> Any:
-    kind = types.unliteral(kind)
-    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+    kind = unliteral(kind)
+    return types.int64 if kind in types.signed_domain else kind
 
 
 def _view_of(element: Any, size_of_element: int) -> Any:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
+from variegate.program.passes import PASS_FIELDS
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +46,7 @@ class SideTables(NamedTuple):
     points: Array  # int64[P], addresses
 
 
-class Format(NamedTuple):
+class ResultFormat(NamedTuple):
     """How results are stored."""
 
     kind: int
@@ -118,18 +119,6 @@ def target_at(address: Any, kind: Any, height: Any, width: Any, channels: Any, f
     return Target(address, kind, height, width, channels, form.streams, form.scale[of], form.bias[of])
 
 
-class Sweep(NamedTuple):
-    """Slots of what is done in one go over all output rows: a pass, or what a filter sees. As in the pass table."""
-
-    begin: int
-    end: int
-    source: int
-    first: int
-    maps_end: int
-    values: int
-    position: int
-
-
 class Scratch(NamedTuple):
     """Memory of one thread. Rows are padded by a block, so that vector moves may run past their end."""
 
@@ -140,6 +129,7 @@ class Scratch(NamedTuple):
     line: Array  # int32[Wp]
     offset: Array  # int32[Wp]
     real: Array  # float64[2, Wp]
+    filter_input: Array  # int32[PASS_FIELDS]: what a filter sees, as a pass
     canvas: Array  # uint8[2, bytes]: images between passes, HWC
     plane_image: Array  # uint8[bytes]: a whole image in planes for filters, or resized rows
     sums: Array  # float32[Wp + padding]
@@ -186,6 +176,7 @@ def make_scratch(
         line=np.zeros(wp, np.int32),
         offset=np.zeros(wp, np.int32),
         real=np.zeros((2, wp), np.float64),
+        filter_input=np.zeros(PASS_FIELDS, np.int32),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
         plane_image=np.zeros(max(filtered_lines * wp, resized_bytes) + BLOCK, np.uint8),
         sums=np.zeros(wp + 2 * max_kernel + BLOCK, np.float32),

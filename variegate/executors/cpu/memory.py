@@ -120,7 +120,7 @@ def scratch_needs(program: Program) -> tuple[int, ...]:
 def _resize_needs(program: Program, is_resize: npt.NDArray[np.bool_]) -> tuple[int, int]:
     """Room for the weights of the largest resize along one axis, and for those of one output.
 
-    See ``resample.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
+    See ``resize_weights.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
     """
     args = program.args[is_resize]
     extent, size = args[:, 2:4], args[:, 4:6]

@@ -18,17 +18,17 @@ _SHARPNESS = int(Op.SHARPNESS)
 @inner_kernel(forceinline=True)
 def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
     """Row ``y`` of the filter at ``slot``, from ``scratch.plane_image``."""
-    stride, op, a = scratch.planes.shape[1], row.opcode[slot], row.args[slot]
+    stride, op, a, planes = scratch.planes.shape[1], row.opcode[slot], row.args[slot], scratch.planes
+    image = scratch.plane_image[: channels * height * stride].reshape((channels, height, stride))
     for c in range(channels):
-        image = scratch.plane_image[c * height * stride : (c + 1) * height * stride].reshape((height, stride))
         if op == _SHARPNESS:
-            _sharpen_row(image, height, width, y, nb.float32(a[0]), scratch.planes[c])
+            _sharpen_row(image[c], height, width, y, nb.float32(a[0]), planes[c])
         else:
-            weights = row.side.kernels[row.side.kernel_start[int(a[0])] :]
+            weights, size = row.side.kernels[row.side.kernel_start[int(a[0])] :], (int(a[1]), int(a[2]))
             if a[3] != 0.0:
-                _blur_row(image, height, width, y, weights, (int(a[1]), int(a[2])), scratch.sums, scratch.planes[c])
+                _blur_row(image[c], height, width, y, weights, size, scratch.sums, planes[c])
             else:
-                _convolve_row(image, height, width, y, weights, (int(a[1]), int(a[2])), scratch.sums, scratch.planes[c])
+                _convolve_row(image[c], height, width, y, weights, size, scratch.sums, planes[c])
 
 
 @inner_kernel()

@@ -8,7 +8,7 @@ import numba as nb
 
 from variegate.executors.cpu.interpolate import sample_row, table_row, walk_back
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
-from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, Sweep, row_program, target_at
+from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filter_row
 from variegate.executors.cpu.position import add_noise, erase, erase_normalized
 from variegate.executors.cpu.resample import prepare_resize, resized_row
@@ -53,48 +53,38 @@ def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, for
             # What a filter sees is made first, as a whole.
             for part in range(0 if plan[SOURCE] == _FILTER else 1, 2):
                 if part == 0:
-                    sweep, to, kind = _before_filter(row, plan), address_of(scratch.plane_image), PLANES
+                    sweep, to, kind = scratch.filter_input, address_of(scratch.plane_image), PLANES
+                    _describe_input(row, plan, sweep)
                 else:
-                    sweep, to, kind = _whole_pass(plan), address, form.kind if is_last else BYTES_HWC
+                    sweep, to, kind = plan, address, form.kind if is_last else BYTES_HWC
                 target = target_at(to, kind, height, width, channels, form)
                 _run_sweep(row, sweep, image, target, scratch)
             levels = bytes_at(address, height * width * channels)
 
 
 @inlined
-def _whole_pass(plan: Any) -> Any:
-    begin, end, source, first = (
-        nb.int64(plan[BEGIN]),
-        nb.int64(plan[END]),
-        nb.int64(plan[SOURCE]),
-        nb.int64(plan[FIRST]),
-    )
-    maps_end, values, position = nb.int64(plan[MAPS_END]), nb.int64(plan[VALUES]), nb.int64(plan[POSITION])
-    return Sweep(begin, end, source, first, maps_end, values, position)
-
-
-@inlined
-def _before_filter(row: Any, plan: Any) -> Any:
-    """The slots before a filter: tables, and at most one map."""
-    begin, stop = nb.int64(plan[BEGIN]), nb.int64(plan[FIRST])
-    source, first = nb.int64(_DIRECT), begin
+def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
+    """Into ``sweep``, a row of the pass table, the pass that ends before the filter: tables, and at most one map."""
+    begin, stop = plan[BEGIN], plan[FIRST]
+    sweep[SOURCE], sweep[FIRST] = _DIRECT, begin
     for k in range(begin, stop):
         if KIND_OF[row.opcode[k]] == _GEOMETRY:
             is_stretch = moves_whole_pixels(row.args[k]) and row.args[k, 1] == 0.0
-            source, first = nb.int64(_STRETCH if is_stretch else _ONE_FIXED), nb.int64(k)
-    return Sweep(begin, stop, source, first, stop, begin, stop)
+            sweep[SOURCE], sweep[FIRST] = _STRETCH if is_stretch else _ONE_FIXED, k
+    sweep[BEGIN], sweep[VALUES] = begin, begin
+    sweep[END], sweep[MAPS_END], sweep[POSITION] = stop, stop, stop
 
 
 @inlined
 def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> None:
-    """Every row of ``target``, from ``image``."""
-    width, channels, source, first_slot = target.width, target.channels, sweep.source, sweep.first
-    planes, fill, end = scratch.planes, scratch.fills[first_slot], sweep.end
+    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table."""
+    width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
+    planes, fill = scratch.planes, scratch.fills[sweep[FIRST]]
     count = _prepare_source(row, sweep, image, target, scratch)
     for y in range(target.height):
         first, last = _read_row(row, sweep, image, count, y, target, scratch)
-        for k in range(sweep.values, end + 1):
-            if k == sweep.position:
+        for k in range(sweep[VALUES], end + 1):
+            if k == position:
                 if source == _STRETCH or source == _ONE_FIXED:
                     fill_outside(planes, channels, fill, first, last, width)
                 elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
@@ -111,24 +101,24 @@ def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> N
                 erase(a, row.fill[k], row.side.rectangles, y, width, channels, row.noise, planes)
         store_row(planes, y, target)
     if target.kind >= FLOATS_CHW:
-        erase_normalized(row, sweep.position, end, target)
+        erase_normalized(row, position, end, target)
 
 
 @inlined
 def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> Any:
     """What is worked out before the first row: maps and the colours of their outside, tables, weights -> number of
     maps."""
-    source, first, slots, a = sweep.source, sweep.first, scratch.slots, row.args[sweep.first]
+    source, first, slots, a = sweep[SOURCE], sweep[FIRST], scratch.slots, row.args[sweep[FIRST]]
     count = 0
-    for k in range(first, sweep.maps_end):
+    for k in range(first, sweep[MAPS_END]):
         if KIND_OF[row.opcode[k]] == _GEOMETRY:
             slots[count] = k
             count += 1
             colour = scratch.fills[k]
-            colour_after(row, k, sweep.position, image.channels, scratch, colour)
+            colour_after(row, k, sweep[POSITION], image.channels, scratch, colour)
             scratch.colours[k] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
     if source == _INTERPOLATED:
-        joined_luts(row, sweep.begin, first, image.channels, scratch.stat_luts, scratch.tap_lut)
+        joined_luts(row, sweep[BEGIN], first, image.channels, scratch.stat_luts, scratch.tap_lut)
     elif source == _TABLE:
         if row.opcode[first] == _SCALE:
             scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0)
@@ -146,7 +136,7 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
 @inlined
 def _read_row(row: Any, sweep: Any, image: Any, count: Any, y: Any, target: Any, scratch: Any) -> Any:
     """Row ``y`` into the planes -> the part of it that is inside, where that is one stretch."""
-    source, slot, width = sweep.source, sweep.first, target.width
+    source, slot, width = sweep[SOURCE], sweep[FIRST], target.width
     planes, stage = scratch.planes, scratch.stage
     first, last = 0, width
     if source == _DIRECT or source == _STRETCH:

@@ -102,10 +102,14 @@ def erase_normalized(row: Any, begin: Any, end: Any, target: Any) -> None:
             bottom = min(height, rectangles[q, 0] + rectangles[q, 2])
             right = min(width, rectangles[q, 1] + rectangles[q, 3])
             for y in range(top, bottom):
+                if a[2] == 0.0:
+                    for c in range(channels):
+                        value, at = np.float32(a[4 + c]), c * channel_step + y * width * pixel_step
+                        for x in range(left, right):
+                            out[at + x * pixel_step] = value
+                    continue
                 for x in range(left, right):
                     pixel = y * width + x
-                    values = (np.float32(a[4]), np.float32(a[5]), np.float32(a[6]))
-                    if a[2] != 0.0:
-                        values = _normals(pixel, int(a[3]), row.noise)
+                    normals = _normals(pixel, int(a[3]), row.noise)
                     for c in range(channels):
-                        out[c * channel_step + pixel * pixel_step] = values[c]
+                        out[c * channel_step + pixel * pixel_step] = normals[c]

@@ -39,12 +39,15 @@ def copy_pixels(image: Any, start: Any, n: Any, mirrored: Any, planes: Any, at: 
         return
     source = address_of(levels) + 3 * start
     target, stride = address_of(planes) + at, planes.shape[1]
-    for block in range((n + BLOCK - 1) // BLOCK):
-        # The last block overlaps the one before it, so that no read leaves the stretch.
-        i = min(block * BLOCK, n - BLOCK)
-        if mirrored:
-            split_rgb_reversed(source + 3 * (n - BLOCK - i), target + i, stride)
-        else:
+    # The last block overlaps the one before it, so that no read leaves the stretch.
+    blocks, last = (n + BLOCK - 1) // BLOCK, n - BLOCK
+    if mirrored:
+        for block in range(blocks):
+            i = min(block * BLOCK, last)
+            split_rgb_reversed(source + 3 * (last - i), target + i, stride)
+    else:
+        for block in range(blocks):
+            i = min(block * BLOCK, last)
             split_rgb(source + 3 * i, target + i, stride)
 
 
@@ -151,10 +154,11 @@ def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> N
 def fill_outside(planes: Any, channels: Any, colour: Any, first: Any, end: Any, out_width: Any) -> None:
     """One colour left of ``first`` and from ``end`` on."""
     for c in range(channels):
+        level, plane = colour[c], planes[c]
         for x in range(first):
-            planes[c, x] = colour[c]
+            plane[x] = level
         for x in range(end, out_width):
-            planes[c, x] = colour[c]
+            plane[x] = level
 
 
 @inner_kernel(forceinline=True)

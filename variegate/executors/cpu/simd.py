@@ -7,6 +7,7 @@ scalar twin for the rest.
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import llvmlite.binding
@@ -16,6 +17,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 BLOCK = 64
+I32, I64, F32 = types.int32, types.int64, types.float32
 
 _i8, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
@@ -28,6 +30,23 @@ def _has_byte_permute() -> bool:
 
 
 HAS_BYTE_PERMUTE = _has_byte_permute()
+
+
+def vector_block(*kinds: Any, result: Any = types.void) -> Any:
+    """Make an intrinsic, with arguments of these types, of a function that writes its code: ``emit(builder, ...)``."""
+
+    def decorate(emit: Any) -> Any:
+        @wraps(emit)
+        def define(typing_context: Any, *args: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                value = emit(builder, *values)
+                return context.get_dummy_value() if value is None else value
+
+            return result(*kinds), codegen
+
+        return intrinsic(define)
+
+    return decorate
 
 
 def vector(element: ir.Type, count: int) -> ir.VectorType:
@@ -66,19 +85,13 @@ def planes_from(builder: Any, first: Any, stride: Any) -> list[Any]:
 def _split_channels(pixel_bytes: int, reverse: bool) -> Any:
     """An intrinsic that spreads 64 interleaved pixels over three planes."""
 
-    @intrinsic
-    def split(typing_context: Any, source: Any, planes: Any, stride: Any) -> Any:
-        signature = types.void(types.int64, types.int64, types.int64)
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pixels = load(builder, args[0], vector(_i8, pixel_bytes * BLOCK))
-            order = range(BLOCK - 1, -1, -1) if reverse else range(BLOCK)
-            for channel, plane in enumerate(planes_from(builder, *args[1:])):
-                lanes = [pixel_bytes * i + channel for i in order]
-                store(builder, _shuffle(builder, pixels, _undefined(pixels), lanes), plane)
-            return context.get_dummy_value()
-
-        return signature, codegen
+    @vector_block(I64, I64, I64)
+    def split(builder: Any, source: Any, planes: Any, stride: Any) -> Any:
+        pixels = load(builder, source, vector(_i8, pixel_bytes * BLOCK))
+        order = range(BLOCK - 1, -1, -1) if reverse else range(BLOCK)
+        for channel, plane in enumerate(planes_from(builder, planes, stride)):
+            lanes = [pixel_bytes * i + channel for i in order]
+            store(builder, _shuffle(builder, pixels, _undefined(pixels), lanes), plane)
 
     return split
 
@@ -89,80 +102,56 @@ split_rgbx = _split_channels(4, reverse=False)
 split_rgbx_reversed = _split_channels(4, reverse=True)
 
 
-@intrinsic
-def join_rgb(typing_context: Any, planes: Any, stride: Any, target: Any) -> Any:
+@vector_block(I64, I64, I64)
+def join_rgb(builder: Any, planes: Any, stride: Any, target: Any) -> Any:
     """64 pixels of three planes -> 192 interleaved bytes at ``target``."""
-    signature = types.void(types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        red, green, blue = (load(builder, plane, vector(_i8, BLOCK)) for plane in planes_from(builder, *args[:2]))
-        red_green = _shuffle(builder, red, green, list(range(2 * BLOCK)))
-        blue_twice = _shuffle(builder, blue, blue, list(range(2 * BLOCK)))
-        lanes = [(i // 3) + (i % 3) * BLOCK for i in range(3 * BLOCK)]
-        store(builder, _shuffle(builder, red_green, blue_twice, lanes), args[2])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    red, green, blue = (load(builder, plane, vector(_i8, BLOCK)) for plane in planes_from(builder, planes, stride))
+    red_green = _shuffle(builder, red, green, list(range(2 * BLOCK)))
+    blue_twice = _shuffle(builder, blue, blue, list(range(2 * BLOCK)))
+    lanes = [(i // 3) + (i % 3) * BLOCK for i in range(3 * BLOCK)]
+    store(builder, _shuffle(builder, red_green, blue_twice, lanes), target)
 
 
-@intrinsic
-def copy_block(typing_context: Any, source: Any, target: Any) -> Any:
+@vector_block(I64, I64)
+def copy_block(builder: Any, source: Any, target: Any) -> Any:
     """64 bytes."""
-    signature = types.void(types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        store(builder, load(builder, args[0], vector(_i8, BLOCK)), args[1])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    store(builder, load(builder, source, vector(_i8, BLOCK)), target)
 
 
-@intrinsic
-def lookup_block(typing_context: Any, source: Any, target: Any, table: Any) -> Any:
+@vector_block(I64, I64, I64)
+def lookup_block(builder: Any, source: Any, target: Any, table: Any) -> Any:
     """64 bytes looked up in a 256-byte table. Only where HAS_BYTE_PERMUTE."""
-    signature = types.void(types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bytes64 = vector(_i8, BLOCK)
-        index = load(builder, args[0], bytes64)
-        quarters = [load(builder, builder.add(args[2], ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)]
-        permute = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(bytes64, [bytes64, bytes64, bytes64]),
-            "llvm.x86.avx512.vpermi2var.qi.512",
-        )
-        low = builder.call(permute, [quarters[0], index, quarters[1]])
-        high = builder.call(permute, [quarters[2], index, quarters[3]])
-        is_high = builder.icmp_signed("<", index, ir.Constant(bytes64, [0] * BLOCK))
-        store(builder, builder.select(is_high, high, low), args[1])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    bytes64 = vector(_i8, BLOCK)
+    index = load(builder, source, bytes64)
+    quarters = [load(builder, builder.add(table, ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)]
+    permute = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(bytes64, [bytes64, bytes64, bytes64]),
+        "llvm.x86.avx512.vpermi2var.qi.512",
+    )
+    low = builder.call(permute, [quarters[0], index, quarters[1]])
+    high = builder.call(permute, [quarters[2], index, quarters[3]])
+    is_high = builder.icmp_signed("<", index, ir.Constant(bytes64, [0] * BLOCK))
+    store(builder, builder.select(is_high, high, low), target)
 
 
 def _scale(lanes: int, blocks: int, streaming: bool) -> Any:
     """An intrinsic: ``lanes * blocks`` bytes -> float32 ``x * scale + bias``, rounded twice (no fused multiply-add)."""
 
-    @intrinsic
-    def scale_levels(typing_context: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
-        signature = types.void(types.int64, types.int64, types.float32, types.float32)
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            floats = vector(_f32, lanes)
-            scales, biases = splat(builder, args[2], lanes), splat(builder, args[3], lanes)
-            for part in range(blocks):
-                levels = load(builder, builder.add(args[0], ir.Constant(_i64, part * lanes)), vector(_i8, lanes))
-                value = builder.fadd(builder.fmul(builder.uitofp(levels, floats), scales), biases)
-                address = builder.add(args[1], ir.Constant(_i64, part * lanes * 4))
-                if streaming:
-                    pointer = builder.inttoptr(address, floats.as_pointer())
-                    written = builder.store(value, pointer, align=lanes * 4)
-                    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_i32, 1)]))
-                else:
-                    store(builder, value, address)
-            return context.get_dummy_value()
-
-        return signature, codegen
+    @vector_block(I64, I64, F32, F32)
+    def scale_levels(builder: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
+        floats = vector(_f32, lanes)
+        scales, biases = splat(builder, scale, lanes), splat(builder, bias, lanes)
+        for part in range(blocks):
+            levels = load(builder, builder.add(source, ir.Constant(_i64, part * lanes)), vector(_i8, lanes))
+            value = builder.fadd(builder.fmul(builder.uitofp(levels, floats), scales), biases)
+            address = builder.add(target, ir.Constant(_i64, part * lanes * 4))
+            if streaming:
+                pointer = builder.inttoptr(address, floats.as_pointer())
+                written = builder.store(value, pointer, align=lanes * 4)
+                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_i32, 1)]))
+            else:
+                store(builder, value, address)
 
     return scale_levels
 
@@ -173,17 +162,11 @@ stream_levels = _scale(16, 1, streaming=True)
 STREAMED = 16
 
 
-@intrinsic
-def call_point(typing_context: Any, address: Any, r: Any, g: Any, b: Any, n: Any, magnitude: Any) -> Any:
+@vector_block(I64, I64, I64, I64, I64, F32)
+def call_point(builder: Any, address: Any, r: Any, g: Any, b: Any, n: Any, magnitude: Any) -> Any:
     """Call a compiled point function's row form (program.custom.PointFunction.address)."""
-    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.float32)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte_pointer = _i8.as_pointer()
-        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, _i64, _f32])
-        function = builder.inttoptr(args[0], function_type.as_pointer())
-        planes = [builder.inttoptr(args[i], byte_pointer) for i in (1, 2, 3)]
-        builder.call(function, [*planes, args[4], args[5]])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    byte_pointer = _i8.as_pointer()
+    function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, _i64, _f32])
+    function = builder.inttoptr(address, function_type.as_pointer())
+    planes = [builder.inttoptr(plane, byte_pointer) for plane in (r, g, b)]
+    builder.call(function, [*planes, n, magnitude])

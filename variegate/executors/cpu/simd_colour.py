@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.core import cgutils
 
-from variegate.executors.cpu.simd import load, planes_from, splat, store, vector
+from variegate.executors.cpu.simd import F32, I64, load, planes_from, splat, store, vector, vector_block
 
 LANES = 16
 
@@ -44,62 +43,45 @@ def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
     return builder.trunc(whole, vector(_i8, LANES))
 
 
-@intrinsic
-def mix_block(typing_context: Any, planes: Any, stride: Any, factor: Any) -> Any:
+@vector_block(I64, I64, F32)
+def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
     """16 pixels of three planes blended with their luma, in place."""
-    signature = types.void(types.int64, types.int64, types.float32)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        addresses = planes_from(builder, *args[:2])
-        levels = [_levels(builder, address) for address in addresses]
-        gray, factor = _luma(builder, *levels), splat(builder, args[2], LANES)
-        for address, level in zip(addresses, levels, strict=True):
-            store(builder, _blend(builder, gray, level, factor), address)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    addresses = planes_from(builder, planes, stride)
+    levels = [_levels(builder, address) for address in addresses]
+    gray, factor = _luma(builder, *levels), splat(builder, factor, LANES)
+    for address, level in zip(addresses, levels, strict=True):
+        store(builder, _blend(builder, gray, level, factor), address)
 
 
-@intrinsic
-def luma_sum_block(typing_context: Any, planes: Any, stride: Any) -> Any:
+@vector_block(I64, I64, result=I64)
+def luma_sum_block(builder: Any, planes: Any, stride: Any) -> Any:
     """Sum of the lumas of 16 pixels."""
-    signature = types.int64(types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        gray = _luma(builder, *(_levels(builder, plane) for plane in planes_from(builder, *args)))
-        reduce = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_i32, [_words]), "llvm.vector.reduce.add.v16i32"
-        )
-        return builder.zext(builder.call(reduce, [gray]), _i64)
-
-    return signature, codegen
+    gray = _luma(builder, *(_levels(builder, plane) for plane in planes_from(builder, planes, stride)))
+    reduce = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_i32, [_words]), "llvm.vector.reduce.add.v16i32"
+    )
+    return builder.zext(builder.call(reduce, [gray]), _i64)
 
 
-@intrinsic
-def sharpen_block(typing_context: Any, above: Any, row: Any, below: Any, factor: Any, target: Any) -> Any:
+@vector_block(I64, I64, I64, F32, I64)
+def sharpen_block(builder: Any, above: Any, row: Any, below: Any, factor: Any, target: Any) -> Any:
     """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three
     rows.
     """
-    signature = types.void(types.int64, types.int64, types.int64, types.float32, types.int64)
+    halves = vector(_i16, LANES)
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        halves = vector(_i16, LANES)
+    def neighbour(address: Any, dx: int) -> Any:
+        at = builder.add(address, ir.Constant(_i64, dx))
+        return builder.zext(load(builder, at, vector(_i8, LANES)), halves)
 
-        def neighbour(address: Any, dx: int) -> Any:
-            at = builder.add(address, ir.Constant(_i64, dx))
-            return builder.zext(load(builder, at, vector(_i8, LANES)), halves)
-
-        centre = neighbour(args[1], 0)
-        total = builder.mul(centre, ir.Constant(halves, [4] * LANES))
-        for address in args[:3]:
-            for dx in (-1, 0, 1):
-                total = builder.add(total, neighbour(address, dx))
-        # floor((2 total + 13) / 26), by a product that is exact for every total up to 13 * 255.
-        total = builder.zext(total, _words)
-        odd = builder.add(builder.shl(total, _constant(1)), _constant(13))
-        smooth = builder.lshr(builder.mul(odd, _constant(20165)), _constant(19))
-        value = _blend(builder, smooth, builder.zext(centre, _words), splat(builder, args[3], LANES))
-        store(builder, value, args[4])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    centre = neighbour(row, 0)
+    total = builder.mul(centre, ir.Constant(halves, [4] * LANES))
+    for address in [above, row, below]:
+        for dx in (-1, 0, 1):
+            total = builder.add(total, neighbour(address, dx))
+    # floor((2 total + 13) / 26), by a product that is exact for every total up to 13 * 255.
+    total = builder.zext(total, _words)
+    odd = builder.add(builder.shl(total, _constant(1)), _constant(13))
+    smooth = builder.lshr(builder.mul(odd, _constant(20165)), _constant(19))
+    value = _blend(builder, smooth, builder.zext(centre, _words), splat(builder, factor, LANES))
+    store(builder, value, target)

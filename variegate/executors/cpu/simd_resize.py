@@ -11,11 +11,10 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.core import cgutils
 
 from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.simd import HAS_BYTE_PERMUTE, load, splat, store, vector
+from variegate.executors.cpu.simd import HAS_BYTE_PERMUTE, I64, load, splat, store, vector, vector_block
 
 DIGITS = 3
 # Bytes of a source row that one block of 16 outputs may span: two registers, between which bytes are picked.
@@ -59,43 +58,37 @@ def _joined(builder: Any, totals: list[Any]) -> Any:
     return builder.ashr(value, ir.Constant(_words, [22] * 16))
 
 
-@intrinsic
-def resize_block(typing_context: Any, source: Any, picks: Any, digits: Any, groups: Any, target: Any) -> Any:
+@vector_block(I64, I64, I64, I64, I64)
+def resize_block(builder: Any, source: Any, picks: Any, digits: Any, groups: Any, target: Any) -> Any:
     """16 output pixels of a horizontal pass -> 16 RGBX pixels at ``target``.
 
     ``source``: WINDOW readable bytes. Per group of four weights: ``picks`` holds 3 x 64 byte positions (per channel,
     output and weight), ``digits`` holds 3 x 64 signed bytes (per digit, output and weight).
     """
-    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        zero = ir.Constant(_words, [0] * 16)
-        low = load(builder, args[0], _bytes)
-        high = load(builder, builder.add(args[0], ir.Constant(_i64, 64)), _bytes)
-        totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(3)]
-        with cgutils.for_range(builder, args[3]) as loop:
-            at = builder.mul(loop.index, ir.Constant(_i64, 192))
-            weight = [
-                load(builder, builder.add(builder.add(args[2], at), ir.Constant(_i64, 64 * d)), _bytes)
-                for d in range(DIGITS)
-            ]
-            for channel in range(3):
-                pick = load(builder, builder.add(builder.add(args[1], at), ir.Constant(_i64, 64 * channel)), _bytes)
-                levels = _call(builder, "llvm.x86.avx512.vpermi2var.qi.512", _bytes, low, pick, high)
-                for digit in range(DIGITS):
-                    total = totals[channel][digit]
-                    builder.store(_dot(builder, builder.load(total), levels, weight[digit]), total)
-        packed = zero
-        top = ir.Constant(_words, [255] * 16)
+    zero = ir.Constant(_words, [0] * 16)
+    low = load(builder, source, _bytes)
+    high = load(builder, builder.add(source, ir.Constant(_i64, 64)), _bytes)
+    totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(3)]
+    with cgutils.for_range(builder, groups) as loop:
+        at = builder.mul(loop.index, ir.Constant(_i64, 192))
+        weight = [
+            load(builder, builder.add(builder.add(digits, at), ir.Constant(_i64, 64 * d)), _bytes)
+            for d in range(DIGITS)
+        ]
         for channel in range(3):
-            value = _joined(builder, [builder.load(total) for total in totals[channel]])
-            value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
-            value = builder.select(builder.icmp_signed(">", value, top), top, value)
-            packed = builder.or_(packed, builder.shl(value, ir.Constant(_words, [8 * channel] * 16)))
-        store(builder, packed, args[4])
-        return context.get_dummy_value()
-
-    return signature, codegen
+            pick = load(builder, builder.add(builder.add(picks, at), ir.Constant(_i64, 64 * channel)), _bytes)
+            levels = _call(builder, "llvm.x86.avx512.vpermi2var.qi.512", _bytes, low, pick, high)
+            for digit in range(DIGITS):
+                total = totals[channel][digit]
+                builder.store(_dot(builder, builder.load(total), levels, weight[digit]), total)
+    packed = zero
+    top = ir.Constant(_words, [255] * 16)
+    for channel in range(3):
+        value = _joined(builder, [builder.load(total) for total in totals[channel]])
+        value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
+        value = builder.select(builder.icmp_signed(">", value, top), top, value)
+        packed = builder.or_(packed, builder.shl(value, ir.Constant(_words, [8 * channel] * 16)))
+    store(builder, packed, target)
 
 
 def _interleave(builder: Any, a: Any, b: Any, unit: int, high: bool) -> Any:
@@ -108,49 +101,38 @@ def _interleave(builder: Any, a: Any, b: Any, unit: int, high: bool) -> Any:
     return builder.shuffle_vector(a, b, ir.Constant(vector(_i32, 64), lanes))
 
 
-@intrinsic
-def weigh_rows_block(
-    typing_context: Any, source: Any, stride: Any, digits: Any, groups: Any, count: Any, target: Any
-) -> Any:
+@vector_block(I64, I64, I64, I64, I64, I64)
+def weigh_rows_block(builder: Any, source: Any, stride: Any, digits: Any, groups: Any, count: Any, target: Any) -> Any:
     """64 bytes of a vertical pass: ``count`` rows, ``stride`` bytes apart, weighed into one.
 
     ``digits``: int32[groups][3], four signed bytes each; those past ``count`` are zero, and row ``count - 1`` is read
     for them.
     """
-    signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source, stride, digits, groups, count, target = args
-        zero = ir.Constant(_words, [0] * 16)
-        last = builder.sub(count, ir.Constant(_i64, 1))
-        totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(4)]
-        with cgutils.for_range(builder, groups) as loop:
-            rows = []
-            for j in range(4):
-                row = builder.add(builder.mul(loop.index, ir.Constant(_i64, 4)), ir.Constant(_i64, j))
-                row = builder.select(builder.icmp_signed("<", row, last), row, last)
-                rows.append(load(builder, builder.add(source, builder.mul(row, stride)), _bytes))
-            pairs = [
-                _interleave(builder, rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)
-            ]
-            quads = [
-                _interleave(builder, pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)
-            ]
-            at = builder.add(digits, builder.mul(loop.index, ir.Constant(_i64, 12)))
-            for d in range(DIGITS):
-                word = load(builder, builder.add(at, ir.Constant(_i64, 4 * d)), _i32)
-                weight = builder.bitcast(splat(builder, word, 16), _bytes)
-                for q in range(4):
-                    builder.store(_dot(builder, builder.load(totals[q][d]), quads[q], weight), totals[q][d])
-        values = [_joined(builder, [builder.load(total) for total in totals[q]]) for q in range(4)]
-        halves = vector(ir.IntType(16), 32)
-        # Packing saturates, which is the clipping, and undoes the interleaving's order.
-        first = _call(builder, "llvm.x86.avx512.packusdw.512", halves, values[0], values[1])
-        second = _call(builder, "llvm.x86.avx512.packusdw.512", halves, values[2], values[3])
-        store(builder, _call(builder, "llvm.x86.avx512.packuswb.512", _bytes, first, second), target)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    zero = ir.Constant(_words, [0] * 16)
+    last = builder.sub(count, ir.Constant(_i64, 1))
+    totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(4)]
+    with cgutils.for_range(builder, groups) as loop:
+        rows = []
+        for j in range(4):
+            row = builder.add(builder.mul(loop.index, ir.Constant(_i64, 4)), ir.Constant(_i64, j))
+            row = builder.select(builder.icmp_signed("<", row, last), row, last)
+            rows.append(load(builder, builder.add(source, builder.mul(row, stride)), _bytes))
+        pairs = [_interleave(builder, rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)]
+        quads = [
+            _interleave(builder, pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)
+        ]
+        at = builder.add(digits, builder.mul(loop.index, ir.Constant(_i64, 12)))
+        for d in range(DIGITS):
+            word = load(builder, builder.add(at, ir.Constant(_i64, 4 * d)), _i32)
+            weight = builder.bitcast(splat(builder, word, 16), _bytes)
+            for q in range(4):
+                builder.store(_dot(builder, builder.load(totals[q][d]), quads[q], weight), totals[q][d])
+    values = [_joined(builder, [builder.load(total) for total in totals[q]]) for q in range(4)]
+    halves = vector(ir.IntType(16), 32)
+    # Packing saturates, which is the clipping, and undoes the interleaving's order.
+    first = _call(builder, "llvm.x86.avx512.packusdw.512", halves, values[0], values[1])
+    second = _call(builder, "llvm.x86.avx512.packusdw.512", halves, values[2], values[3])
+    store(builder, _call(builder, "llvm.x86.avx512.packuswb.512", _bytes, first, second), target)
 
 
 @inlined

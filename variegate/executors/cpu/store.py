@@ -31,22 +31,26 @@ def _store_bytes(planes: Any, y: Any, target: Any) -> None:
     """As uint8, interleaved or planar."""
     height, width, channels = target.height, target.width, target.channels
     source, stride = address_of(planes), planes.shape[1]
-    is_planar = target.kind == BYTES_CHW or channels == 1
+    # The last block overlaps the one before it, so that no write leaves the row.
+    blocks, last = (width + BLOCK - 1) // BLOCK, width - BLOCK
     if width < BLOCK:
         levels = bytes_at(target.address, height * width * channels)
+        is_planar = target.kind == BYTES_CHW or channels == 1
         for c in range(channels):
             for x in range(width):
                 at = (c * height + y) * width + x if is_planar else channels * (y * width + x) + c
                 levels[at] = planes[c, x]
+    elif target.kind == BYTES_CHW or channels == 1:
+        for c in range(channels):
+            to = target.address + (c * height + y) * width
+            for block in range(blocks):
+                x = min(block * BLOCK, last)
+                copy_block(source + c * stride + x, to + x)
     else:
-        for block in range((width + BLOCK - 1) // BLOCK):
-            # The last block overlaps the one before it, so that no write leaves the row.
-            x = min(block * BLOCK, width - BLOCK)
-            if is_planar:
-                for c in range(channels):
-                    copy_block(source + c * stride + x, target.address + (c * height + y) * width + x)
-            else:
-                join_rgb(source + x, stride, target.address + 3 * (y * width + x))
+        to = target.address + 3 * y * width
+        for block in range(blocks):
+            x = min(block * BLOCK, last)
+            join_rgb(source + x, stride, to + 3 * x)
 
 
 @inner_kernel(forceinline=True)
