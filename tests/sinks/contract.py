@@ -12,9 +12,9 @@ import numpy as np
 
 from tests.data.sources.contract import pictures
 from variegate.data.sources.objects.arrays import ArraySource
-from variegate.sinks.labels import describe_labels
 from variegate.sinks.naming import names_for, output_path
 from variegate.sinks.shards import Record, open_shard
+from variegate.sinks.shards.base import describe_labels
 from variegate.sinks.storage import Storage
 
 CLASSES = ("bee", "tench, Tinca tinca", "ant", "Zürich")

@@ -13,7 +13,6 @@ a manifest is never there without it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -82,24 +81,16 @@ def has_its_checksum(storage: Storage) -> bool | None:
     found = _CHECKSUM.fullmatch(said)
     if found is None:
         raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
-    return _digest(storage).encode() == found[1]
+    return storage.sha256(MANIFEST_NAME).encode() == found[1]
 
 
 def restore_checksum(storage: Storage) -> None:
     """Write the checksum of a manifest again, whose own pages were found whole. Raises WriteError."""
-    _write_checksum(storage, _digest(storage))
+    _write_checksum(storage, storage.sha256(MANIFEST_NAME))
 
 
 def _write_checksum(storage: Storage, digest: str) -> None:
     storage.write(CHECKSUM_NAME, f"{digest}  {MANIFEST_NAME}\n".encode())
-
-
-def _digest(storage: Storage) -> str:
-    digest = hashlib.sha256()
-    with storage.open(MANIFEST_NAME) as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.hexdigest()
 
 
 class Manifest:

@@ -6,16 +6,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from variegate.data.sources.parquet.file import reason_for
 from variegate.data.sources.stamps import printable
+from variegate.data.sources.tar.members import TarDamage, TarWalk
+from variegate.data.sources.tar.readers import StreamReader
 from variegate.sinks.lost_outputs import FileSizes, Row, real_name
-from variegate.sinks.shards.members import ShardContent, read_shard
 from variegate.sinks.storage import Storage
 
 COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256")
 _CHUNK = 1 << 20
 _FILES_A_TASK = 64
+_ROWS_AT_ONCE = 64
 
 
 class Problem(NamedTuple):
@@ -34,6 +37,16 @@ class Checked(NamedTuple):
     outputs: int
     good: int
     problems: list[Problem]
+
+
+class _ShardContent(NamedTuple):
+    """``members``: sha256 (hex) by name, as far as the shard could be read; ``damage``: why no further, or "". ``size``
+    and ``sha256`` are of the file."""
+
+    members: dict[str, str]
+    damage: str
+    size: int
+    sha256: str
 
 
 Task = Callable[[], Checked]
@@ -57,7 +70,7 @@ def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> It
 
 
 def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Checked:
-    problems = [problem for row, size in some if (problem := _check_file(storage, row, size)) is not None]
+    problems = [problem for row, size in some if (problem := _check_file(storage, row, size))]
     return Checked(len(some), len(some) - len(problems), problems)
 
 
@@ -67,14 +80,11 @@ def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
         return Problem(file, "missing", "missing")
     if row["bytes"] is not None and size != row["bytes"]:
         return Problem(file, f"has {size:,} bytes, the manifest says {row['bytes']:,}", "damaged")
-    digest = hashlib.sha256()
     try:
-        with storage.open(real_name(storage, file)) as opened:
-            while data := opened.read(_CHUNK):
-                digest.update(data)
+        digest = storage.sha256(real_name(storage, file))
     except Exception as error:  # of the system, or of any package that fsspec reads with
         return _unreadable(file, error)
-    if digest.hexdigest() != row["sha256"]:
+    if digest != row["sha256"]:
         return Problem(file, "its checksum is not that of the manifest", "damaged")
     return None
 
@@ -84,7 +94,7 @@ def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None)
         return Checked(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
     try:
         with storage.open(file) as opened:
-            content = read_shard(file, opened)
+            content = _read_shard(file, opened)
     except Exception as error:
         return Checked(len(rows), 0, [_unreadable(file, error)])
     wrong = _wrong_as_a_whole(rows[0], content)
@@ -103,7 +113,7 @@ def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None)
     return Checked(len(rows), len(rows) - len(others), problems)
 
 
-def _wrong_as_a_whole(row: Row, content: ShardContent) -> list[str]:
+def _wrong_as_a_whole(row: Row, content: _ShardContent) -> list[str]:
     """With the file itself, of which manifests of earlier versions say nothing."""
     wrong = []
     if row["shard_bytes"] not in (None, content.size):
@@ -119,3 +129,61 @@ def _unreadable(file: str, error: Exception) -> Problem:
     reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
     said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
     return Problem(file, printable(said), "unreadable")
+
+
+def _read_shard(name: str, file: BinaryIO) -> _ShardContent:
+    """``name`` ends in .tar or .parquet. Raises what reading the file raises."""
+    hashed = _Hashed(file)
+    members: dict[str, str] = {}
+    damage = ""
+    if name.endswith(".tar"):
+        try:
+            members.update(_members_of_tar(hashed))
+        except TarDamage as error:
+            damage = error.reason
+        hashed.read_on()
+    else:
+        hashed.read_on()
+        file.seek(0)
+        try:
+            members.update(_rows_of_parquet(file))
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            damage = reason_for(error)
+        except Exception as error:  # of pyarrow, of a damaged file: nearly any
+            damage = reason_for(error)
+    return _ShardContent(members, damage, hashed.size, hashed.digest.hexdigest())
+
+
+class _Hashed:
+    """Of everything that is read through it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size, self.digest = 0, hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.size += len(data)
+        self.digest.update(data)
+        return data
+
+    def read_on(self) -> None:
+        while self.read(_CHUNK):
+            pass
+
+
+def _members_of_tar(hashed: _Hashed) -> Iterator[tuple[str, str]]:
+    walk = TarWalk(StreamReader(hashed))
+    while (member := walk.next()) is not None:
+        yield member.name, hashlib.sha256(walk.content()).hexdigest()
+
+
+def _rows_of_parquet(file: BinaryIO) -> Iterator[tuple[str, str]]:
+    import pyarrow.parquet as pq
+
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, columns=["image.bytes", "image.path"]):
+        data, paths = batch.column(0).flatten()
+        for value, path in zip(data, paths.to_pylist(), strict=True):
+            yield str(path), hashlib.sha256(value.as_buffer() or b"").hexdigest()

@@ -17,8 +17,8 @@ from variegate.engine.expansion.outputs import ItemOutputs, missing_rows
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.messages import Snapshot
 from variegate.sinks.journal import Journal
-from variegate.sinks.labels import Labels, describe_labels
 from variegate.sinks.shards import Record, Shard, open_shard
+from variegate.sinks.shards.base import Labels, describe_labels
 from variegate.sinks.storage import Storage
 
 # How long what is done may wait for the disk to say so; a crash costs no more than the work of this time.

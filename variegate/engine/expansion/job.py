@@ -25,7 +25,7 @@ from variegate.engine.jobs import FatalError, Result, is_devices_fault
 from variegate.errors import DecodeError, each_alone
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
-from variegate.sinks.labels import Labels
+from variegate.sinks.shards.base import Labels
 from variegate.sinks.storage import Storage
 from variegate.threads import Lookahead, Threads
 

@@ -12,8 +12,8 @@ from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder.listing import FLAT_CLASS
 from variegate.outside.addresses import shown
 from variegate.sinks.encode import ImageFormat, check_format
-from variegate.sinks.labels import LAYOUTS, Layout
 from variegate.sinks.naming import OutputNames, names_for
+from variegate.sinks.shards.base import LAYOUTS, Layout
 from variegate.threads import computed_once
 from variegate.transforms import Transform
 

@@ -27,9 +27,9 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
-from variegate.sinks.labels import Labels
 from variegate.sinks.lost_outputs import ItemRanges, Lost, take_back_lost
 from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
+from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
 from variegate.sinks.source_record import write_source
 from variegate.sinks.storage import open_storage
