@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.sinks import settings as run_settings
-from variegate.sinks.journal import Journal
-from variegate.sinks.journal_files import remove_journal
+from variegate.sinks.journal import Journal, remove_journal
 from variegate.sinks.lock import acquire
 from variegate.sinks.manifest import MANIFEST_NAME, read_manifest, write_manifest
 from variegate.sinks.source_record import SOURCE_NAME
@@ -30,56 +29,49 @@ SETTINGS_NAME = "variegate.json"
 _LOCK = f"{PRIVATE}/lock"
 
 
-class Destination:
+class Destination(AbstractContextManager["Destination"]):
     """A place that this run may write to, until ``finish`` or ``close``. Usable as a context manager.
 
     In a folder of this machine no second run can be opened meanwhile. There is no such lock at addresses, on Windows,
     and on network disks that have none: there, two runs at once are the user's to avoid (they would write the same
     bytes, but overwrite each other's journal).
+
+    ``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
+    ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
+    ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
+    better than its place whether it is the same. The run then keeps the place that it was begun with.
+
+    ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
+
+    Raises SourceError where the place holds another run or other files, or another run is writing there now;
+    WriteError where it cannot be written to. A place that is refused is left as it is.
     """
 
-    def __init__(self, storage: Storage, settings: dict[str, Any], plan: str | None, place: str | None) -> None:
-        """For ``open``."""
-        self.storage, self.settings = storage, settings
-        self._given_plan, self._place = plan, place
-        self.is_complete = False
-        self._journal: Journal | None = None
-        self._lock: int | None = None
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         spec: str | os.PathLike[str],
         settings: dict[str, Any],
         plan: str | None = None,
         resume: bool = True,
         place: str | None = None,
-    ) -> Destination:
-        """``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
-        ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
-        ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
-        better than its place whether it is the same. The run then keeps the place that it was begun with.
-
-        ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
-
-        Raises SourceError where the place holds another run or other files, or another run is writing there now;
-        WriteError where it cannot be written to. A place that is refused is left as it is.
-        """
-        storage = open_storage(spec)
-        settings = run_settings.as_json(settings)
-        self = cls(storage, settings, plan, place)
+    ) -> None:
+        self.storage = storage = open_storage(spec)
+        self.settings = run_settings.as_json(settings)
+        self._given_plan, self._place = plan, place
+        self.is_complete = False
+        self._journal: Journal | None = None
+        self._lock: int | None = None
         is_begun = self._check()
         if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
             self.is_complete = True
             if not storage.exists(SETTINGS_NAME):
                 self.amend(lambda storage: storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings)))
-            return self
+            return
         try:
             self._begin(resume)
         except BaseException:
             self.close()
             raise
-        return self
 
     @property
     def journal(self) -> Journal:
@@ -132,9 +124,6 @@ class Destination:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-    def __enter__(self) -> Destination:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -201,7 +190,6 @@ class Destination:
     def _clean_up(self) -> None:
         if self._journal is not None:
             self._journal.close()
-            self._journal = None
         remove_journal(self.storage)
         self.storage.remove_tree(TEMPORARY)
         with suppress(WriteError):  # another run, which will find this one complete, may be making its lock there

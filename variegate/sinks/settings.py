@@ -40,7 +40,7 @@ def digest(settings: dict[str, Any]) -> str:
 
 def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
-    found = _differences(there, here, "")
+    found = _differences("", there, here)
     if not found:
         return ""
     some = found[:_SHOWN_DIFFERENCES]
@@ -49,25 +49,18 @@ def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     return f"with {sides[0]}, this one has {sides[1]}{more}"
 
 
-def _differences(there: Any, here: Any, name: str) -> list[tuple[str, Any, Any]]:
+def _differences(name: str, there: Any, here: Any) -> list[tuple[str, Any, Any]]:
     """The innermost values that differ: their names (transform.ops[2].angle) and both values."""
     if isinstance(there, dict) and isinstance(here, dict):
-        return [
-            found
-            for key in [*here, *(key for key in there if key not in here)]
-            for found in _differences(
-                there.get(key, _MISSING), here.get(key, _MISSING), f"{name}.{key}" if name else key
-            )
-        ]
-    if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        return [
-            found
-            for index, pair in enumerate(zip(there, here, strict=True))
-            for found in _differences(*pair, f"{name}[{index}]")
-        ]
-    # As text: NaN equals itself there, and true is not 1.
-    is_same = _MISSING not in (there, here) and json.dumps(there) == json.dumps(here)
-    return [] if is_same else [(name, there, here)]
+        prefix = f"{name}." if name else ""
+        parts = [(prefix + key, there.get(key, _MISSING), here.get(key, _MISSING)) for key in {**here, **there}]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        parts = [(f"{name}[{index}]", *pair) for index, pair in enumerate(zip(there, here, strict=True))]
+    else:
+        # As text: NaN equals itself there, and true is not 1.
+        is_same = _MISSING not in (there, here) and json.dumps(there) == json.dumps(here)
+        return [] if is_same else [(name, there, here)]
+    return [found for part in parts for found in _differences(*part)]
 
 
 def _named(name: str, value: Any, other: Any) -> str:

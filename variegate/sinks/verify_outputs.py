@@ -12,7 +12,7 @@ from variegate.data.sources.parquet.file import reason_for
 from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.members import TarDamage, TarWalk
 from variegate.data.sources.tar.readers import StreamReader
-from variegate.sinks.lost_outputs import FileSizes, Row, real_name
+from variegate.sinks.lost_outputs import Row, real_name, size_lookup
 from variegate.sinks.storage import Storage
 
 COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256")
@@ -54,19 +54,19 @@ Task = Callable[[], Checked]
 
 def file_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
     """``rows``: of outputs that were written. Their files are added to ``expected``."""
-    file_sizes = FileSizes(storage)
+    size_of = size_lookup(storage)
     rows = iter(rows)
     while some := list(islice(rows, _FILES_A_TASK)):
         expected.update(row["file"] for row in some)
         # Listed here: tasks run in threads, each folder would be listed by several.
-        yield partial(_check_files, storage, [(row, file_sizes.size(row["file"])) for row in some])
+        yield partial(_check_files, storage, [(row, size_of(row["file"])) for row in some])
 
 
 def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
-    file_sizes = FileSizes(storage)
+    size_of = size_lookup(storage)
     for file, together in groupby(rows, lambda row: str(row["file"])):
         expected.add(file)
-        yield partial(_check_shard, storage, file, list(together), file_sizes.size(file))
+        yield partial(_check_shard, storage, file, list(together), size_of(file))
 
 
 def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Checked:

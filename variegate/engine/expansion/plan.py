@@ -12,7 +12,7 @@ from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder.listing import FLAT_CLASS
 from variegate.outside.addresses import shown
 from variegate.sinks.encode import ImageFormat, check_format
-from variegate.sinks.naming import OutputNames, names_for
+from variegate.sinks.naming import OutputNames
 from variegate.sinks.shards.base import LAYOUTS, Layout
 from variegate.threads import computed_once
 from variegate.transforms import Transform
@@ -113,7 +113,7 @@ class Plan:
 
     @computed_once
     def names(self) -> OutputNames:
-        return names_for(self.source)
+        return OutputNames(self.source)
 
     def sample_id(self, index: int) -> int:
         return int(self.source.ids(np.array([index], np.int64))[0])

@@ -27,7 +27,7 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
-from variegate.sinks.lost_outputs import ItemRanges, Lost, take_back_lost
+from variegate.sinks.lost_outputs import Lost, take_back_lost
 from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
 from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
@@ -92,10 +92,9 @@ class Expansion:
         self._stamps = stamps = stamps_of(plan.source)
         refuse_other_files(open_storage(self.destination), settings, stamps)
         place = None if stamps is None else "source"
-        with closing(Destination.open(self.destination, settings, None, self.resume, place)) as destination:
+        with Destination(self.destination, settings, None, self.resume, place) as destination:
             found = compare(destination, plan, stamps, self.changed)
-            ranges = ItemRanges(plan.span_of, plan.is_sharded)
-            self._lost = take_back_lost(destination, ranges, found.is_unwanted)
+            self._lost = take_back_lost(destination, plan.span_of, plan.is_sharded, found.is_unwanted)
             self._tell_lost(self._lost)
             if stamps is not None and not found.is_recorded:
                 # Not before what was made of other files is taken back: nobody could tell it any more.
