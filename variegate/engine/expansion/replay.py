@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from variegate.data.sources.base import SourceError
 from variegate.engine.arguments import open_by_index
 from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
-from variegate.engine.expansion.plan import Plan
+from variegate.engine.expansion.plan import SETTINGS, Plan
 from variegate.outside.addresses import shown
 from variegate.sinks.manifest import Manifest, read_manifest
 from variegate.transforms import from_dict
@@ -65,12 +65,7 @@ def plan_of(manifest: Manifest, source: Any = None) -> Plan:
     return Plan(
         opened,
         from_dict(settings["transform"]),
-        copies=settings["copies"],
-        seed=settings["seed"],
-        epoch=settings["epoch"],
-        layout=settings["layout"],
-        format=settings["format"],
-        quality=settings["quality"],
+        **{name: settings[name] for name in SETTINGS},
         shard_size=settings.get("shard_size", 1),
         place=str(place),
     )

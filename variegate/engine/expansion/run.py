@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from variegate.data.sources.base import FileSource, SourceError
 from variegate.data.sources.stamps import stamps_of
@@ -116,7 +115,8 @@ class Expansion:
             self._items = self._bytes = 0
             self._make_all(destination, journal, labels)
             if journal.covered == [(0, plan.num_items)]:
-                destination.finish(self._rows(journal))
+                same = {"seed": plan.seed, "epoch": plan.epoch}
+                destination.finish(row | same for row in journal.rows(plan.num_items))
             else:
                 report.is_interrupted = True
         return report
@@ -216,10 +216,6 @@ class Expansion:
         """How long it takes to start and to end processes says nothing of the speed."""
         if self._is_ready:
             self.report.seconds = time.perf_counter() - self._began
-
-    def _rows(self, journal: Journal) -> Iterator[dict[str, Any]]:
-        for row in journal.rows(self.plan.num_items):
-            yield {**row, "seed": self.plan.seed, "epoch": self.plan.epoch}
 
 
 def _check_shared(destination: str | PathLike[str], workers: str, layout: str) -> None:
