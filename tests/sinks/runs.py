@@ -13,7 +13,7 @@ import numpy as np
 from variegate.data.sources.stamps import Stamps
 from variegate.sinks.destination import Destination
 from variegate.sinks.lost_outputs import Lost, Row, take_back_lost
-from variegate.sinks.source_record import read_source, write_source
+from variegate.sinks.run_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}
 ITEMS = 4

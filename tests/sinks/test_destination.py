@@ -17,7 +17,7 @@ from tests.sinks.runs import ITEMS, SETTINGS, file_of, output, row_of, run, tree
 from variegate.data.sources.base import SourceError
 from variegate.sinks.destination import Destination
 from variegate.sinks.manifest import read_manifest
-from variegate.sinks.settings import describe_differences
+from variegate.sinks.run_record import describe_differences
 from variegate.sinks.storage import Storage, WriteError, open_storage
 
 HOLDER = """

@@ -201,18 +201,19 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     unknown = set().union(*rows) - _TYPES.keys()
     if unknown:
         raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(_TYPES)}")
-    arrays = [_column(name, [row.get(name) for row in rows], schema.field(name).type) for name in _TYPES]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    if name == "operations":
-        values = [None if value is None else _compact(value) for value in values]
-    elif name == "label":
-        values = [value if type(value) is int and value != NO_LABEL else None for value in values]
+    stored = [row | _stored(row) for row in rows]
     try:
-        return pa.array(values, kind)
+        return pa.Table.from_pylist(stored, schema)
     except UnicodeEncodeError:
-        return pa.array([value and value.encode("utf-8", "backslashreplace").decode() for value in values], kind)
+        return pa.Table.from_pylist([{name: _as_utf8(value) for name, value in row.items()} for row in stored], schema)
+
+
+def _stored(row: dict[str, Any]) -> dict[str, Any]:
+    """What columns hold other values for."""
+    operations, label = row.get("operations"), row.get("label")
+    is_stored = type(label) is int and label != NO_LABEL
+    return {"operations": None if operations is None else _compact(operations), "label": label if is_stored else None}
+
+
+def _as_utf8(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

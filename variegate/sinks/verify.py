@@ -13,11 +13,9 @@ from typing import Any
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.class_names import CLASS_NAMES, class_names_bytes
-from variegate.sinks import settings as run_settings
-from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.lost_outputs import Row, real_name
 from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
-from variegate.sinks.source_record import SOURCE_NAME, read_source
+from variegate.sinks.run_record import SETTINGS_NAME, SOURCE_NAME, describe_differences, read_settings, read_source
 from variegate.sinks.storage import Storage, open_storage
 from variegate.sinks.verify_outputs import COLUMNS, Checked, Problem, Task, file_tasks, shard_tasks
 from variegate.threads import default_threads
@@ -97,8 +95,7 @@ def _is_another(storage: Storage, problems: list[Problem]) -> bool:
 def _beside(storage: Storage, settings: dict[str, Any], expected: set[str]) -> Iterator[Problem]:
     """The files that are no outputs."""
     try:
-        there = run_settings.from_bytes(storage.read(SETTINGS_NAME), SETTINGS_NAME)
-        if run_settings.describe_differences(there, settings):
+        if describe_differences(read_settings(storage), settings):
             yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
     except FileNotFoundError:
         yield Problem(SETTINGS_NAME, "missing", "missing")

@@ -28,9 +28,9 @@ from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.lost_outputs import Lost, take_back_lost
 from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
+from variegate.sinks.run_record import write_source
 from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
-from variegate.sinks.source_record import write_source
 from variegate.sinks.storage import open_storage
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
@@ -92,10 +92,12 @@ class Expansion:
         refuse_other_files(open_storage(self.destination), settings, stamps)
         place = None if stamps is None else "source"
         with Destination(self.destination, settings, None, self.resume, place) as destination:
-            found = compare(destination, plan, stamps, self.changed)
-            self._lost = take_back_lost(destination, plan.span_of, plan.is_sharded, found.is_unwanted)
+            remade, is_recorded = compare(destination, plan, stamps, self.changed)
+            self._lost = take_back_lost(
+                destination, plan.span_of, plan.is_sharded, lambda row: bool(remade[row["index"]])
+            )
             self._tell_lost(self._lost)
-            if stamps is not None and not found.is_recorded:
+            if stamps is not None and not is_recorded:
                 # Not before what was made of other files is taken back: nobody could tell it any more.
                 destination.amend(lambda storage: write_source(storage, stamps))
             self._restore_class_names(destination, labels)
