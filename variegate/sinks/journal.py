@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
 from typing import IO, Any
 
 from variegate.data.sources.base import SourceError
@@ -193,8 +192,8 @@ class _JournalObjects:
     def load(self) -> Iterator[Line]:
         names = _segments(self._storage)
         with ThreadPoolExecutor(_READ_AT_ONCE, "variegate-journal") as pool:
-            rest = iter(names)
-            while some := list(islice(rest, _READ_AT_ONCE)):
+            for first in range(0, len(names), _READ_AT_ONCE):
+                some = names[first : first + _READ_AT_ONCE]
                 for name, data in zip(some, pool.map(self._storage.read, some), strict=True):
                     yield from self._load(name, data)
         self._next = int(names[-1].rpartition("-")[2]) + 1 if names else 0
@@ -230,6 +229,5 @@ class _JournalObjects:
 
 
 def _segments(storage: Storage) -> list[str]:
-    begin = len("journal-")
-    names = [name for name in storage.list(PRIVATE) if name.startswith("journal-") and name[begin:].isdigit()]
-    return [f"{PRIVATE}/{name}" for name in sorted(names, key=lambda name: int(name[begin:]))]
+    numbers = [name.removeprefix("journal-") for name in storage.list(PRIVATE) if name.startswith("journal-")]
+    return [f"{JOURNAL}-{number}" for number in sorted(filter(str.isdigit, numbers), key=int)]

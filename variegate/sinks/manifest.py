@@ -113,11 +113,8 @@ class Manifest:
 
     def count_missing(self) -> int:
         """How many rows are of outputs that could not be made. Raises SourceError where they cannot be read."""
-        return sum(
-            status == "quarantined"
-            for group in range(len(self._starts) - 1)
-            for status in self._read(group, ["status"])["status"].to_pylist()
-        )
+        groups = range(len(self._starts) - 1)
+        return sum(self._read(group, ["status"])["status"].to_pylist().count("quarantined") for group in groups)
 
     def row(self, index: int) -> dict[str, Any]:
         """The columns by name, ``operations`` as a list. Reads the row group around it, unless the last call did.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
 from typing import BinaryIO, NamedTuple
@@ -31,12 +32,17 @@ class Problem(NamedTuple):
     member: str | None = None
 
 
-class Checked(NamedTuple):
-    """``good``: outputs that are as the manifest says, of ``outputs``."""
+@dataclass
+class Verified:
+    """``outputs``: how many the manifest lists as written; ``good``: those that are as it says."""
 
-    outputs: int
-    good: int
-    problems: list[Problem]
+    outputs: int = 0
+    good: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """Problems of that kind."""
+        return sum(problem.kind == kind for problem in self.problems)
 
 
 class _ShardContent(NamedTuple):
@@ -49,7 +55,7 @@ class _ShardContent(NamedTuple):
     sha256: str
 
 
-Task = Callable[[], Checked]
+Task = Callable[[], Verified]
 
 
 def file_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
@@ -69,9 +75,9 @@ def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> It
         yield partial(_check_shard, storage, file, list(together), size_of(file))
 
 
-def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Checked:
+def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Verified:
     problems = [problem for row, size in some if (problem := _check_file(storage, row, size))]
-    return Checked(len(some), len(some) - len(problems), problems)
+    return Verified(len(some), len(some) - len(problems), problems)
 
 
 def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
@@ -89,14 +95,14 @@ def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
     return None
 
 
-def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None) -> Checked:
+def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None) -> Verified:
     if size is None:
-        return Checked(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
+        return Verified(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
     try:
         with storage.open(file) as opened:
             content = _read_shard(file, opened)
     except Exception as error:
-        return Checked(len(rows), 0, [_unreadable(file, error)])
+        return Verified(len(rows), 0, [_unreadable(file, error)])
     wrong = _wrong_as_a_whole(rows[0], content)
     others = [row for row in rows if content.members.get(row["member"]) != row["sha256"]]
     lost = [row for row in others if row["member"] not in content.members] if content.damage else []
@@ -110,7 +116,7 @@ def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None)
             problems.append(Problem(file, "its checksum is not that of the manifest", "damaged", row["member"]))
         elif not lost:
             problems.append(Problem(file, "missing", "damaged", row["member"]))
-    return Checked(len(rows), len(rows) - len(others), problems)
+    return Verified(len(rows), len(rows) - len(others), problems)
 
 
 def _wrong_as_a_whole(row: Row, content: _ShardContent) -> list[str]:
