@@ -65,7 +65,7 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
                 parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
                 count += len(some)
         out.file.flush()
-        _write_checksum(storage, out.descriptor.digest.hexdigest())
+        write_checksum(storage, out.descriptor.digest.hexdigest())
         storage.sync()
         out.commit()
     return count
@@ -84,13 +84,9 @@ def has_its_checksum(storage: Storage) -> bool | None:
     return storage.sha256(MANIFEST_NAME).encode() == found[1]
 
 
-def restore_checksum(storage: Storage) -> None:
-    """Write the checksum of a manifest again, whose own pages were found whole. Raises WriteError."""
-    _write_checksum(storage, storage.sha256(MANIFEST_NAME))
-
-
-def _write_checksum(storage: Storage, digest: str) -> None:
-    storage.write(CHECKSUM_NAME, f"{digest}  {MANIFEST_NAME}\n".encode())
+def write_checksum(storage: Storage, digest: str | None = None) -> None:
+    """Of a manifest; ``digest``: None for one that is there, whose own pages were found whole. Raises WriteError."""
+    storage.write(CHECKSUM_NAME, f"{digest or storage.sha256(MANIFEST_NAME)}  {MANIFEST_NAME}\n".encode())
 
 
 class Manifest:

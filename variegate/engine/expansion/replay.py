@@ -39,17 +39,13 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     if wanted["status"] != "written":
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
     plan = plan_of(listed, source)
-    device = _device_like(listed.settings["executor"])
+    device = listed.settings["executor"]
+    if device == "cuda":
+        import torch
+
+        device = "cuda:0" if torch.cuda.is_available() else "cpu"
     data = ExpansionJob(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
     return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
-
-
-def _device_like(executor: str) -> str:
-    if executor != "cuda":
-        return executor
-    import torch
-
-    return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
 def plan_of(manifest: Manifest, source: Any = None) -> Plan:

@@ -27,7 +27,7 @@ from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
 from variegate.sinks.lost_outputs import Lost, take_back_lost
-from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
+from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, write_checksum
 from variegate.sinks.run_record import write_source
 from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
@@ -105,7 +105,7 @@ class Expansion:
                 manifest = read_manifest(destination.storage.root)
                 report.missing = manifest.count_missing()
                 if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
-                    destination.amend(restore_checksum)
+                    destination.amend(write_checksum)
                 report.resumed = report.total - report.missing
                 return report
             journal = destination.journal
@@ -165,12 +165,8 @@ class Expansion:
 
     def _tell_lost(self, lost: Lost) -> None:
         self.report.repaired, self.report.remade = lost.missing + lost.resized, lost.unwanted
-        counts = (
-            (lost.missing, "missing"),
-            (lost.resized, "of another size"),
-            (lost.unwanted, "of files that changed"),
-        )
-        words = " and ".join(f"{count:,} {what}" for count, what in counts if count)
+        counts = {"missing": lost.missing, "of another size": lost.resized, "of files that changed": lost.unwanted}
+        words = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         if words:
             warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=3)
 
