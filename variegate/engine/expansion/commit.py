@@ -91,7 +91,7 @@ class ShardCommit:
         self._plan, self._storage, self._labels = plan, storage, labels
         self._journal, self._report = journal, report
         self._shard: Shard | None = None
-        self._first = self._next = 0  # items of the shard
+        self._first = 0  # item of the shard
         self._rows: list[dict[str, Any]] = []
         self._missing = 0
 

@@ -40,8 +40,7 @@ Image_HWC = npt.NDArray[np.uint8]
 
 @dataclass
 class DecodedItem:
-    """An item to be made, its sample decoded. ``outputs``: the manifest's row and the file of each copy; ``failure``:
-    why there are none."""
+    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``failure``: why it has none."""
 
     item: int
     index: int  # of the sample
@@ -57,8 +56,7 @@ class ExpansionSpec:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
     itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
     ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
-    place already, and are left alone.
-    """
+    place already, and are left alone."""
 
     plan: Plan
     storage: Storage | None
@@ -117,8 +115,7 @@ class ExpansionJob:
             if size >= _GROUP_BYTES:
                 self._finish(group, made, failed, beat)
                 group, size = [], 0
-        if group:
-            self._finish(group, made, failed, beat)
+        self._finish(group, made, failed, beat)
         if self._storage is not None:
             self._do_or_end(self._storage.sync)
         if self._notes and made:
