@@ -177,7 +177,7 @@ def test_the_command_where_nothing_can_be_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     compiles = Compiles(monkeypatch)
-    monkeypatch.setattr(compiled, "place", lambda: None)
+    monkeypatch.setattr(compiled, "cache_folder", lambda: None)
     assert main(["warm", *arguments]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
