@@ -20,8 +20,8 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan, Report
 from variegate.outside.durable import write_atomically
 from variegate.preview import policy_sheet
-from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.encode import encode_image
+from variegate.sinks.run_record import SETTINGS_NAME
 from variegate.transforms import Transform
 
 PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import io
 import pickle
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
@@ -56,21 +55,18 @@ def check_copied(name: str, value: Any, accepted: str) -> None:
     try:
         _Probe(_Nowhere(), pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:
-        if any(_can(dumps, value) for dumps in _others()):
+        if _is_taken_by_another(value):
             return  # the pickler that asks may be that one
         reason = " ".join(str(error).split()) or type(error).__name__
         kind = type(value).__name__
         raise pickle.PicklingError(f"{name}: got a {kind} that cannot be pickled ({reason}); {accepted}") from error
 
 
-def _others() -> list[Callable[[Any], bytes]]:
-    """Picklers that also take what was declared in a function or a notebook, where they are in use."""
-    modules = (sys.modules.get(name) for name in ("cloudpickle", "ray.cloudpickle", "joblib.externals.cloudpickle"))
-    return [module.dumps for module in modules if module is not None]
-
-
-def _can(dumps: Callable[[Any], bytes], value: Any) -> bool:
-    with suppress(Exception):
-        dumps(value)
-        return True
+def _is_taken_by_another(value: Any) -> bool:
+    """By a pickler in use that also takes what was declared in a function or a notebook."""
+    for name in ("cloudpickle", "ray.cloudpickle", "joblib.externals.cloudpickle"):
+        if name in sys.modules:
+            with suppress(Exception):
+                sys.modules[name].dumps(value)
+                return True
     return False

@@ -40,8 +40,6 @@ ENTRIES = (
 # (kernels done, of about so many, seconds)
 Progress = Callable[[int, int, float], object]
 
-_SIZES = ((12, 9, 3), (9, 12, 1))
-
 
 class NotKeptError(OSError):
     """Compiled kernels cannot be written anywhere."""
@@ -89,7 +87,8 @@ def warm(progress: Progress | None = None) -> Warmth:
         failure = compiled.TURN.failure
         reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
         raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
-    return Warmth(was_ready, _misses() - before, seconds, folder, _num_bytes())
+    num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
+    return Warmth(was_ready, _misses() - before, seconds, folder, num_bytes)
 
 
 def _entries() -> list[Any]:
@@ -135,7 +134,7 @@ class _Listener(events.Listener):
 def _run_everything() -> None:
     """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
     rng = np.random.default_rng(0)
-    images = [rng.integers(0, 256, size, dtype=np.uint8) for size in _SIZES]
+    images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((12, 9, 3), (9, 12, 1))]
     t = T.Compose([T.RandomResizedCrop(8), policies.AugMix(), T.Normalize((0.5,), (0.5,))])
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)
@@ -145,8 +144,3 @@ def _run_everything() -> None:
 
 def _misses() -> int:
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)
-
-
-def _num_bytes() -> int:
-    """Of the files of all kernels."""
-    return sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)

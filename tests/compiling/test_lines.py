@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.compiling.tiny import RESULTS, end, go, run, start
-from variegate.compiling.notice import Notice
+from variegate.compiling.turn import Notice
 
 COMPILING = "variegate: compiling kernels (one to two minutes, more on a busy machine), once: they are kept in /kept\n"
 

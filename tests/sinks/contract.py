@@ -12,9 +12,9 @@ import numpy as np
 
 from tests.data.sources.contract import pictures
 from variegate.data.sources.objects.arrays import ArraySource
-from variegate.sinks.labels import describe_labels
-from variegate.sinks.naming import names_for, output_path
+from variegate.sinks.naming import OutputNames, output_path
 from variegate.sinks.shards import Record, open_shard
+from variegate.sinks.shards.base import describe_labels
 from variegate.sinks.storage import Storage
 
 CLASSES = ("bee", "tench, Tinca tinca", "ant", "Zürich")
@@ -50,7 +50,7 @@ def shards(format: str) -> Writer:
 
 def folder(storage: Storage, records: Sequence[Record], classes: tuple[str, ...]) -> None:
     labels = [0] * (max(record.index for record in records) + 1)
-    names = names_for(ArraySource(np.zeros((len(labels), 1, 1, 3), np.uint8), labels, classes))
+    names = OutputNames(ArraySource(np.zeros((len(labels), 1, 1, 3), np.uint8), labels, classes))
     for record in records:
         storage.write(output_path(names.stem(record.index, record.label), record.copy, record.extension), record.data)
     storage.sync()

@@ -12,13 +12,12 @@ import numpy as np
 
 from variegate.data.sources.stamps import Stamps
 from variegate.sinks.destination import Destination
-from variegate.sinks.lost_outputs import ItemRanges, Lost, Row, take_back_lost
-from variegate.sinks.source_record import read_source, write_source
+from variegate.sinks.lost_outputs import Lost, Row, take_back_lost
+from variegate.sinks.run_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}
 ITEMS = 4
 COPIES = 2
-SPANS = ItemRanges(lambda row: (row["index"], row["index"] + 1), is_sharded=False)
 
 
 def output(item: int, copy: int, size: int = 100, is_changed: bool = False) -> bytes:
@@ -53,14 +52,14 @@ def run(
 ) -> Destination:
     """Do what is left to be done. The items are done from the last to the first. ``changed``: items that are made again
     if they are recorded with another time. ``found`` becomes what was lost."""
-    with Destination.open(root, SETTINGS, "plan", resume) as destination:
+    with Destination(root, SETTINGS, "plan", resume) as destination:
         was, now = read_source(destination.storage), stamps(*changed)
         other = set() if was is None else set(np.flatnonzero(was.times != now.times).tolist())
 
         def is_unwanted(row: Row) -> bool:
             return row["index"] in other
 
-        lost = take_back_lost(destination, SPANS, is_unwanted)
+        lost = take_back_lost(destination, lambda row: (row["index"], row["index"] + 1), False, is_unwanted)
         if found is not None:
             found.__dict__.update(lost.__dict__)
         if was is None or other:

@@ -17,13 +17,13 @@ from tests.sinks.runs import ITEMS, SETTINGS, file_of, output, row_of, run, tree
 from variegate.data.sources.base import SourceError
 from variegate.sinks.destination import Destination
 from variegate.sinks.manifest import read_manifest
-from variegate.sinks.settings import describe_differences
+from variegate.sinks.run_record import describe_differences
 from variegate.sinks.storage import Storage, WriteError, open_storage
 
 HOLDER = """
 import sys
 from variegate.sinks.destination import Destination
-destination = Destination.open(sys.argv[1], {"seed": 0})
+destination = Destination(sys.argv[1], {"seed": 0})
 destination.journal.append(0, 1, ["{}"])
 destination.journal.flush()
 print("ready", flush=True)
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 def begun(storage: Storage) -> Destination:
     """A run that stopped after two of its items."""
-    destination = Destination.open(storage.root, SETTINGS, "plan")
+    destination = Destination(storage.root, SETTINGS, "plan")
     for item in (0, 2):
         for copy in range(2):
             destination.storage.write(file_of(item, copy), output(item, copy))
@@ -69,7 +69,7 @@ def test_a_run_leaves_outputs_settings_and_manifest(storage: Storage) -> None:
 def test_the_same_run_again_has_nothing_to_do(storage: Storage) -> None:
     run(storage.root)
     before = contents(storage)
-    with Destination.open(storage.root, SETTINGS, "plan") as destination:
+    with Destination(storage.root, SETTINGS, "plan") as destination:
         assert destination.is_complete
         with pytest.raises(RuntimeError, match="the run is complete, or was closed: it has no journal"):
             _ = destination.journal
@@ -80,7 +80,7 @@ def test_the_same_run_again_has_nothing_to_do(storage: Storage) -> None:
 
 def test_a_run_goes_on_where_it_stopped(storage: Storage, tmp_path: Path) -> None:
     begun(storage)
-    with Destination.open(storage.root, SETTINGS, "plan") as destination:
+    with Destination(storage.root, SETTINGS, "plan") as destination:
         assert not destination.is_complete
         assert destination.journal.covered == [(0, 1), (2, 3)]
     run(storage.root)
@@ -92,7 +92,7 @@ def test_a_run_goes_on_where_it_stopped(storage: Storage, tmp_path: Path) -> Non
 def test_without_resuming_all_is_done_again(storage: Storage) -> None:
     begun(storage)
     storage.write(file_of(0, 0), b"damaged")
-    with Destination.open(storage.root, SETTINGS, "other plan", resume=False) as destination:
+    with Destination(storage.root, SETTINGS, "other plan", resume=False) as destination:
         assert destination.journal.covered == []
     run(storage.root, resume=False)
     whole = contents(storage)
@@ -100,13 +100,13 @@ def test_without_resuming_all_is_done_again(storage: Storage) -> None:
     storage.write(file_of(0, 0), same_size)
     run(storage.root)
     assert contents(storage) == whole | {file_of(0, 0): same_size}  # complete: only names and sizes are looked at
-    with Destination.open(storage.root, SETTINGS, "plan", resume=False) as destination:
+    with Destination(storage.root, SETTINGS, "plan", resume=False) as destination:
         assert not destination.is_complete
         assert not storage.exists("manifest.parquet")
     run(storage.root, resume=False)
     assert contents(storage) == whole
     with pytest.raises(SourceError, match="holds a run with seed 0, this one has seed 1"):
-        Destination.open(storage.root, SETTINGS | {"seed": 1}, "plan", resume=False)
+        Destination(storage.root, SETTINGS | {"seed": 1}, "plan", resume=False)
     assert contents(storage) == whole
 
 
@@ -114,24 +114,24 @@ def test_another_run_is_refused(storage: Storage) -> None:
     begun(storage)
     before = contents(storage)
     with pytest.raises(SourceError) as raised:
-        Destination.open(storage.root, SETTINGS | {"seed": 1}, "plan")
+        Destination(storage.root, SETTINGS | {"seed": 1}, "plan")
     assert str(raised.value) == f"{storage.shown}: holds a run with seed 0, this one has seed 1; choose another folder"
     with pytest.raises(SourceError, match=r"had other samples or another plan \(plan, now other\)"):
-        Destination.open(storage.root, SETTINGS, "other")
+        Destination(storage.root, SETTINGS, "other")
     assert contents(storage) == before
     run(storage.root)
     with pytest.raises(SourceError, match="holds a run with copies 2, this one has copies 3"):
-        Destination.open(storage.root, SETTINGS | {"copies": 3}, "plan")
+        Destination(storage.root, SETTINGS | {"copies": 3}, "plan")
 
 
 def test_files_of_others_are_refused(storage: Storage) -> None:
     storage.write("notes.txt", b"mine")
     with pytest.raises(SourceError) as raised:
-        Destination.open(storage.root, SETTINGS)
+        Destination(storage.root, SETTINGS)
     message = "holds files that no run of variegate wrote (notes.txt); choose an empty folder or a new name"
     assert str(raised.value) == f"{storage.shown}: {message}"
     with pytest.raises(SourceError, match="holds files"):
-        Destination.open(storage.root, SETTINGS, resume=False)
+        Destination(storage.root, SETTINGS, resume=False)
     assert {name: data for name, data in contents(storage).items() if "/" not in name} == {"notes.txt": b"mine"}
     storage.remove("notes.txt")
     storage.write(".DS_Store", b"")
@@ -143,15 +143,15 @@ def test_files_of_others_are_refused(storage: Storage) -> None:
 def test_settings_that_are_none(storage: Storage, content: bytes) -> None:
     storage.write("variegate.json", content)
     with pytest.raises(SourceError, match=r"/variegate\.json: not .*; choose another folder$"):
-        Destination.open(storage.root, SETTINGS)
+        Destination(storage.root, SETTINGS)
 
 
 def test_places_that_are_no_folders(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SourceError, match=r"/file: is a file; expected a folder, or a name that is still free$"):
-        Destination.open(tmp_path / "file", SETTINGS)
+        Destination(tmp_path / "file", SETTINGS)
     with pytest.raises(WriteError, match=r"/file/out: cannot be (listed|made) \(Not a directory\)$"):
-        Destination.open(tmp_path / "file" / "out", SETTINGS)
+        Destination(tmp_path / "file" / "out", SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_in_what_two_runs_differ(there: Any, here: Any, words: str) -> None:
 def test_tuples_and_numbers_as_keys_are_what_json_makes_of_them(tmp_path: Path) -> None:
     settings = {"size": (224, 224), "sizes": {1: 2}}
     for _ in range(2):
-        with Destination.open(tmp_path, settings) as destination:
+        with Destination(tmp_path, settings) as destination:
             assert destination.settings == {"size": [224, 224], "sizes": {"1": 2}}
     with pytest.raises(TypeError, match="not JSON serializable"):
-        Destination.open(tmp_path, {"a": {1, 2}})
+        Destination(tmp_path, {"a": {1, 2}})
 
 
 def hold(place: Path) -> subprocess.Popen[str]:
@@ -205,7 +205,7 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
         try:
             for resume in (True, False):
                 with pytest.raises(SourceError) as raised:
-                    Destination.open(tmp_path, {"seed": 0}, resume=resume)
+                    Destination(tmp_path, {"seed": 0}, resume=resume)
                 assert str(raised.value) == (
                     f"{tmp_path}: another run (process {holder.pid}) is writing there; wait until it has ended, or "
                     "choose another folder"
@@ -213,19 +213,19 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
         finally:
             holder.send_signal(signal.SIGKILL)
             holder.wait(10)
-    with Destination.open(tmp_path, {"seed": 0}) as destination:
+    with Destination(tmp_path, {"seed": 0}) as destination:
         assert destination.journal.covered == [(0, 1)]
         # Nor twice in one process.
         with pytest.raises(SourceError, match="another run"):
-            Destination.open(tmp_path, {"seed": 0})
-    Destination.open(tmp_path, {"seed": 0}).close()
+            Destination(tmp_path, {"seed": 0})
+    Destination(tmp_path, {"seed": 0}).close()
 
 
 def test_a_lock_is_of_the_folder_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run before removes the lock's file between our opening and our locking it, and a third makes a new one."""
     import fcntl
 
-    first = Destination.open(tmp_path, SETTINGS, "plan")
+    first = Destination(tmp_path, SETTINGS, "plan")
     real_flock = fcntl.flock
     thirds = []
 
@@ -233,12 +233,12 @@ def test_a_lock_is_of_the_folder_that_is_there(tmp_path: Path, monkeypatch: pyte
         monkeypatch.undo()
         first.storage.remove_tree(".variegate")
         first.close()
-        thirds.append(Destination.open(tmp_path, SETTINGS, "plan"))
+        thirds.append(Destination(tmp_path, SETTINGS, "plan"))
         real_flock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(SourceError, match="another run"):
-        Destination.open(tmp_path, SETTINGS, "plan")
+        Destination(tmp_path, SETTINGS, "plan")
     thirds[0].close()
 
 
@@ -258,7 +258,7 @@ def test_a_disk_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_worker_of_an_earlier_life_changes_nothing(tmp_path: Path) -> None:
-    with Destination.open(tmp_path, SETTINGS, "plan") as destination:
+    with Destination(tmp_path, SETTINGS, "plan") as destination:
         worker = pickle.loads(pickle.dumps(destination.storage))
     run(tmp_path)
     before = tree(tmp_path)
@@ -270,7 +270,7 @@ def test_a_worker_of_an_earlier_life_changes_nothing(tmp_path: Path) -> None:
 def test_leftovers_of_a_killed_run_are_removed(storage: Storage) -> None:
     destination = begun(storage)
     storage.write(".variegate/tmp/left", b"half")
-    assert Destination.open(storage.root, SETTINGS, "plan").storage.list(".variegate/tmp") == []
+    assert Destination(storage.root, SETTINGS, "plan").storage.list(".variegate/tmp") == []
     destination.close()
 
 
@@ -280,7 +280,7 @@ def test_what_is_left_when_the_end_was_interrupted(storage: Storage) -> None:
     whole = contents(storage)
     for left in ("journal", "journal-000003", "tmp/x", "lock"):
         storage.write(f".variegate/{left}", b"rest")
-        with Destination.open(storage.root, SETTINGS, "plan") as destination:
+        with Destination(storage.root, SETTINGS, "plan") as destination:
             assert destination.is_complete
         assert contents(storage) == whole
         assert ".variegate/" not in storage.list()

@@ -12,9 +12,9 @@ from tests.sinks.contract import CLASSES, FORMATS, as_read, records
 from tests.sinks.runs import tree
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.data.sources.opening import open_source
-from variegate.sinks.labels import Labels, describe_labels
 from variegate.sinks.manifest import write_manifest
 from variegate.sinks.shards import Record, open_shard
+from variegate.sinks.shards.base import Labels, describe_labels
 from variegate.sinks.storage import Storage, open_storage
 
 SHARDS = ("webdataset", "parquet")

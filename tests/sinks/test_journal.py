@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.data.sources.base import SourceError
-from variegate.sinks.journal import Journal
+from variegate.sinks.journal import Journal, remove_journal
 from variegate.sinks.journal_lines import Line
 from variegate.sinks.storage import DiskFullError, Storage, WriteError, open_storage
 
@@ -67,7 +67,8 @@ def test_what_was_flushed_is_there_again(storage: Storage) -> None:
 
     journal = Journal(storage, "plan")
     assert list(journal.rows(11)) == rows_of(0, 11)
-    journal.remove()
+    journal.close()
+    remove_journal(storage)
     assert storage.list(".variegate") in ([], ["tmp/"])
     assert Journal(storage, "other plan").covered == []
 

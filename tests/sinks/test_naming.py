@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from variegate.data.sources.folder import FolderListing, WalkedFolder, open_folder
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.outside.location import Location
-from variegate.sinks.naming import class_folders, names_for, output_path, output_stems, safe_name
+from variegate.sinks.naming import OutputNames, class_folders, output_path, output_stems, safe_name
 from variegate.sinks.storage import open_storage
 from variegate.sinks.storage.base import check_relative
 
@@ -62,7 +62,7 @@ def test_folders_keep_their_names(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     source = open_folder(tmp_path)
-    names = pickle.loads(pickle.dumps(names_for(source)))
+    names = pickle.loads(pickle.dumps(OutputNames(source)))
     stems = [names.stem(index, source.samples[index].label) for index in range(4)]
     assert stems == output_stems([sample.path for sample in source.samples])
     assert sorted(stems) == ["cat/a.jpg", "cat/a.png", "dog/caf\udce9", "dog/deep/b: c?"]
@@ -72,7 +72,7 @@ def test_keys_of_a_bucket_cannot_lead_out() -> None:
     """Their listing is a folder's, but they may hold what no folder on a disk can."""
     folders = {"..": ["x.jpg"], "a/../..": ["x.jpg"], "a//b": ["x.jpg"], "Manifest.parquet": ["y.jpg"]}
     listing = FolderListing.of(Location.parse("s3://bucket"), WalkedFolder(folders))
-    stems = [names_for(listing).stem(index, 0) for index in range(len(listing))]  # type: ignore[arg-type]
+    stems = [OutputNames(listing).stem(index, 0) for index in range(len(listing))]  # type: ignore[arg-type]
     assert stems == ["__/x", "Manifest.parquet_/y", "a/__/__/x", "a/_/b/x"]
 
 
@@ -80,7 +80,7 @@ def test_long_names_leave_room_for_the_number(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     for letter in "ab":
         (tmp_path / "cat" / ("é" * 120 + letter + ".jpg")).touch()
-    names = names_for(open_folder(tmp_path))
+    names = OutputNames(open_folder(tmp_path))
     stems = [names.stem(index, 0) for index in (0, 1)]
     assert len(set(stems)) == 2
     storage = open_storage(tmp_path / "out")
@@ -91,17 +91,17 @@ def test_long_names_leave_room_for_the_number(tmp_path: Path) -> None:
 
 def test_numbers_stand_in_the_folder_of_their_class() -> None:
     source = array_source([1, 0, -1, 1], ("tench, Tinca tinca", "a/b"))
-    names = pickle.loads(pickle.dumps(names_for(source)))
+    names = pickle.loads(pickle.dumps(OutputNames(source)))
     stems = [names.stem(index, source.read(index).label) for index in range(4)]
     assert stems == ["a_b/00000000", "tench, Tinca tinca/00000001", "00000002", "a_b/00000003"]
     assert names.stem(123456789, 5) == "123456789"  # of no class that is known
 
 
 def test_classes_without_names_are_numbers() -> None:
-    names = names_for(array_source([7, -1]))
+    names = OutputNames(array_source([7, -1]))
     assert [names.stem(0, 7), names.stem(1, -1)] == ["7/00000000", "00000001"]
     for label in (0.5, np.array([1.0, 2.0])):
-        assert names_for(array_source([label])).stem(0, label) == "00000000"
+        assert OutputNames(array_source([label])).stem(0, label) == "00000000"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def sharded(root: Path, layout: str) -> Storage:
     """Seven shards of two samples, with settings and manifest."""
     settings = {"layout": layout, "classes": list(CLASSES)}
     storage = open_storage(root)
-    with Destination.open(root, settings) as destination:
+    with Destination(root, settings) as destination:
         made = records()
         shards(layout)(destination.storage, made, CLASSES)
         ending = {"webdataset": "tar", "parquet": "parquet"}[layout]
@@ -113,7 +113,7 @@ def test_every_byte_of_every_output_counts(tmp_path: Path) -> None:
 
 def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
     name = "caf\udce9/é\udcff_0.jpg"
-    with Destination.open(tmp_path, {}) as destination:
+    with Destination(tmp_path, {}) as destination:
         for file in (name, "plain_0.jpg"):
             destination.storage.write(file, b"x")
         facts = {"status": "written", "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
@@ -250,7 +250,7 @@ def test_a_manifest_without_some_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_not_complete(tmp_path: Path) -> None:
-    Destination.open(tmp_path, SETTINGS).close()
+    Destination(tmp_path, SETTINGS).close()
     unfinished = "missing: the run is not complete, and the command that began it goes on"
     assert found(tmp_path) == [("manifest.parquet", unfinished, "missing")]
 

@@ -19,7 +19,7 @@ from variegate.cli.progress import counting_bar
 from variegate.options import option, same_option
 
 if TYPE_CHECKING:
-    from variegate.sinks.verify import Verified
+    from variegate.sinks.verify_outputs import Verified
 
 _SHOWN = 20
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 # Two letters at least, so that a drive (C:\\) is no protocol.
@@ -42,6 +43,7 @@ _UNPRINTABLE = re.compile(
 _HIDDEN = "\N{HORIZONTAL ELLIPSIS}"
 # Shorter ones are parts of ordinary words, too.
 _LEAST_SECRET = 3
+_QUOTINGS = (str, unquote, unquote_plus, quote, quote_plus, partial(quote, safe=""))
 
 
 def is_url(path: str) -> bool:
@@ -163,15 +165,11 @@ def _without_known(text: str, address: str) -> str:
     text = text.replace(address, shown(address))
     visible = shown(address)
     secrets = {secret for _, hidden in _split(address) for one in hidden for secret in _values(one)}
-    said = {way(secret) for secret in secrets for way in (str, unquote, unquote_plus, quote, quote_plus, _quote_all)}
+    said = {way(secret) for secret in secrets for way in _QUOTINGS}
     for secret in sorted(said, key=len, reverse=True):
         if len(secret) >= _LEAST_SECRET and secret not in visible:
             text = text.replace(secret, _HIDDEN)
     return text
-
-
-def _quote_all(text: str) -> str:
-    return quote(text, safe="")
 
 
 def _values(hidden: str) -> list[str]:

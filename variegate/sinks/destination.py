@@ -6,80 +6,72 @@ What is found there says how far it came, whenever it was killed:
     variegate.json                                  it has begun; ``.variegate/journal`` tells what is finished
     variegate.json, manifest.parquet                it is complete; what may be left of ``.variegate`` is removed
 
-Beside these, ``variegate.source`` is what the run saw of its source (``source_record.py``). A complete run of which
+Beside these, ``variegate.source`` is what the run saw of its source (``run_record.py``). A complete run of which
 outputs are lost is made one that has begun again by ``reopen``: the journal is made of the manifest, which then goes.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from variegate.data.sources.base import SourceError
-from variegate.sinks import settings as run_settings
-from variegate.sinks.journal import Journal
-from variegate.sinks.journal_files import remove_journal
+from variegate.sinks.journal import Journal, remove_journal
 from variegate.sinks.lock import acquire
 from variegate.sinks.manifest import MANIFEST_NAME, read_manifest, write_manifest
-from variegate.sinks.source_record import SOURCE_NAME
+from variegate.sinks.run_record import SETTINGS_NAME, SOURCE_NAME, describe_differences, read_settings, write_settings
 from variegate.sinks.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 
-SETTINGS_NAME = "variegate.json"
 _LOCK = f"{PRIVATE}/lock"
 
 
-class Destination:
+class Destination(AbstractContextManager["Destination"]):
     """A place that this run may write to, until ``finish`` or ``close``. Usable as a context manager.
 
     In a folder of this machine no second run can be opened meanwhile. There is no such lock at addresses, on Windows,
     and on network disks that have none: there, two runs at once are the user's to avoid (they would write the same
     bytes, but overwrite each other's journal).
+
+    ``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
+    ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
+    ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
+    better than its place whether it is the same. The run then keeps the place that it was begun with.
+
+    ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
+
+    Raises SourceError where the place holds another run or other files, or another run is writing there now;
+    WriteError where it cannot be written to. A place that is refused is left as it is.
     """
 
-    def __init__(self, storage: Storage, settings: dict[str, Any], plan: str | None, place: str | None) -> None:
-        """For ``open``."""
-        self.storage, self.settings = storage, settings
-        self._given_plan, self._place = plan, place
-        self.is_complete = False
-        self._journal: Journal | None = None
-        self._lock: int | None = None
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         spec: str | os.PathLike[str],
         settings: dict[str, Any],
         plan: str | None = None,
         resume: bool = True,
         place: str | None = None,
-    ) -> Destination:
-        """``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
-        ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
-        ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
-        better than its place whether it is the same. The run then keeps the place that it was begun with.
-
-        ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
-
-        Raises SourceError where the place holds another run or other files, or another run is writing there now;
-        WriteError where it cannot be written to. A place that is refused is left as it is.
-        """
-        storage = open_storage(spec)
-        settings = run_settings.as_json(settings)
-        self = cls(storage, settings, plan, place)
+    ) -> None:
+        self.storage = storage = open_storage(spec)
+        self.settings: dict[str, Any] = json.loads(json.dumps(settings))  # what reading them back gives
+        self._given_plan, self._place = plan, place
+        self.is_complete = False
+        self._journal: Journal | None = None
+        self._lock: int | None = None
         is_begun = self._check()
         if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
             self.is_complete = True
             if not storage.exists(SETTINGS_NAME):
-                self.amend(lambda storage: storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings)))
-            return self
+                self.amend(lambda storage: write_settings(storage, self.settings))
+            return
         try:
             self._begin(resume)
         except BaseException:
             self.close()
             raise
-        return self
 
     @property
     def journal(self) -> Journal:
@@ -133,9 +125,6 @@ class Destination:
             os.close(self._lock)
             self._lock = None
 
-    def __enter__(self) -> Destination:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -149,7 +138,7 @@ class Destination:
             place = self._place
             if place in there and place in self.settings and storage.exists(SOURCE_NAME):
                 self.settings = self.settings | {place: there[place]}
-            if difference := run_settings.describe_differences(there, self.settings):
+            if difference := describe_differences(there, self.settings):
                 raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
             return True
         names = [name for name in storage.list() if not name.startswith(".")]
@@ -164,12 +153,13 @@ class Destination:
         """None where no run has begun. A manifest has the settings too, should their file be lost."""
         storage = self.storage
         if storage.exists(SETTINGS_NAME):
-            return run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
+            return read_settings(storage)
         return read_manifest(storage.root).settings if storage.exists(MANIFEST_NAME) else None
 
     @property
     def plan(self) -> str:
-        return self._given_plan or run_settings.digest(self.settings)
+        of_settings = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:16]
+        return self._given_plan or of_settings
 
     def _claim(self) -> bool:
         """Keep other runs out -> whether this one has begun."""
@@ -186,7 +176,7 @@ class Destination:
         storage = self.storage
         is_begun = self._claim()
         if not is_begun or not storage.exists(SETTINGS_NAME):
-            storage.write(SETTINGS_NAME, run_settings.to_bytes(self.settings))
+            write_settings(storage, self.settings)
             storage.sync()
         if not resume:
             remove_journal(storage)
@@ -201,7 +191,6 @@ class Destination:
     def _clean_up(self) -> None:
         if self._journal is not None:
             self._journal.close()
-            self._journal = None
         remove_journal(self.storage)
         self.storage.remove_tree(TEMPORARY)
         with suppress(WriteError):  # another run, which will find this one complete, may be making its lock there

@@ -1,15 +1,33 @@
-"""What has been done of a run: an append-only record of finished ranges of items."""
+"""What has been done of a run: an append-only record of finished ranges of items, kept in one file that grows, or at an
+address, in an object for every flush."""
 
 from __future__ import annotations
 
+import io
+import os
+import tempfile
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import IO, Any
 
 from variegate.data.sources.base import SourceError
-from variegate.sinks.journal_files import open_journal_file, remove_journal
-from variegate.sinks.journal_lines import Line, record, rows_of, taking_back
-from variegate.sinks.storage import Storage
+from variegate.outside.durable import AppendOnlyFile, write_errors_name
+from variegate.outside.files import open_regular
+from variegate.sinks.journal_lines import Line, Scan, header, record, rows_of, taking_back
+from variegate.sinks.storage import PRIVATE, Storage
+
+JOURNAL = f"{PRIVATE}/journal"
+_READ_BUFFER = 1 << 20
+_READ_AT_ONCE = 16
+
+
+def remove_journal(storage: Storage) -> None:
+    """Of whichever run, whether there is one or not."""
+    storage.remove(JOURNAL)
+    for name in _segments(storage):
+        storage.remove(name)
 
 
 class Journal:
@@ -23,12 +41,12 @@ class Journal:
     """
 
     def __init__(self, storage: Storage, plan: str) -> None:
-        self._storage, self._shown = storage, storage.shown
-        self._file, lines = open_journal_file(storage, plan)
+        self._shown = storage.shown
+        self._file, lines = _open_file(storage, plan)
         self._lines: dict[int, Line] = {}  # by the first item
         self._starts: list[int] = []  # the keys of these, ascending
         self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
+        self.pending_bytes = 0
         self.num_rows = self.num_missing = 0
         try:
             for line in lines:
@@ -56,16 +74,12 @@ class Journal:
         """Records that are not flushed yet."""
         return len(self._waiting)
 
-    @property
-    def pending_bytes(self) -> int:
-        return self._waiting_bytes
-
     def append(self, start: int, stop: int, rows: Sequence[str], missing: int = 0) -> None:
         """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
         json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
         Raises ValueError where the range overlaps one that is recorded."""
         text = record(start, stop, rows, self._file.end, missing)
-        offset = self._file.end + self._waiting_bytes
+        offset = self._file.end + self.pending_bytes
         if not self._remember(Line(offset, len(text), self._file.end, start, stop, len(rows), missing)):
             raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
         self._wait(text)
@@ -88,7 +102,7 @@ class Journal:
         if self._waiting:
             self._file.append(b"".join(self._waiting))
             self._waiting.clear()
-            self._waiting_bytes = 0
+            self.pending_bytes = 0
 
     def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
         """All rows, in the order of the items, once each. Raises ValueError unless exactly the items 0..num_items-1 are
@@ -112,14 +126,9 @@ class Journal:
         """What was not flushed is forgotten."""
         self._file.close()
 
-    def remove(self) -> None:
-        """Close it and leave nothing of it behind."""
-        self.close()
-        remove_journal(self._storage)
-
     def _wait(self, text: bytes) -> None:
         self._waiting.append(text)
-        self._waiting_bytes += len(text)
+        self.pending_bytes += len(text)
 
     def _remember(self, line: Line) -> bool:
         """False where its range overlaps one that is recorded, or is none."""
@@ -143,3 +152,82 @@ class Journal:
         self.num_rows -= line.count
         self.num_missing -= line.missing
         return True
+
+
+def _open_file(storage: Storage, plan: str) -> tuple[AppendOnlyFile | _JournalObjects, list[Line]]:
+    """With the lines that are there. Raises SourceError, WriteError."""
+    if storage.is_remote:
+        objects = _JournalObjects(storage, plan)
+        try:
+            return objects, list(objects.load())
+        except BaseException:
+            objects.close()
+            raise
+    path, shown = os.path.join(storage.root, JOURNAL), storage.place_of(JOURNAL)
+    lines: list[Line] = []
+    end = 0
+    if os.path.exists(path):
+        with io.BufferedReader(open_regular(path), _READ_BUFFER) as file:
+            scan = Scan(file, plan, shown)
+            lines += scan
+            end = scan.end
+    if end == 0:  # no journal, or not even its first line
+        first = header(plan)
+        storage.write(JOURNAL, first)
+        storage.sync()
+        end = len(first)
+    return AppendOnlyFile(path, shown, end), lines
+
+
+class _JournalObjects:
+    """What ``AppendOnlyFile`` is, at an address, where objects cannot be appended to. A copy of all lines lies in this
+    machine's folder for temporary files, since rows are wanted in another order than they came."""
+
+    def __init__(self, storage: Storage, plan: str) -> None:
+        self._storage, self._plan = storage, plan
+        self.end = 0
+        self._next = 0
+        self._copy: IO[bytes] = tempfile.TemporaryFile(prefix="variegate-journal-")  # noqa: SIM115 (kept open)
+
+    def load(self) -> Iterator[Line]:
+        names = _segments(self._storage)
+        with ThreadPoolExecutor(_READ_AT_ONCE, "variegate-journal") as pool:
+            for first in range(0, len(names), _READ_AT_ONCE):
+                some = names[first : first + _READ_AT_ONCE]
+                for name, data in zip(some, pool.map(self._storage.read, some), strict=True):
+                    yield from self._load(name, data)
+        self._next = int(names[-1].rpartition("-")[2]) + 1 if names else 0
+
+    def _load(self, name: str, data: bytes) -> Iterator[Line]:
+        scan = Scan(io.BytesIO(data), self._plan, self._storage.place_of(name))
+        for line in scan:
+            yield replace(line, offset=self.end + line.offset)
+        if not data or scan.end != len(data):
+            raise SourceError(f"{self._storage.place_of(name)}: damaged; choose another folder, or begin anew")
+        self._keep(data)
+        self.end += len(data)
+
+    def append(self, lines: bytes) -> None:
+        # The copy first: should the object not arrive, the next try overwrites what was added here.
+        self._keep(lines)
+        self._storage.write(f"{JOURNAL}-{self._next:06}", header(self._plan) + lines)
+        self._next += 1
+        self.end += len(lines)
+
+    def _keep(self, data: bytes) -> None:
+        with write_errors_name(f"{tempfile.gettempdir()} (a copy of the journal)"):
+            self._copy.seek(self.end)
+            self._copy.write(data)
+            self._copy.flush()
+
+    def read(self, offset: int, length: int) -> bytes:
+        self._copy.seek(offset)
+        return self._copy.read(length)
+
+    def close(self) -> None:
+        self._copy.close()
+
+
+def _segments(storage: Storage) -> list[str]:
+    numbers = [name.removeprefix("journal-") for name in storage.list(PRIVATE) if name.startswith("journal-")]
+    return [f"{JOURNAL}-{number}" for number in sorted(filter(str.isdigit, numbers), key=int)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +19,7 @@ from variegate.sinks.manifest import read_manifest
 from variegate.sinks.storage import Storage
 
 Row = dict[str, Any]
+SpanOf = Callable[[Row], tuple[int, int]]
 # What is looked at of a row. Rows of earlier versions have no sizes.
 _COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes")
 _FOLDERS_CACHED = 16
@@ -25,24 +27,19 @@ _ROWS_A_RECORD = 1024
 _MOST_PENDING = 64 << 20
 
 
-class FileSizes:
-    """Sizes of files by name, a listing for each folder, of which the latest are kept."""
+def size_lookup(storage: Storage) -> Callable[[str], int | None]:
+    """A function from a file's name, as the manifest has it (``\\udcff`` for bytes), to its size; None where there is
+    no such file. It lists each folder once, and keeps the latest lists."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._folders: dict[str, dict[str, int]] = {}
+    @lru_cache(_FOLDERS_CACHED)
+    def list_folder(folder: str) -> dict[str, int]:
+        return {printable(name): size for name, size in storage.sizes(real_name(storage, folder)).items()}
 
-    def size(self, file: str) -> int | None:
-        """None where there is no such file. ``file``: as the manifest has it, with ``\\udcff`` for bytes."""
+    def size_of(file: str) -> int | None:
         folder, _, name = file.rpartition("/")
-        if folder not in self._folders:
-            if len(self._folders) == _FOLDERS_CACHED:
-                del self._folders[next(iter(self._folders))]
-            self._folders[folder] = self._list(folder)
-        return self._folders[folder].get(name)
+        return list_folder(folder).get(name)
 
-    def _list(self, folder: str) -> dict[str, int]:
-        return {printable(name): size for name, size in self._storage.sizes(real_name(self._storage, folder)).items()}
+    return size_of
 
 
 def real_name(storage: Storage, name: str) -> str:
@@ -67,16 +64,12 @@ class Lost:
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ItemRanges:
-    """What is made together: ``of`` gives the range of items of a row's output, or of the shard that it is in."""
+def take_back_lost(
+    destination: Destination, span_of: SpanOf, is_sharded: bool, is_unwanted: Callable[[Row], bool]
+) -> Lost:
+    """``span_of``: the range of items that are made together with a row's output, its own or those of its shard.
 
-    of: Callable[[Row], tuple[int, int]]
-    is_sharded: bool
-
-
-def take_back_lost(destination: Destination, spans: ItemRanges, is_unwanted: Callable[[Row], bool]) -> Lost:
-    """Look for every output that is recorded as written; the items of those that are missing, or of another size, or
+    Look for every output that is recorded as written; the items of those that are missing, or of another size, or
     unwanted, are then no longer done. A complete run of which any is lost has begun again. Files of unwanted outputs
     are removed: should they not be made again, nothing would replace them.
 
@@ -84,19 +77,19 @@ def take_back_lost(destination: Destination, spans: ItemRanges, is_unwanted: Cal
     Raises WriteError, and SourceError for a journal or manifest that cannot be read.
     """
     storage = destination.storage
-    search = _Search(storage, spans, is_unwanted)
+    search = _Search(storage, span_of, is_sharded, is_unwanted)
     if destination.is_complete:
         manifest = read_manifest(storage.root)
         bad = search.among(manifest.columns(*_COLUMNS))
         storage.sync()
         if bad:
-            destination.reopen(lambda journal: _record(journal, manifest.rows(), spans, bad))
+            destination.reopen(lambda journal: _record(journal, manifest.rows(), span_of, bad))
         return search.found
     journal = destination.journal
     for start, stop, rows in journal.records():
         if bad := search.among(rows):
             journal.take_back(start, stop)
-            _record(journal, rows, spans, bad)
+            _record(journal, rows, span_of, bad)
     storage.sync()
     journal.flush()
     return search.found
@@ -105,15 +98,15 @@ def take_back_lost(destination: Destination, spans: ItemRanges, is_unwanted: Cal
 class _Search:
     """Looks at rows in their order, and adds up what it finds in ``found``."""
 
-    def __init__(self, storage: Storage, spans: ItemRanges, is_unwanted: Callable[[Row], bool]) -> None:
-        self._storage, self._spans, self._is_unwanted = storage, spans, is_unwanted
-        self._file_sizes = FileSizes(storage)
+    def __init__(self, storage: Storage, span_of: SpanOf, is_sharded: bool, is_unwanted: Callable[[Row], bool]) -> None:
+        self._storage, self._span_of, self._is_sharded, self._is_unwanted = storage, span_of, is_sharded, is_unwanted
+        self._size_of = size_lookup(storage)
         self.found = Lost()
 
     def among(self, rows: Iterable[Row]) -> set[tuple[int, int]]:
         """The spans that are to be made again."""
         bad = set()
-        for span, together in groupby(rows, self._spans.of):
+        for span, together in groupby(rows, self._span_of):
             outputs = list(together)
             problems = [self._problem(row) for row in outputs]
             if any(problems):
@@ -126,23 +119,22 @@ class _Search:
             return "unwanted"
         if row["status"] != "written":
             return ""
-        size = self._file_sizes.size(printable(row["file"]))
-        wanted = row.get("shard_bytes" if self._spans.is_sharded else "bytes")
+        size = self._size_of(printable(row["file"]))
+        wanted = row.get("shard_bytes" if self._is_sharded else "bytes")
         if size is None:
             return "missing"
         return "resized" if wanted is not None and size != wanted else ""
 
     def _count(self, span: tuple[int, int], outputs: list[Row], problems: list[str]) -> None:
-        is_sharded = self._spans.is_sharded
         reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
         kept = []
         for row, problem in zip(outputs, problems, strict=True):
             is_written = row["status"] == "written"
-            problem = problem or (reason if is_sharded and is_written else "")
+            problem = problem or (reason if self._is_sharded and is_written else "")
             self.found.missing += problem == "missing"
             self.found.resized += problem == "resized"
             self.found.unwanted += problem == "unwanted"
-            if problem == "unwanted" and is_written and not is_sharded:
+            if problem == "unwanted" and is_written and not self._is_sharded:
                 self._storage.remove(real_name(self._storage, printable(row["file"])))
             if is_written and not problem:
                 kept.append(row["copy"])
@@ -150,11 +142,11 @@ class _Search:
             self.found.kept[span[0]] = frozenset(kept)
 
 
-def _record(journal: Journal, rows: Iterable[Row], spans: ItemRanges, bad: set[tuple[int, int]]) -> None:
+def _record(journal: Journal, rows: Iterable[Row], span_of: SpanOf, bad: set[tuple[int, int]]) -> None:
     """The rows of all other items, in records of items that follow one another."""
     start = stop = missing = 0
     texts: list[str] = []
-    for span, together in groupby(rows, spans.of):
+    for span, together in groupby(rows, span_of):
         if texts and (span in bad or span[0] != stop or len(texts) >= _ROWS_A_RECORD):
             journal.append(start, stop, texts, missing)
             texts, missing = [], 0

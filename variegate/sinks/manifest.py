@@ -13,7 +13,6 @@ a manifest is never there without it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -66,7 +65,7 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
                 parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
                 count += len(some)
         out.file.flush()
-        _write_checksum(storage, out.descriptor.digest.hexdigest())
+        write_checksum(storage, out.descriptor.digest.hexdigest())
         storage.sync()
         out.commit()
     return count
@@ -82,24 +81,12 @@ def has_its_checksum(storage: Storage) -> bool | None:
     found = _CHECKSUM.fullmatch(said)
     if found is None:
         raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
-    return _digest(storage).encode() == found[1]
+    return storage.sha256(MANIFEST_NAME).encode() == found[1]
 
 
-def restore_checksum(storage: Storage) -> None:
-    """Write the checksum of a manifest again, whose own pages were found whole. Raises WriteError."""
-    _write_checksum(storage, _digest(storage))
-
-
-def _write_checksum(storage: Storage, digest: str) -> None:
-    storage.write(CHECKSUM_NAME, f"{digest}  {MANIFEST_NAME}\n".encode())
-
-
-def _digest(storage: Storage) -> str:
-    digest = hashlib.sha256()
-    with storage.open(MANIFEST_NAME) as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.hexdigest()
+def write_checksum(storage: Storage, digest: str | None = None) -> None:
+    """Of a manifest; ``digest``: None for one that is there, whose own pages were found whole. Raises WriteError."""
+    storage.write(CHECKSUM_NAME, f"{digest or storage.sha256(MANIFEST_NAME)}  {MANIFEST_NAME}\n".encode())
 
 
 class Manifest:
@@ -122,11 +109,8 @@ class Manifest:
 
     def count_missing(self) -> int:
         """How many rows are of outputs that could not be made. Raises SourceError where they cannot be read."""
-        return sum(
-            status == "quarantined"
-            for group in range(len(self._starts) - 1)
-            for status in self._read(group, ["status"])["status"].to_pylist()
-        )
+        groups = range(len(self._starts) - 1)
+        return sum(self._read(group, ["status"])["status"].to_pylist().count("quarantined") for group in groups)
 
     def row(self, index: int) -> dict[str, Any]:
         """The columns by name, ``operations`` as a list. Reads the row group around it, unless the last call did.
@@ -210,18 +194,19 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     unknown = set().union(*rows) - _TYPES.keys()
     if unknown:
         raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(_TYPES)}")
-    arrays = [_column(name, [row.get(name) for row in rows], schema.field(name).type) for name in _TYPES]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    if name == "operations":
-        values = [None if value is None else _compact(value) for value in values]
-    elif name == "label":
-        values = [value if type(value) is int and value != NO_LABEL else None for value in values]
+    stored = [row | _stored(row) for row in rows]
     try:
-        return pa.array(values, kind)
+        return pa.Table.from_pylist(stored, schema)
     except UnicodeEncodeError:
-        return pa.array([value and value.encode("utf-8", "backslashreplace").decode() for value in values], kind)
+        return pa.Table.from_pylist([{name: _as_utf8(value) for name, value in row.items()} for row in stored], schema)
+
+
+def _stored(row: dict[str, Any]) -> dict[str, Any]:
+    """What columns hold other values for."""
+    operations, label = row.get("operations"), row.get("label")
+    is_stored = type(label) is int and label != NO_LABEL
+    return {"operations": None if operations is None else _compact(operations), "label": label if is_stored else None}
+
+
+def _as_utf8(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -8,19 +8,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from variegate.data.sources.base import FileSource, Source
 from variegate.sinks.storage import PRIVATE
 
 # What stands beside the outputs, and what Windows takes for devices, whatever their extension.
 _TAKEN = {
-    "manifest.parquet",
-    "manifest.sha256",
-    "manifest.jsonl",
-    "variegate.json",
-    "variegate.source",
-    "classnames.txt",
+    *("manifest.parquet", "manifest.sha256", "manifest.jsonl"),
+    *("variegate.json", "variegate.source", "classnames.txt"),
 }
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
@@ -53,23 +49,29 @@ def output_path(stem: str, copy: int, extension: str) -> str:
     return f"{stem}_{copy}.{extension}"
 
 
-class OutputNames(Protocol):
-    """Where the outputs of each sample go in class folders. Picklable."""
-
-    def stem(self, index: int, label: Any) -> str:
-        """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
-        ...
-
-
-def names_for(source: Source) -> OutputNames:
-    """Names of any source's outputs, all different, and none outside of the root.
+class OutputNames:
+    """Where the outputs of each sample of a source go in class folders, all different, and none outside of the root.
+    Picklable.
 
     Of a folder's images, ``output_stems``. Of others ``<class>/<index, 8 digits or more>``, where the class is its
     name, or the label itself where only the names are unknown; and ``<index>`` where a sample has no class.
     """
-    if isinstance(source, FileSource):
-        return _Listed(output_stems([_inside(source.relative_path(index)) for index in range(len(source))]))
-    return _Numbered(class_folders(source.classes), bool(source.classes))
+
+    def __init__(self, source: Source) -> None:
+        self._stems: list[str] | None = None
+        if isinstance(source, FileSource):
+            self._stems = output_stems([_inside(source.relative_path(index)) for index in range(len(source))])
+        else:
+            self._folders = class_folders(source.classes)
+
+    def stem(self, index: int, label: Any) -> str:
+        """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
+        if self._stems is not None:
+            return self._stems[index]
+        is_class = isinstance(label, int) and label >= 0
+        if is_class and not self._folders:
+            return f"{label}/{index:08}"
+        return f"{self._folders[label]}/{index:08}" if is_class and label < len(self._folders) else f"{index:08}"
 
 
 def class_folders(classes: Sequence[str]) -> list[str]:
@@ -97,25 +99,6 @@ def safe_name(name: str) -> str:
         safe = f"{safe[:-1]}_"
     is_reserved = safe.casefold() in _TAKEN or safe.casefold().partition(".")[0].rstrip() in _DEVICES
     return f"{safe}_" if is_reserved or not safe else safe
-
-
-class _Listed:
-    def __init__(self, stems: list[str]) -> None:
-        self._stems = stems
-
-    def stem(self, index: int, label: Any) -> str:
-        return self._stems[index]
-
-
-class _Numbered:
-    def __init__(self, folders: list[str], has_names: bool) -> None:
-        self._folders, self._has_names = folders, has_names
-
-    def stem(self, index: int, label: Any) -> str:
-        is_class = isinstance(label, int) and label >= 0
-        if is_class and not self._has_names:
-            return f"{label}/{index:08}"
-        return f"{self._folders[label]}/{index:08}" if is_class and label < len(self._folders) else f"{index:08}"
 
 
 def _inside(path: str) -> str:

@@ -4,40 +4,24 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.labels import CLASS_NAMES, class_names_bytes
-from variegate.sinks import settings as run_settings
-from variegate.sinks.destination import SETTINGS_NAME
 from variegate.sinks.lost_outputs import Row, real_name
 from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
-from variegate.sinks.source_record import SOURCE_NAME, read_source
+from variegate.sinks.run_record import SETTINGS_NAME, SOURCE_NAME, describe_differences, read_settings, read_source
 from variegate.sinks.storage import Storage, open_storage
-from variegate.sinks.verify_outputs import COLUMNS, Checked, Problem, Task, file_tasks, shard_tasks
+from variegate.sinks.verify_outputs import COLUMNS, Problem, Verified, file_tasks, shard_tasks
 from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16
 _INDEX = ".tar.vgindex"  # what readers put beside shards
 OnProgress = Callable[[int, int], None]
-
-
-@dataclass
-class Verified:
-    """``outputs``: how many the manifest lists as written; ``good``: those that are as it says."""
-
-    outputs: int = 0
-    good: int = 0
-    problems: list[Problem] = field(default_factory=list)
-
-    def count(self, kind: str) -> int:
-        """Problems of that kind."""
-        return sum(problem.kind == kind for problem in self.problems)
 
 
 def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
@@ -65,7 +49,12 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
             raise SourceError(f"its checksum is not that in {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
         found.problems += _beside(storage, manifest.settings, expected)
-        _check_outputs(storage, manifest, expected, found, threads, on_progress)
+        for checked in _check_outputs(storage, manifest, expected, threads):
+            found.outputs += checked.outputs
+            found.good += checked.good
+            found.problems += checked.problems
+            if on_progress is not None:
+                on_progress(found.outputs, len(manifest))
     except SourceError as error:
         reason = str(error).removeprefix(f"{storage.place_of(MANIFEST_NAME)}: ")
         without = f"{reason}; it does not tell what else there should be, and without it all outputs are made again"
@@ -97,8 +86,7 @@ def _is_another(storage: Storage, problems: list[Problem]) -> bool:
 def _beside(storage: Storage, settings: dict[str, Any], expected: set[str]) -> Iterator[Problem]:
     """The files that are no outputs."""
     try:
-        there = run_settings.from_bytes(storage.read(SETTINGS_NAME), SETTINGS_NAME)
-        if run_settings.describe_differences(there, settings):
+        if describe_differences(read_settings(storage), settings):
             yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
     except FileNotFoundError:
         yield Problem(SETTINGS_NAME, "missing", "missing")
@@ -116,23 +104,20 @@ def _beside(storage: Storage, settings: dict[str, Any], expected: set[str]) -> I
             yield Problem(CLASS_NAMES, "not the classes of the run", "damaged")
 
 
-def _check_outputs(
-    storage: Storage,
-    manifest: Manifest,
-    expected: set[str],
-    found: Verified,
-    threads: int | None,
-    on_progress: OnProgress | None,
-) -> None:
+def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], threads: int | None) -> Iterator[Verified]:
+    """In their order, with a bounded number under way."""
     make_tasks = file_tasks if manifest.settings.get("layout", "folder") == "folder" else shard_tasks
     tasks = make_tasks(storage, _written(manifest), expected)
-    done = 0
-    for checked in _run(tasks, threads or (_REMOTE_THREADS if storage.is_remote else default_threads())):
-        done += checked.outputs
-        found.outputs, found.good = done, found.good + checked.good
-        found.problems += checked.problems
-        if on_progress is not None:
-            on_progress(done, len(manifest))
+    threads = threads or (_REMOTE_THREADS if storage.is_remote else default_threads())
+    with ThreadPoolExecutor(threads, "variegate-verify") as pool:
+        under_way = deque(pool.submit(task) for task in islice(tasks, 2 * threads))
+        try:
+            while under_way:
+                checked = under_way.popleft().result()
+                under_way.extend(pool.submit(task) for task in islice(tasks, 1))
+                yield checked
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _written(manifest: Manifest) -> Iterator[Row]:
@@ -147,20 +132,6 @@ def _written(manifest: Manifest) -> Iterator[Row]:
             if not row["file"] or not row["sha256"]:
                 raise SourceError(f"damaged: row {number:,} has no file, or no checksum")
             yield row
-
-
-def _run(tasks: Iterable[Task], threads: int) -> Iterator[Checked]:
-    """In their order, with a bounded number under way."""
-    rest = iter(tasks)
-    with ThreadPoolExecutor(threads, "variegate-verify") as pool:
-        under_way: deque[Future[Checked]] = deque(pool.submit(task) for task in islice(rest, 2 * threads))
-        try:
-            while under_way:
-                checked = under_way.popleft().result()
-                under_way.extend(pool.submit(task) for task in islice(rest, 1))
-                yield checked
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from variegate.data.sources.parquet.file import reason_for
 from variegate.data.sources.stamps import printable
-from variegate.sinks.lost_outputs import FileSizes, Row, real_name
-from variegate.sinks.shards.members import ShardContent, read_shard
+from variegate.data.sources.tar.members import TarDamage, TarWalk
+from variegate.data.sources.tar.readers import StreamReader
+from variegate.sinks.lost_outputs import Row, real_name, size_lookup
 from variegate.sinks.storage import Storage
 
 COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256")
 _CHUNK = 1 << 20
 _FILES_A_TASK = 64
+_ROWS_AT_ONCE = 64
 
 
 class Problem(NamedTuple):
@@ -28,37 +32,52 @@ class Problem(NamedTuple):
     member: str | None = None
 
 
-class Checked(NamedTuple):
-    """``good``: outputs that are as the manifest says, of ``outputs``."""
+@dataclass
+class Verified:
+    """``outputs``: how many the manifest lists as written; ``good``: those that are as it says."""
 
-    outputs: int
-    good: int
-    problems: list[Problem]
+    outputs: int = 0
+    good: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """Problems of that kind."""
+        return sum(problem.kind == kind for problem in self.problems)
 
 
-Task = Callable[[], Checked]
+class _ShardContent(NamedTuple):
+    """``members``: sha256 (hex) by name, as far as the shard could be read; ``damage``: why no further, or "". ``size``
+    and ``sha256`` are of the file."""
+
+    members: dict[str, str]
+    damage: str
+    size: int
+    sha256: str
+
+
+Task = Callable[[], Verified]
 
 
 def file_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
     """``rows``: of outputs that were written. Their files are added to ``expected``."""
-    file_sizes = FileSizes(storage)
+    size_of = size_lookup(storage)
     rows = iter(rows)
     while some := list(islice(rows, _FILES_A_TASK)):
         expected.update(row["file"] for row in some)
         # Listed here: tasks run in threads, each folder would be listed by several.
-        yield partial(_check_files, storage, [(row, file_sizes.size(row["file"])) for row in some])
+        yield partial(_check_files, storage, [(row, size_of(row["file"])) for row in some])
 
 
 def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
-    file_sizes = FileSizes(storage)
+    size_of = size_lookup(storage)
     for file, together in groupby(rows, lambda row: str(row["file"])):
         expected.add(file)
-        yield partial(_check_shard, storage, file, list(together), file_sizes.size(file))
+        yield partial(_check_shard, storage, file, list(together), size_of(file))
 
 
-def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Checked:
-    problems = [problem for row, size in some if (problem := _check_file(storage, row, size)) is not None]
-    return Checked(len(some), len(some) - len(problems), problems)
+def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Verified:
+    problems = [problem for row, size in some if (problem := _check_file(storage, row, size))]
+    return Verified(len(some), len(some) - len(problems), problems)
 
 
 def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
@@ -67,26 +86,23 @@ def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
         return Problem(file, "missing", "missing")
     if row["bytes"] is not None and size != row["bytes"]:
         return Problem(file, f"has {size:,} bytes, the manifest says {row['bytes']:,}", "damaged")
-    digest = hashlib.sha256()
     try:
-        with storage.open(real_name(storage, file)) as opened:
-            while data := opened.read(_CHUNK):
-                digest.update(data)
+        digest = storage.sha256(real_name(storage, file))
     except Exception as error:  # of the system, or of any package that fsspec reads with
         return _unreadable(file, error)
-    if digest.hexdigest() != row["sha256"]:
+    if digest != row["sha256"]:
         return Problem(file, "its checksum is not that of the manifest", "damaged")
     return None
 
 
-def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None) -> Checked:
+def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None) -> Verified:
     if size is None:
-        return Checked(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
+        return Verified(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
     try:
         with storage.open(file) as opened:
-            content = read_shard(file, opened)
+            content = _read_shard(file, opened)
     except Exception as error:
-        return Checked(len(rows), 0, [_unreadable(file, error)])
+        return Verified(len(rows), 0, [_unreadable(file, error)])
     wrong = _wrong_as_a_whole(rows[0], content)
     others = [row for row in rows if content.members.get(row["member"]) != row["sha256"]]
     lost = [row for row in others if row["member"] not in content.members] if content.damage else []
@@ -100,10 +116,10 @@ def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None)
             problems.append(Problem(file, "its checksum is not that of the manifest", "damaged", row["member"]))
         elif not lost:
             problems.append(Problem(file, "missing", "damaged", row["member"]))
-    return Checked(len(rows), len(rows) - len(others), problems)
+    return Verified(len(rows), len(rows) - len(others), problems)
 
 
-def _wrong_as_a_whole(row: Row, content: ShardContent) -> list[str]:
+def _wrong_as_a_whole(row: Row, content: _ShardContent) -> list[str]:
     """With the file itself, of which manifests of earlier versions say nothing."""
     wrong = []
     if row["shard_bytes"] not in (None, content.size):
@@ -119,3 +135,61 @@ def _unreadable(file: str, error: Exception) -> Problem:
     reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
     said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
     return Problem(file, printable(said), "unreadable")
+
+
+def _read_shard(name: str, file: BinaryIO) -> _ShardContent:
+    """``name`` ends in .tar or .parquet. Raises what reading the file raises."""
+    hashed = _Hashed(file)
+    members: dict[str, str] = {}
+    damage = ""
+    if name.endswith(".tar"):
+        try:
+            members.update(_members_of_tar(hashed))
+        except TarDamage as error:
+            damage = error.reason
+        hashed.read_on()
+    else:
+        hashed.read_on()
+        file.seek(0)
+        try:
+            members.update(_rows_of_parquet(file))
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            damage = reason_for(error)
+        except Exception as error:  # of pyarrow, of a damaged file: nearly any
+            damage = reason_for(error)
+    return _ShardContent(members, damage, hashed.size, hashed.digest.hexdigest())
+
+
+class _Hashed:
+    """Of everything that is read through it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size, self.digest = 0, hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.size += len(data)
+        self.digest.update(data)
+        return data
+
+    def read_on(self) -> None:
+        while self.read(_CHUNK):
+            pass
+
+
+def _members_of_tar(hashed: _Hashed) -> Iterator[tuple[str, str]]:
+    walk = TarWalk(StreamReader(hashed))
+    while (member := walk.next()) is not None:
+        yield member.name, hashlib.sha256(walk.content()).hexdigest()
+
+
+def _rows_of_parquet(file: BinaryIO) -> Iterator[tuple[str, str]]:
+    import pyarrow.parquet as pq
+
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, columns=["image.bytes", "image.path"]):
+        data, paths = batch.column(0).flatten()
+        for value, path in zip(data, paths.to_pylist(), strict=True):
+            yield str(path), hashlib.sha256(value.as_buffer() or b"").hexdigest()

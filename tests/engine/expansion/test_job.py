@@ -18,7 +18,7 @@ from variegate.data.sources.objects.arrays import ArraySource
 from variegate.engine.expansion import Plan
 from variegate.engine.expansion import job as job_module
 from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
-from variegate.engine.expansion.outputs import ItemOutputs
+from variegate.engine.expansion.plan import ItemOutputs
 from variegate.engine.jobs import FatalError
 from variegate.sinks.encode import encode_image
 from variegate.sinks.storage import open_storage

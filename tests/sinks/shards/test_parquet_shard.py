@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sinks.contract import CLASSES, records
-from variegate.sinks.labels import Labels, describe_labels
 from variegate.sinks.shards import Record, open_shard
+from variegate.sinks.shards.base import Labels, describe_labels
 from variegate.sinks.storage import open_storage
 
 MIB = 1 << 20

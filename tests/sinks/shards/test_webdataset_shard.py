@@ -12,8 +12,8 @@ import pytest
 from tests.data.sources.tars import tar_bytes
 from tests.sinks.contract import CLASSES, records
 from variegate.data.sources.opening import open_source
-from variegate.sinks.labels import Labels
 from variegate.sinks.shards import Record, open_shard
+from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import tar_header
 from variegate.sinks.storage import Storage, open_storage
 

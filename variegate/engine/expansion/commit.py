@@ -13,12 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from variegate.engine.expansion.outputs import ItemOutputs, missing_rows
-from variegate.engine.expansion.plan import Plan
+from variegate.engine.expansion.plan import ItemOutputs, Plan
 from variegate.engine.messages import Snapshot
 from variegate.sinks.journal import Journal
-from variegate.sinks.labels import Labels, describe_labels
 from variegate.sinks.shards import Record, Shard, open_shard
+from variegate.sinks.shards.base import Labels, describe_labels
 from variegate.sinks.storage import Storage
 
 # How long what is done may wait for the disk to say so; a crash costs no more than the work of this time.
@@ -64,7 +63,7 @@ class FileCommit:
         self._flush_now_and_then()
 
     def missing(self, item: int, reason: str) -> None:
-        rows = [json.dumps(row) for row in missing_rows(self._plan, item, reason)]
+        rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
         self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
         self._report.resumed -= len(self._kept.get(item, ()))
@@ -92,7 +91,7 @@ class ShardCommit:
         self._plan, self._storage, self._labels = plan, storage, labels
         self._journal, self._report = journal, report
         self._shard: Shard | None = None
-        self._first = self._next = 0  # items of the shard
+        self._first = 0  # item of the shard
         self._rows: list[dict[str, Any]] = []
         self._missing = 0
 
@@ -107,7 +106,7 @@ class ShardCommit:
 
     def missing(self, item: int, reason: str) -> None:
         self._shard_of(item)
-        rows = list(missing_rows(self._plan, item, reason))
+        rows = list(self._plan.missing_rows(item, reason))
         self._rows += rows
         self._missing += len(rows)
         self._end_item(item)

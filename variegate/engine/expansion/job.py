@@ -14,18 +14,19 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
 from variegate.data.sources.stamps import Stamps
-from variegate.engine.expansion.outputs import DecodedSample, Image_HWC, ItemOutputs, written_row
-from variegate.engine.expansion.plan import Plan
+from variegate.engine.expansion.plan import ItemOutputs, Plan
 from variegate.engine.expansion.same_source import check_read
 from variegate.engine.jobs import FatalError, Result, is_devices_fault
 from variegate.errors import DecodeError, each_alone
+from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.sinks.encode import encode_image
-from variegate.sinks.labels import Labels
+from variegate.sinks.shards.base import Labels
 from variegate.sinks.storage import Storage
 from variegate.threads import Lookahead, Threads
 
@@ -34,14 +35,28 @@ _GROUP_BYTES = 64 << 20
 # Files that are open at the same time, at most, in a thread.
 _FILES_AT_ONCE = 64
 
+Image_HWC = npt.NDArray[np.uint8]
+
+
+@dataclass
+class DecodedItem:
+    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``failure``: why it has none."""
+
+    item: int
+    index: int  # of the sample
+    id: int
+    image: Image_HWC
+    label: Any
+    outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
+    failure: str = ""
+
 
 @dataclass(frozen=True)
 class ExpansionSpec:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
     itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
     ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
-    place already, and are left alone.
-    """
+    place already, and are left alone."""
 
     plan: Plan
     storage: Storage | None
@@ -87,7 +102,7 @@ class ExpansionJob:
         """Raises FatalError where outputs cannot be written."""
         made: dict[int, ItemOutputs] = {}
         failed: dict[int, str] = {}
-        group: list[DecodedSample] = []
+        group: list[DecodedItem] = []
         size = 0
         for index, wanted, found in self._read(items):
             beat()
@@ -95,13 +110,12 @@ class ExpansionJob:
                 failed.update(dict.fromkeys(wanted, found.reason))
                 continue
             image, label = found
-            group.append(DecodedSample(index, wanted, image, label, self._plan.sample_id(index)))
+            group += [DecodedItem(item, index, self._plan.sample_id(index), image, label) for item in wanted]
             size += image.nbytes
             if size >= _GROUP_BYTES:
                 self._finish(group, made, failed, beat)
                 group, size = [], 0
-        if group:
-            self._finish(group, made, failed, beat)
+        self._finish(group, made, failed, beat)
         if self._storage is not None:
             self._do_or_end(self._storage.sync)
         if self._notes and made:
@@ -114,8 +128,8 @@ class ExpansionJob:
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
-        picture = DecodedSample(index, [], *found, self._plan.sample_id(index))
-        _, images = self._augment([picture], copy)
+        one = DecodedItem(self._plan.item_of(index, copy), index, self._plan.sample_id(index), *found)
+        _, images = self._augment([one], copy)
         return encode_image(images[0], self._plan.format, self._plan.quality)
 
     def _read(self, items: range) -> Iterator[tuple[int, list[int], tuple[Image_HWC, Any] | DecodeError]]:
@@ -159,69 +173,53 @@ class ExpansionJob:
         return image, label
 
     def _finish(
-        self, group: list[DecodedSample], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
+        self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
     ) -> None:
         """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
-        for copy in sorted(
-            {copy for picture in group for item in picture.items for copy in self._plan.copies_of(item)}
-        ):
-            here = [(p, item) for p in group for item in p.items if copy in self._plan.copies_of(item)]
-            here = [(p, item) for p, item in here if item not in failed]
-            self._make_copy(here, copy, failed)
+        copies_of, kept = self._plan.copies_of, self._kept
+        for copy in sorted({copy for one in group for copy in copies_of(one.item)}):
+            if todo := [one for one in group if copy in copies_of(one.item) and not one.failure]:
+                self._make_copy(todo, copy)
             beat()
-        good = [(p, item) for p in group for item in p.items if item not in failed]
+        failed |= {one.item: one.failure for one in group if one.failure}
+        good = [one for one in group if not one.failure]
         if self._storage is not None:
-            made_here = [(item, output) for picture, item in good for output in picture.outputs[item]]
-            self._write([each for item, each in made_here if each[0]["copy"] not in self._kept.get(item, ())], beat)
-        for picture, item in good:
-            outputs = picture.outputs.pop(item)
-            rows = tuple(json.dumps(row) for row, _ in outputs)
-            is_given_back = self._storage is None
-            made[item] = (
-                ItemOutputs(rows, tuple(data for _, data in outputs), picture.label)
-                if is_given_back
-                else ItemOutputs(rows)
-            )
+            outputs = [(one.item, *output) for one in good for output in one.outputs]
+            new = [(row["file"], data) for item, row, data in outputs if row["copy"] not in kept.get(item, ())]
+            self._write(self._storage, new, beat)
+        for one in good:
+            rows = tuple(json.dumps(row) for row, _ in one.outputs)
+            data = tuple(data for _, data in one.outputs)
+            made[one.item] = ItemOutputs(rows, data, one.label) if self._storage is None else ItemOutputs(rows)
 
-    def _make_copy(self, here: list[tuple[DecodedSample, int]], copy: int, failed: dict[int, str]) -> None:
-        if not here:
-            return
+    def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         try:
-            program, images = self._augment([picture for picture, _ in here], copy)
+            result = self._augment(group, copy)
         except Exception as error:
             if is_devices_fault(error):
                 raise
-            alone = each_alone(
-                here, lambda one: self._augment([one[0]], copy), lambda error: not is_devices_fault(error)
-            )
-            for one, result in alone:
-                if isinstance(result, Exception):
-                    kind = "" if isinstance(result, ValueError) else f"{type(result).__name__}: "
-                    failed[one[1]] = f"not taken by the transform: {kind}{result}"
-                else:
-                    self._encode_copy([one], copy, *result, failed)
+        else:
+            self._encode_copy(group, copy, *result)
             return
-        self._encode_copy(here, copy, program, images, failed)
-
-    def _encode_copy(
-        self,
-        here: list[tuple[DecodedSample, int]],
-        copy: int,
-        program: Program,
-        images: list[Image_HWC],
-        failed: dict[int, str],
-    ) -> None:
-        encoded = self._map(lambda row: self._encode(images[row]), range(len(here)))
-        for row, ((picture, item), data) in enumerate(zip(here, encoded, strict=True)):
-            if isinstance(data, ValueError):
-                failed[item] = str(data)
+        alone = each_alone(group, lambda one: self._augment([one], copy), lambda error: not is_devices_fault(error))
+        for one, made in alone:
+            if isinstance(made, Exception):
+                kind = "" if isinstance(made, ValueError) else f"{type(made).__name__}: "
+                one.failure = f"not taken by the transform: {kind}{made}"
             else:
-                described = written_row(self._plan, picture, copy, program, row, images[row], data)
-                picture.outputs.setdefault(item, []).append((described, data))
+                self._encode_copy([one], copy, *made)
 
-    def _augment(self, pictures: list[DecodedSample], copy: int) -> tuple[Program, list[Image_HWC]]:
-        images, ids = [picture.image for picture in pictures], [picture.id for picture in pictures]
-        labels = [picture.label for picture in pictures]
+    def _encode_copy(self, group: list[DecodedItem], copy: int, program: Program, images: list[Image_HWC]) -> None:
+        for row, (one, image, data) in enumerate(zip(group, images, self._map(self._encode, images), strict=True)):
+            if isinstance(data, ValueError):
+                one.failure = str(data)
+            else:
+                operations = operations_of(program, row)
+                described = self._plan.written_row(one.index, one.id, copy, one.label, image.shape, operations, data)
+                one.outputs.append((described, data))
+
+    def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
+        images, ids, labels = map(list, zip(*((one.image, one.id, one.label) for one in group), strict=True))
         given = {"label": labels} if all(isinstance(label, (int, np.integer)) for label in labels) else None
         program = self._augmenter.program(images, ids=ids, epoch=self._plan.epoch, copy=copy, conditions=given)
         return program, [output.cpu().numpy() for output in self._augmenter.run(program, images)]
@@ -232,17 +230,14 @@ class ExpansionJob:
         except ValueError as error:  # larger than the format can hold
             return error
 
-    def _write(self, outputs: list[tuple[dict[str, Any], bytes]], beat: Callable[[], None]) -> None:
-        storage = self._storage
-        assert storage is not None
-        files = [(row["file"], data) for row, data in outputs]
-        share = min(_FILES_AT_ONCE, -(-len(files) // self._threads))
+    def _write(self, storage: Storage, files: list[tuple[str, bytes]], beat: Callable[[], None]) -> None:
+        share = max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
 
         def put(first: int) -> None:
             storage.write_many(files[first : first + share])
             beat()
 
-        self._do_or_end(lambda: self._map(put, range(0, len(files), max(1, share))))
+        self._do_or_end(lambda: self._map(put, range(0, len(files), share)))
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))

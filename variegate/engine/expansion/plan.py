@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +14,8 @@ from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS
 from variegate.outside.addresses import shown
 from variegate.sinks.encode import ImageFormat, check_format
-from variegate.sinks.labels import LAYOUTS, Layout
-from variegate.sinks.naming import OutputNames, names_for
+from variegate.sinks.naming import OutputNames, output_path
+from variegate.sinks.shards.base import LAYOUTS, Layout
 from variegate.threads import computed_once
 from variegate.transforms import Transform
 
@@ -21,6 +23,18 @@ from variegate.transforms import Transform
 PIXELS = 1
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
+# What of a plan is a setting under its own name.
+SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
+
+
+class ItemOutputs(NamedTuple):
+    """The outputs of an item, by copy: the manifest's rows as JSON; where it is not the worker who writes them, the
+    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way."""
+
+    rows: tuple[str, ...]
+    data: tuple[bytes, ...] = ()
+    label: Any = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,7 @@ class Plan:
 
     @computed_once
     def names(self) -> OutputNames:
-        return names_for(self.source)
+        return OutputNames(self.source)
 
     def sample_id(self, index: int) -> int:
         return int(self.source.ids(np.array([index], np.int64))[0])
@@ -129,6 +143,36 @@ class Plan:
         is_class = isinstance(label, int) and 0 <= label < len(classes)
         return classes[label] if is_class and classes[label] != FLAT_CLASS else None
 
+    def written_row(
+        self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any, data: bytes
+    ) -> dict[str, Any]:
+        """What the manifest says of an output: ``data`` is the file, of an image of this shape. Who gathers outputs in
+        shards adds ``file`` and ``member``."""
+        label = int(label) if isinstance(label, (int, np.integer)) else label
+        return {
+            **self._about(index, id, copy),
+            "file": None if self.is_sharded else output_path(self.names.stem(index, label), copy, self.format),
+            "status": "written",
+            "reason": None,
+            "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
+            "class": self.class_of(label),
+            "height": shape[0],
+            "width": shape[1],
+            "operations": operations,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "bytes": len(data),
+        }
+
+    def _about(self, index: int, id: int, copy: int) -> dict[str, Any]:
+        blank = dict.fromkeys(("file", "member", "status", "reason"))
+        return {**blank, "source": self.sample_name(index), "index": index, "id": id, "copy": copy}
+
+    def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:
+        """What the manifest says of an item that could not be made."""
+        index = self.sample_of(item)
+        for copy in self.copies_of(item):
+            yield {**self._about(index, self.sample_id(index), copy), "status": "quarantined", "reason": reason}
+
     def settings(self, executor: str) -> dict[str, Any]:
         """All that the outputs depend on, as JSON. ``executor``: "cpu", "cuda" or "reference", whose pixels may differ
         by a level."""
@@ -139,12 +183,7 @@ class Plan:
             "fingerprint": self.source.fingerprint,
             "classes": list(self.source.classes),
             "transform": self.transform.to_dict(),
-            "seed": self.seed,
-            "epoch": self.epoch,
-            "copies": self.copies,
-            "layout": self.layout,
-            "format": self.format,
-            "quality": self.quality,
+            **{name: getattr(self, name) for name in SETTINGS},
             **shards,
             "executor": executor,
             "pixels": PIXELS,

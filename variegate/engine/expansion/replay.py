@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from variegate.data.sources.base import SourceError
 from variegate.engine.arguments import open_by_index
 from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
-from variegate.engine.expansion.plan import Plan
+from variegate.engine.expansion.plan import SETTINGS, Plan
 from variegate.outside.addresses import shown
 from variegate.sinks.manifest import Manifest, read_manifest
 from variegate.transforms import from_dict
@@ -39,17 +39,13 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     if wanted["status"] != "written":
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
     plan = plan_of(listed, source)
-    device = _device_like(listed.settings["executor"])
+    device = listed.settings["executor"]
+    if device == "cuda":
+        import torch
+
+        device = "cuda:0" if torch.cuda.is_available() else "cpu"
     data = ExpansionJob(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
     return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
-
-
-def _device_like(executor: str) -> str:
-    if executor != "cuda":
-        return executor
-    import torch
-
-    return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
 def plan_of(manifest: Manifest, source: Any = None) -> Plan:
@@ -65,12 +61,7 @@ def plan_of(manifest: Manifest, source: Any = None) -> Plan:
     return Plan(
         opened,
         from_dict(settings["transform"]),
-        copies=settings["copies"],
-        seed=settings["seed"],
-        epoch=settings["epoch"],
-        layout=settings["layout"],
-        format=settings["format"],
-        quality=settings["quality"],
+        **{name: settings[name] for name in SETTINGS},
         shard_size=settings.get("shard_size", 1),
         place=str(place),
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from variegate.data.sources.base import FileSource, SourceError
 from variegate.data.sources.stamps import stamps_of
@@ -27,11 +26,11 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
-from variegate.sinks.labels import Labels
-from variegate.sinks.lost_outputs import ItemRanges, Lost, take_back_lost
-from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, restore_checksum
+from variegate.sinks.lost_outputs import Lost, take_back_lost
+from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, write_checksum
+from variegate.sinks.run_record import write_source
+from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
-from variegate.sinks.source_record import write_source
 from variegate.sinks.storage import open_storage
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
@@ -92,12 +91,13 @@ class Expansion:
         self._stamps = stamps = stamps_of(plan.source)
         refuse_other_files(open_storage(self.destination), settings, stamps)
         place = None if stamps is None else "source"
-        with closing(Destination.open(self.destination, settings, None, self.resume, place)) as destination:
-            found = compare(destination, plan, stamps, self.changed)
-            ranges = ItemRanges(plan.span_of, plan.is_sharded)
-            self._lost = take_back_lost(destination, ranges, found.is_unwanted)
+        with Destination(self.destination, settings, None, self.resume, place) as destination:
+            remade, is_recorded = compare(destination, plan, stamps, self.changed)
+            self._lost = take_back_lost(
+                destination, plan.span_of, plan.is_sharded, lambda row: bool(remade[row["index"]])
+            )
             self._tell_lost(self._lost)
-            if stamps is not None and not found.is_recorded:
+            if stamps is not None and not is_recorded:
                 # Not before what was made of other files is taken back: nobody could tell it any more.
                 destination.amend(lambda storage: write_source(storage, stamps))
             self._restore_class_names(destination, labels)
@@ -105,7 +105,7 @@ class Expansion:
                 manifest = read_manifest(destination.storage.root)
                 report.missing = manifest.count_missing()
                 if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
-                    destination.amend(restore_checksum)
+                    destination.amend(write_checksum)
                 report.resumed = report.total - report.missing
                 return report
             journal = destination.journal
@@ -117,7 +117,8 @@ class Expansion:
             self._items = self._bytes = 0
             self._make_all(destination, journal, labels)
             if journal.covered == [(0, plan.num_items)]:
-                destination.finish(self._rows(journal))
+                same = {"seed": plan.seed, "epoch": plan.epoch}
+                destination.finish(row | same for row in journal.rows(plan.num_items))
             else:
                 report.is_interrupted = True
         return report
@@ -164,12 +165,8 @@ class Expansion:
 
     def _tell_lost(self, lost: Lost) -> None:
         self.report.repaired, self.report.remade = lost.missing + lost.resized, lost.unwanted
-        counts = (
-            (lost.missing, "missing"),
-            (lost.resized, "of another size"),
-            (lost.unwanted, "of files that changed"),
-        )
-        words = " and ".join(f"{count:,} {what}" for count, what in counts if count)
+        counts = {"missing": lost.missing, "of another size": lost.resized, "of files that changed": lost.unwanted}
+        words = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         if words:
             warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=3)
 
@@ -217,10 +214,6 @@ class Expansion:
         """How long it takes to start and to end processes says nothing of the speed."""
         if self._is_ready:
             self.report.seconds = time.perf_counter() - self._began
-
-    def _rows(self, journal: Journal) -> Iterator[dict[str, Any]]:
-        for row in journal.rows(self.plan.num_items):
-            yield {**row, "seed": self.plan.seed, "epoch": self.plan.epoch}
 
 
 def _check_shared(destination: str | PathLike[str], workers: str, layout: str) -> None:

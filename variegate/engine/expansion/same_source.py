@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,30 +13,16 @@ from variegate.data.sources.stamps import Stamp, Stamps, describe_change, differ
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.options import OnChange
 from variegate.errors import DecodeError
-from variegate.sinks import settings as run_settings
-from variegate.sinks.destination import SETTINGS_NAME, Destination
-from variegate.sinks.source_record import describe_changed, describe_listing, read_source
+from variegate.sinks.destination import Destination
+from variegate.sinks.run_record import SETTINGS_NAME, describe_changed, describe_listing, read_settings, read_source
 from variegate.sinks.storage import Storage
-
-
-@dataclass(frozen=True)
-class SourceComparison:
-    """``remade``: by sample, whether its outputs are to be made again. ``is_recorded``: the destination's record of the
-    source is as the source is now."""
-
-    remade: npt.NDArray[np.bool_]
-    is_recorded: bool
-
-    def is_unwanted(self, row: dict[str, Any]) -> bool:
-        return bool(self.remade[row["index"]])
 
 
 def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamps | None) -> None:
     """Raise SourceError, with examples, where the run at the destination was begun with files of other names."""
     if stamps is None or not storage.exists(SETTINGS_NAME):
         return
-    there = run_settings.from_bytes(storage.read(SETTINGS_NAME), storage.place_of(SETTINGS_NAME))
-    if there.get("fingerprint") == settings["fingerprint"] or (was := read_source(storage)) is None:
+    if read_settings(storage).get("fingerprint") == settings["fingerprint"] or (was := read_source(storage)) is None:
         return
     difference = describe_listing(was, stamps)
     if not difference and len(files := differences(was, stamps)):
@@ -49,14 +34,17 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         )
 
 
-def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed: OnChange) -> SourceComparison:
-    """The source as it is with what the run saw of it. What no output was made of may have changed.
+def compare(
+    destination: Destination, plan: Plan, stamps: Stamps | None, changed: OnChange
+) -> tuple[npt.NDArray[np.bool_], bool]:
+    """The source as it is with what the run saw of it -> for each sample, whether its outputs are to be made again; and
+    whether the destination's record of the source is as the source is now. What no output was made of may have changed.
 
     Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
     """
-    nothing = SourceComparison(np.zeros(len(plan.source), bool), True)
+    remade = np.zeros(len(plan.source), bool)
     if stamps is None:
-        return nothing
+        return remade, True
     storage = destination.storage
     was = read_source(storage)
     if was is None or list(was.names) != list(stamps.names):
@@ -66,14 +54,13 @@ def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed
                 "that have changed since it began go unnoticed",
                 stacklevel=2,
             )
-        return replace(nothing, is_recorded=destination.is_complete)
+        return remade, destination.is_complete
     files = differences(was, stamps)
     if not len(files):
-        return nothing
+        return remade, True
     done = _samples_done(destination, plan)
     before = np.concatenate([[0], np.cumsum(done)])
     used = files[(before[stamps.ends(len(done))] > before[stamps.starts])[files]]
-    remade = np.zeros(len(plan.source), bool)
     if len(used):
         _check_allowed(was, stamps, used, changed)
         if changed == "remake":
@@ -84,7 +71,7 @@ def compare(destination: Destination, plan: Plan, stamps: Stamps | None, changed
             f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
             stacklevel=2,
         )
-    return SourceComparison(remade, False)
+    return remade, False
 
 
 def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:

@@ -1,10 +1,9 @@
 """Outputs gathered into large files: WebDataset's tar archives, or Parquet files in Hugging Face's layout.
 
-``open_shard`` begins one, a ``Shard`` (``base``) of either kind (``webdataset``, ``parquet``); ``members`` reads them.
+``open_shard`` begins one, a ``Shard`` (``base``) of either kind (``webdataset``, ``parquet``).
 """
 
-from variegate.sinks.labels import Labels
-from variegate.sinks.shards.base import Record, Shard
+from variegate.sinks.shards.base import Labels, Record, Shard
 from variegate.sinks.storage import Storage
 
 __all__ = ["Record", "Shard", "open_shard"]

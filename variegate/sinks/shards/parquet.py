@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variegate.sinks.labels import Labels
-from variegate.sinks.shards.base import Record, Shard
+from variegate.sinks.shards.base import Labels, Record, Shard
 from variegate.sinks.storage import Storage
 
 # Readers decode whole row groups, so that large ones cost memory; Arrow's columns hold less than 2 GiB.

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from variegate.data.sources.tar.labels import CLASS_NAMES, class_names_bytes
-from variegate.sinks.labels import Labels
-from variegate.sinks.shards.base import Record, Shard
+from variegate.sinks.shards.base import Labels, Record, Shard
 from variegate.sinks.storage import Storage
 
 _BLOCK = 512

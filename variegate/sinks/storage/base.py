@@ -6,8 +6,8 @@ import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO
 
 from variegate.outside.durable import write_errors_name
@@ -47,21 +47,32 @@ class Descriptor(io.RawIOBase):
             os.close(self._descriptor)
 
 
-class FileWriter(ABC):
+class FileWriter(AbstractContextManager["FileWriter"]):
     """A large file in the making: write to ``file``, then commit. Until then nothing is to be seen under its name.
 
     Writing raises WriteError naming ``shown``. As a context manager it is discarded at the end, unless it was
-    committed. ``descriptor``: what ``file`` writes to, a new file under a name of its own, ``temporary``.
+    committed. ``descriptor``: what ``file`` writes to, a new file with a name of its own, ``temporary``. ``put`` brings
+    that file, whole and closed, and with ``is_synced`` fsynced, to its place.
     """
 
-    def __init__(self, descriptor: int, temporary: str, shown: str) -> None:
+    def __init__(
+        self, descriptor: int, temporary: str, shown: str, put: Callable[[str], None], is_synced: bool = False
+    ) -> None:
         self.descriptor = Descriptor(descriptor, shown)
         self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
-        self._temporary = temporary
+        self._temporary, self._shown, self._put, self._is_synced = temporary, shown, put, is_synced
 
-    @abstractmethod
     def commit(self) -> None:
         """The file is whole, and replaces what had its name. Raises WriteError; it is then discarded."""
+        try:
+            with write_errors_name(self._shown):
+                self.file.flush()
+                if self._is_synced:
+                    os.fsync(self.descriptor.fileno())
+                self.file.close()
+                self._put(self._temporary)
+        finally:
+            self.discard()
 
     def discard(self) -> None:
         """Nothing is left of it. Does nothing after ``commit``."""
@@ -72,9 +83,6 @@ class FileWriter(ABC):
         with suppress(OSError):
             os.unlink(self._temporary)
         self._temporary = ""
-
-    def __enter__(self) -> FileWriter:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.discard()
@@ -120,6 +128,14 @@ class Storage(ABC):
     @abstractmethod
     def open(self, relative: str) -> BinaryIO:
         """For reading a large file piece by piece, or here and there. Raises FileNotFoundError where it is missing."""
+
+    def sha256(self, relative: str) -> str:
+        """Of a file's bytes, in hex. Raises what opening and reading it raise."""
+        digest = hashlib.sha256()
+        with self.open(relative) as file:
+            while data := file.read(_BUFFER_BYTES):
+                digest.update(data)
+        return digest.hexdigest()
 
     @abstractmethod
     def exists(self, relative: str) -> bool: ...

@@ -80,7 +80,12 @@ class LocalStorage(Storage):
         path = self._path(relative)
         with self._named(relative):
             descriptor, temporary = self._new_file()
-        return _LocalWriter(self, relative, path, descriptor, temporary)
+
+        def put(temporary: str) -> None:
+            self._put(temporary, path)
+            self._touch(os.path.dirname(path))
+
+        return FileWriter(descriptor, temporary, self.place_of(relative), put, is_synced=True)
 
     def sync(self) -> None:
         # One at a time: who finds nothing left to do has waited for those who do it.
@@ -186,25 +191,6 @@ class LocalStorage(Storage):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._set_up()
-
-
-class _LocalWriter(FileWriter):
-    def __init__(self, storage: LocalStorage, relative: str, path: str, descriptor: int, temporary: str) -> None:
-        super().__init__(descriptor, temporary, storage.place_of(relative))
-        self._storage, self._relative, self._path = storage, relative, path
-
-    def commit(self) -> None:
-        try:
-            with self._storage._named(self._relative):
-                self.file.flush()
-                os.fsync(self.file.fileno())
-                self.file.close()
-                self._storage._put(self._temporary, self._path)
-        except BaseException:
-            self.discard()
-            raise
-        self._temporary = ""
-        self._storage._touch(os.path.dirname(self._path))
 
 
 def _begin_writing(descriptor: int) -> None:

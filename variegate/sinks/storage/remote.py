@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,14 @@ from variegate.sinks.storage.local import LocalStorage
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos", "hf", "memory"})
 
 
-def open_remote(location: Location) -> Storage:
-    """Raises SourceError where nothing can be written."""
+def open_storage(spec: str | os.PathLike[str]) -> Storage:
+    """A folder (by path or ``file://``), or an address such as ``s3://bucket/folder``. Touches nothing yet.
+
+    Raises SourceError for addresses that cannot be written to.
+    """
+    location = Location.parse(spec)
+    if not location.is_url:
+        return LocalStorage(location.address())
     is_chain = len(location.protocols) > 1
     if is_chain or location.is_web:
         what = "an address within another" if is_chain else "http servers take no files"
@@ -55,17 +62,20 @@ class RemoteStorage(Storage):
         with self._reach(relative) as (fs, path), self._placed(fs, path) as target:
             fs.pipe_file(target, data)
 
-    def upload(self, relative: str, local: str) -> None:
-        """Put a file of this machine there."""
-        with self._reach(relative) as (fs, path), self._placed(fs, path) as target:
-            fs.put_file(local, target)
-
     def sync(self) -> None:
         pass
 
     def writer(self, relative: str) -> FileWriter:
         """Made in this machine's folder for temporary files (TMPDIR), which needs room for it."""
-        return _RemoteWriter(self, check_relative(relative))
+        check_relative(relative)
+        with write_errors_name(tempfile.gettempdir()):
+            descriptor, local = tempfile.mkstemp(prefix="variegate-")
+
+        def upload(local: str) -> None:
+            with self._reach(relative) as (fs, path), self._placed(fs, path) as target:
+                fs.put_file(local, target)
+
+        return FileWriter(descriptor, local, f"{local} (for {relative})", upload)
 
     def read(self, relative: str) -> bytes:
         with self._reach(relative, "read") as (fs, path):
@@ -157,18 +167,3 @@ class RemoteStorage(Storage):
             number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
             # Without the cause: its message may hold the address with a password.
             raise WriteError(number, reason_for(error, self._location, verb), place) from None
-
-
-class _RemoteWriter(FileWriter):
-    def __init__(self, storage: RemoteStorage, relative: str) -> None:
-        with write_errors_name(tempfile.gettempdir()):
-            descriptor, local = tempfile.mkstemp(prefix="variegate-")
-        super().__init__(descriptor, local, f"{local} (for {relative})")
-        self._storage, self._relative = storage, relative
-
-    def commit(self) -> None:
-        try:
-            self.file.close()
-            self._storage.upload(self._relative, self._temporary)
-        finally:
-            self.discard()

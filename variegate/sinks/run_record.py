@@ -1,4 +1,5 @@
-"""What a run saw of its source, kept beside the settings, so that a run that goes on knows whether it is the same.
+"""What a run keeps beside its outputs, so that a run that goes on knows whether it is the same: its settings, and what
+it saw of its source.
 
 ``variegate.source`` is a Parquet file with a row for every file of the source: name, size, time (ns) or mark, as
 ``data/sources/stamps.py`` has them. (It is not called so, since readers take all Parquet files of a folder for data.)
@@ -6,8 +7,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +21,68 @@ from variegate.sinks.storage import Storage
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SETTINGS_NAME = "variegate.json"
 SOURCE_NAME = "variegate.source"
 FORMAT = 1
 _SHOWN = 3
 _ROWS_A_GROUP = 1 << 16
 _TYPES = {"name": "string", "size": "int64", "time": "int64", "mark": "string"}
+_SHOWN_DIFFERENCES = 3
+_LONGEST_VALUE = 40
+_MISSING = object()
+
+
+def write_settings(storage: Storage, settings: dict[str, Any]) -> None:
+    """Raises WriteError."""
+    storage.write(SETTINGS_NAME, (json.dumps(settings, indent=2) + "\n").encode())
+
+
+def read_settings(storage: Storage) -> dict[str, Any]:
+    """Raises SourceError where they are damaged, FileNotFoundError where there are none."""
+    place = storage.place_of(SETTINGS_NAME)
+    try:
+        settings = json.loads(storage.read(SETTINGS_NAME))
+    except ValueError as error:
+        raise SourceError(f"{place}: not JSON ({' '.join(str(error).split())}); choose another folder") from None
+    if not isinstance(settings, dict):
+        raise SourceError(f"{place}: not the settings of a run; choose another folder")
+    return settings
+
+
+def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
+    found = _differences("", there, here)
+    if not found:
+        return ""
+    some = found[:_SHOWN_DIFFERENCES]
+    more = f" (and {len(found) - len(some)} differences more)" if len(found) > len(some) else ""
+    sides = [" and ".join(_named(name, pair[side], pair[1 - side]) for name, *pair in some) for side in (0, 1)]
+    return f"with {sides[0]}, this one has {sides[1]}{more}"
+
+
+def _differences(name: str, there: Any, here: Any) -> list[tuple[str, Any, Any]]:
+    """The innermost values that differ: their names (transform.ops[2].angle) and both values."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        prefix = f"{name}." if name else ""
+        parts = [(prefix + key, there.get(key, _MISSING), here.get(key, _MISSING)) for key in {**here, **there}]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        parts = [(f"{name}[{index}]", *pair) for index, pair in enumerate(zip(there, here, strict=True))]
+    else:
+        # As text: NaN equals itself there, and true is not 1.
+        is_same = _MISSING not in (there, here) and json.dumps(there) == json.dumps(here)
+        return [] if is_same else [(name, there, here)]
+    return [found for part in parts for found in _differences(*part)]
+
+
+def _named(name: str, value: Any, other: Any) -> str:
+    if value is _MISSING:
+        return f"no {name}"
+    text = json.dumps(value)
+    if len(text) <= _LONGEST_VALUE:
+        return f"{name} {text}"
+    length = _LONGEST_VALUE - 3
+    begins_alike = other is not _MISSING and json.dumps(other)[:length] == text[:length]
+    return f"{name} ...{text[-length:]}" if begins_alike else f"{name} {text[:length]}..."
 
 
 def write_source(storage: Storage, stamps: Stamps) -> None:
@@ -101,8 +160,6 @@ def _table(stamps: Stamps) -> pa.Table:
 
     times = pa.array(stamps.times, pa.int64(), mask=stamps.times == UNKNOWN)
     marks = pa.array(stamps.marks, pa.string()) if stamps.marks else pa.nulls(len(stamps), pa.string())
-    columns = [pa.array(stamps.names, pa.string()), pa.array(stamps.sizes, pa.int64()), times, marks]
-    schema = pa.schema(
-        [(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()], {"variegate.format": str(FORMAT)}
-    )
-    return pa.Table.from_arrays(columns, schema=schema)
+    fields = [(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()]
+    schema = pa.schema(fields, {"variegate.format": str(FORMAT)})
+    return pa.Table.from_arrays([stamps.names, stamps.sizes, times, marks], schema=schema)
