@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentOptions(PolicyOptions):
-    src: str = option(
-        ...,
-        IMAGES_HELP,
-        "Arguments",
-        metavar="SRC",
-    )
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
     )
@@ -61,10 +56,7 @@ class AugmentOptions(PolicyOptions):
         "process", "What runs a device; ray uses actors on a cluster.", "Devices"
     )
     address: str | None = option(
-        None,
-        "Where the Ray cluster is. Without it, a new one runs on this machine.",
-        "Devices",
-        metavar="ADDRESS",
+        None, "Where the Ray cluster is. Without it, a new one runs on this machine.", "Devices", metavar="ADDRESS"
     )
     threads: int | None = option(
         None, "Threads for each device. Without it, the devices share the cores.", "Devices", low=1

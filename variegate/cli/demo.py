@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from variegate.cli.augment import run_expansion
-from variegate.cli.console import (
-    emit_json,
-    print_facts,
-    say,
-    stderr,
-)
+from variegate.cli.console import emit_json, print_facts, say, stderr
 from variegate.cli.options import CommandOptions
 from variegate.options import option
 

@@ -10,11 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from variegate.cli.console import (
-    emit_json,
-    say,
-    table_of,
-)
+from variegate.cli.console import emit_json, say, table_of
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion, Report

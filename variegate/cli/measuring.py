@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from variegate.cli.console import (
-    say,
-    stderr,
-    stdout,
-    table_of,
-    warnings_as_notes,
-)
+from variegate.cli.console import say, stderr, stdout, table_of, warnings_as_notes
 from variegate.cli.options import PolicyOptions
 from variegate.cli.progress import StageProgress
 from variegate.data.sources.file_kinds import IMAGES_HELP
@@ -24,12 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringOptions(MeasurementOptions, PolicyOptions):
-    src: str = option(
-        ...,
-        IMAGES_HELP,
-        "Arguments",
-        metavar="SRC",
-    )
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     size: str = same_option(PolicyOptions, "size", default="224")
 
     def __post_init__(self) -> None:

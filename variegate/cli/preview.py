@@ -16,10 +16,7 @@ class PreviewOptions(PolicyOptions):
         ..., "A folder of images, with classes or without, or a single image.", "Arguments", metavar="SRC"
     )
     sweep: str | None = option(
-        None,
-        "Show one operation over its range, such as Rotate, not a policy.",
-        "Augmentation",
-        metavar="OPERATION",
+        None, "Show one operation over its range, such as Rotate, not a policy.", "Augmentation", metavar="OPERATION"
     )
     seed: int = option(0, "The seed, as given to augment.", "Augmentation", low=0)
     epoch: int = option(0, "The epoch, as given to augment.", "Augmentation", low=0, high=MOST_EPOCH)

@@ -7,16 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variegate.cli.console import (
-    FAILED,
-    emit_json,
-    fail,
-    plot_or_note,
-    say,
-    stderr,
-    stdout,
-    table_of,
-)
+from variegate.cli.console import FAILED, emit_json, fail, plot_or_note, say, stderr, stdout, table_of
 from variegate.cli.options import CommandOptions
 from variegate.cli.progress import StageProgress
 from variegate.options import option, part_of

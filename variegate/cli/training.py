@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassesOptions(CommandOptions):
-    src: str = option(
-        ...,
-        LABELLED_IMAGES_HELP,
-        "Arguments",
-        metavar="SRC",
-    )
+    src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
 
 
 def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:

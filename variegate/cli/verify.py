@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from variegate.cli.console import (
-    FAILED,
-    emit_json,
-    fail,
-    print_facts,
-    say,
-)
+from variegate.cli.console import FAILED, emit_json, fail, print_facts, say
 from variegate.cli.options import CommandOptions
 from variegate.cli.progress import counting_bar
 from variegate.options import option, same_option

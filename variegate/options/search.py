@@ -27,10 +27,7 @@ class TrainingOptions:
         metavar="SIDE|HxW|auto|none",
     )
     padding: int | None = option(
-        None,
-        "The border of the random crop, in pixels. By default an eighth of the side.",
-        "Around the policy",
-        low=0,
+        None, "The border of the random crop, in pixels. By default an eighth of the side.", "Around the policy", low=0
     )
     flip: bool = option(True, "Half of the images are mirrored.", "Around the policy")
     cutout: int | None = option(
@@ -129,10 +126,7 @@ class EvaluationOptions(TrainingOptions):
         "Comparison",
     )
     test: str | None = option(
-        None,
-        "Other images score the trainings. By default those of SRC that do not train.",
-        "Images",
-        metavar="SRC2",
+        None, "Other images score the trainings. By default those of SRC that do not train.", "Images", metavar="SRC2"
     )
     train: int | None = option(
         None, "So many images train, another random part in every repeat. By default four fifths.", "Images", low=1

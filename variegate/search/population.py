@@ -84,11 +84,7 @@ class Population:
             else exploit(values, seed=seed, step=step, fraction=self.settings.fraction)
         )
         copies = tuple(
-            Copy(
-                target,
-                donor,
-                explore(self.settings.space, self.policies[donor], seed=seed, step=step, member=target),
-            )
+            Copy(target, donor, explore(self.settings.space, self.policies[donor], seed=seed, step=step, member=target))
             for target, donor in pairs
         )
         donors = dict(pairs)

@@ -47,22 +47,14 @@ def prepare_search(
 
 
 def prepare_evaluation(
-    images: LabelledImages,
-    test: LabelledImages | None,
-    options: EvaluationOptions,
-    devices: Sequence[str],
+    images: LabelledImages, test: LabelledImages | None, options: EvaluationOptions, devices: Sequence[str]
 ) -> tuple[Evaluation, Sizes]:
     """``test``: other images of the same size and classes, which score the trainings; None: those that do not train.
 
     Raises SourceError for images that cannot be trained on; ValueError for options.
     """
     sizes = evaluation_sizes(
-        images,
-        None if test is None else len(test),
-        options.train,
-        options.batch_size,
-        options.epochs,
-        options.model,
+        images, None if test is None else len(test), options.train, options.batch_size, options.epochs, options.model
     )
     evaluation = Evaluation(
         Subsets(images, sizes.train, test, options.seed),
