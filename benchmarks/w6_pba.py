@@ -23,11 +23,11 @@ from benchmarks import machine
 from variegate.options.training import Hyperparameters
 from variegate.search import SearchSpace, Settings
 from variegate.search.compare import Summary, compare
-from variegate.search.evaluate import FLIP_CROP, Evaluation
-from variegate.search.local import LocalSearch, Progress
+from variegate.search.driver import Progress
+from variegate.search.evaluate import FLIP_CROP, Evaluation, Subsets
+from variegate.search.local import LocalSearch
 from variegate.search.members import search_devices
 from variegate.search.run import SCHEDULE_NAME, SearchRun
-from variegate.search.subsets import Subsets
 from variegate.search.verdict import markdown, verdicts
 from variegate.training.baseline import BaselineAugmentation
 from variegate.training.images import LabelledImages, load_images, split

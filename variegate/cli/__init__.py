@@ -1,4 +1,4 @@
-"""The command line: one file per command, none with logic of its own."""
+"""The command line: a file for each command, or for two that are alike, none with logic of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, verify, warm
+from variegate.cli import augment, demo, evaluate, manifest, measure, preview, search, simulate, warm
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.help import CommandWithHelp, GroupWithHelp, UsageError, usage_message
 from variegate.cli.options import from_options
@@ -44,13 +44,13 @@ def _options(
 for _run in (
     demo.demo,
     augment.augment,
-    replay.replay,
-    verify.verify,
+    manifest.replay,
+    manifest.verify,
     preview.preview,
     search.search,
     evaluate.evaluate,
-    bench.bench,
-    doctor.doctor,
+    measure.bench,
+    measure.doctor,
     simulate.simulate,
     warm.warm,
 ):

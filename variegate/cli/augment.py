@@ -11,8 +11,8 @@ from variegate.cli.console import (
     emit_json,
     fail,
     interrupt_sets,
+    note,
     print_facts,
-    say,
     stderr,
     warnings_as_notes,
 )
@@ -127,9 +127,7 @@ def augment(options: AugmentOptions) -> None:
             devices=list(engine.devices),
         )
     else:
-        for note in (*source.notes(), idle_note(options.policy, options.epoch)):
-            if note is not None:
-                say(f"note: {note}", stderr())
+        note(*source.notes(), idle_note(options.policy, options.epoch))
     run_expansion(expansion, as_json)
     report = expansion.report
     if report.written + report.resumed == 0:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from variegate.cli.augment import run_expansion
 from variegate.cli.console import emit_json, print_facts, say, stderr
 from variegate.cli.options import CommandOptions
 from variegate.options import option
-
-if TYPE_CHECKING:
-    from variegate.engine.expansion import Expansion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +31,7 @@ def demo(options: DemoOptions) -> None:
     if not as_json:
         say("preparing: photos, and kernels (compiled at the first start only, for about a minute) ...", stderr())
 
-    def run(expansion: Expansion) -> None:
-        run_expansion(expansion, as_json, summary=False)
-
+    run = partial(run_expansion, as_json=as_json, summary=False)
     done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
     if as_json:
         emit_json(

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
+    CountingBar,
     cell,
     emit_json,
     fail,
     interrupt_sets,
+    note,
     plot_or_note,
     say,
     stderr,
@@ -22,8 +24,7 @@ from variegate.cli.console import (
     table_of,
 )
 from variegate.cli.options import device_list
-from variegate.cli.progress import counting_bar
-from variegate.cli.training import ClassesOptions, load
+from variegate.cli.search import ClassesOptions, load
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def evaluate(options: EvaluateCommandOptions) -> None:
         lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
         if lost:
             said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
-            say(f"note: {said}; a lower --lr may help", stderr())
+            note(f"{said}; a lower --lr may help")
     show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, options.out, as_json)
     if len(trials) < trainings:
         done = f"{len(trials)} of {trainings} trainings"
@@ -86,7 +87,7 @@ def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages
 
 def _run(evaluation: Evaluation, as_json: bool) -> list[Trial]:
     stop = threading.Event()
-    bar = counting_bar(as_json)
+    bar = CountingBar(as_json)
     task = bar.add_task("training", total=len(evaluation.policies) * evaluation.repeats)
 
     def tell(trial: Trial) -> None:
@@ -109,14 +110,13 @@ def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
     else:
         say(f"sizes: {sizes}, {height}x{width}", stderr())
     if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
-        say("note: a schedule that was learnt on SRC has seen the images that score here, and is favoured; give others "
-            "as --test", stderr())  # fmt: skip
+        seen = "a schedule that was learnt on SRC has seen the images that score here"
+        note(f"{seen}, and is favoured; give others as --test")
 
 
 def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
     """The table, the verdicts and the plot. A plot that cannot be written is told after the rest."""
-    from variegate.search.evaluate_plot import plot_evaluation
-    from variegate.search.verdict import verdicts
+    from variegate.search.verdict import plot_evaluation, verdicts
     from variegate.sinks.storage import WriteError
 
     plot: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from variegate.cli.console import emit_json, say, stderr, stdout, warnings_as_notes
+from variegate.cli.console import emit_json, note, say, stderr, warnings_as_notes
 from variegate.cli.options import MOST_EPOCH, PolicyOptions
 from variegate.options import option
 
@@ -73,10 +73,8 @@ def preview(options: PreviewOptions) -> None:
                 epoch=options.epoch,
                 cell=options.cell,
             )
-            if (note := idle_note(options.policy, options.epoch)) is not None:
-                say(f"note: {note}", stderr())
-        for error in sheet.bad:
-            say(f"note: passed over {error}", stderr())
+            note(idle_note(options.policy, options.epoch))
+        note(*(f"passed over {error}" for error in sheet.bad))
         sheet.save(options.out)
     if options.as_json:
         emit_json(
@@ -84,7 +82,6 @@ def preview(options: PreviewOptions) -> None:
         )
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
-    say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}", stdout())
+    say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
     if options.cell is None:
-        for note in sheet.notes():
-            say(f"note: {note}", stderr())
+        note(*sheet.notes())

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variegate.cli.console import FAILED, emit_json, fail, plot_or_note, say, stderr, stdout, table_of
+from variegate.cli.console import FAILED, StageProgress, emit_json, fail, plot_or_note, say, stdout, table_of
 from variegate.cli.options import CommandOptions
-from variegate.cli.progress import StageProgress
 from variegate.options import option, part_of
 from variegate.options.simulation import Scenario
 
@@ -46,7 +45,7 @@ def simulate(options: SimulateOptions) -> None:
     chance = RandomInputs(scenario)
     ideal = ideal_seconds(scenario, chance)
     outcomes = []
-    with StageProgress(as_json, stderr(), event="simulating") as progress:
+    with StageProgress(as_json, "simulating") as progress:
         for strategy in chosen:
             try:
                 outcomes.append(play(scenario, strategy, chance, partial(progress, strategy.name)))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from variegate.cli.console import emit_json, say, stderr
+from variegate.cli.console import StageProgress, emit_json, say, stderr
 from variegate.cli.options import CommandOptions
-from variegate.cli.progress import StageProgress
 
 # Between lines where nobody watches a bar.
 _SAY_EVERY = 10.0
@@ -21,7 +20,7 @@ def warm(options: CommandOptions) -> None:
 
     console = stderr()
     said = time.monotonic()
-    with StageProgress(options.as_json, console, "compiling") as bar:
+    with StageProgress(options.as_json, "compiling") as bar:
 
         def show(done: int, total: int, seconds: float) -> None:
             nonlocal said

@@ -101,21 +101,3 @@ def from_policy_log(text: str, epochs: int, space: SearchSpace, source: str = ""
     """The schedule in such a text, for a training of ``epochs``. Raises PolicyError with the line's number."""
     parsed = replace(parse_pba_log(text, epochs, source, space.tuples), space=space.space)
     return schedule_of_spans(spans_of_schedule(parsed, space), space, source)
-
-
-@dataclass(frozen=True)
-class Edge:
-    """The weights of ``source`` at the end of ``step`` are those with which ``target`` began the next."""
-
-    step: int
-    source: int
-    target: int
-
-
-def family_tree(history: History) -> list[Edge]:
-    """An edge for every member and step but the last; the nodes are ``history.steps``."""
-    return [
-        Edge(row.step, row.member if row.copied_from is None else row.copied_from, row.member)
-        for rows in history.steps[:-1]
-        for row in rows
-    ]

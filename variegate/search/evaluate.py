@@ -16,13 +16,58 @@ from variegate.backends.devices import resolve
 from variegate.options.training import Hyperparameters
 from variegate.policies import PBA, load_policy
 from variegate.search.compare import Trial, is_own
-from variegate.search.evolution import repeat_seed
 from variegate.search.members import one_thread_each, threads_each
-from variegate.search.subsets import Subsets
+from variegate.search.population import SearchStream, repeat_seed
 from variegate.training.baseline import BaselineAugmentation
 from variegate.training.classifier import Classifier
-from variegate.training.images import DeviceImages, LabelledImages
+from variegate.training.images import LabelledImages, TrainingImages, split
 from variegate.transforms import Transform
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """In every repeat another random part of ``train`` images trains, with the classes in their shares; all policies
+    of a repeat get the same. ``test`` scores, or without it what does not train.
+
+    Raises SourceError for too few images, in all or of a class.
+    """
+
+    images: LabelledImages
+    train: int
+    test: LabelledImages | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.of(0)
+
+    @property
+    def varies(self) -> bool:
+        return self.test is None or self.train != len(self.images)
+
+    @property
+    def scored(self) -> int:
+        """How many images score a training."""
+        return len(self.images) - self.train if self.test is None else len(self.test)
+
+    def of(self, repeat: int) -> tuple[LabelledImages, LabelledImages]:
+        """-> what trains, and what scores."""
+        seed = repeat_seed(self.seed, repeat, SearchStream.SUBSET)
+        if self.test is None:
+            return split(self.images, self.train, None, seed)
+        return (split(self.images, self.train, 0, seed)[0] if self.varies else self.images), self.test
+
+    @property
+    def scope(self) -> str:
+        """What chance the spread over repeats is of, and so its intervals; in one sentence."""
+        total, scored = f"{len(self.images):,}", f"{self.scored:,}"
+        if not self.varies:
+            covered = f"alone: all {total} images always train, the same {scored} always score"
+        elif self.test is None:
+            covered = f"and in which of these {total} images train and which {scored} score"
+        else:
+            covered = f"and in which {self.train:,} of these {total} images train; the same {scored} always score"
+        return f"Intervals cover the chance in training {covered}. Other images may say otherwise."
+
 
 # Names beside those of ``load_policy``.
 NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
@@ -104,7 +149,7 @@ class Evaluation:
         return [trial for trial in trials if trial is not None]
 
     def _trial(
-        self, name: str, repeat: int, data: DeviceImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
+        self, name: str, repeat: int, data: TrainingImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
     ) -> Trial | None:
         classifier = Classifier(
             self.model,
@@ -139,9 +184,9 @@ class _RepeatImages:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation, self._lock = evaluation, Lock()
-        self._prepared: dict[tuple[str, int], tuple[DeviceImages, BaselineAugmentation]] = {}
+        self._prepared: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
 
-    def of(self, device: str, repeat: int) -> tuple[DeviceImages, BaselineAugmentation]:
+    def of(self, device: str, repeat: int) -> tuple[TrainingImages, BaselineAugmentation]:
         number = repeat if self._evaluation.subsets.varies else 0
         with self._lock:
             for key in [key for key in self._prepared if key[0] == device and key[1] < number]:
@@ -149,7 +194,7 @@ class _RepeatImages:
             if (device, number) not in self._prepared:
                 train, scored = self._evaluation.subsets.of(number)
                 baseline = self._evaluation.baseline(train)
-                self._prepared[device, number] = DeviceImages(train, scored, baseline.plain, device), baseline
+                self._prepared[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
             return self._prepared[device, number]
 
 

@@ -11,11 +11,10 @@ from typing import Any
 from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
 from variegate.policies.spaces import SPACES
 from variegate.policies.spaces import space as space_of
-from variegate.search.evaluate import Evaluation
+from variegate.search.evaluate import Evaluation, Subsets
+from variegate.search.history import Settings
 from variegate.search.policy import SearchSpace
 from variegate.search.run import SearchRun
-from variegate.search.settings import Settings
-from variegate.search.subsets import Subsets
 from variegate.training import images as image_sets
 from variegate.training.baseline import BaselineAugmentation
 from variegate.training.images import LabelledImages

@@ -18,8 +18,7 @@ from variegate.outside.durable import make_folder, write_atomically, write_error
 from variegate.policies.schedule import Schedule
 from variegate.search import originals
 from variegate.search.ancestry import schedule_of
-from variegate.search.history import History
-from variegate.search.settings import Settings
+from variegate.search.history import History, Settings
 from variegate.sinks.lock import locked
 from variegate.threads import computed_once
 from variegate.training.baseline import BaselineAugmentation

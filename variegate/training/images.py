@@ -52,7 +52,7 @@ class LabelledImages:
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
 
 
-class DeviceImages:
+class TrainingImages:
     """What a training works on, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
     ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
     very often, though it takes four times the memory.
