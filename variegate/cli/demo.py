@@ -54,11 +54,7 @@ def demo(options: DemoOptions) -> None:
             ("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate"),
         ]
     )
-    for line in (
-        "",
-        "Next:",
-        f"  variegate preview {done.photos} --sweep Rotate --out rotate.png",
-        f"  variegate preview {done.photos} --policy imagenet --out imagenet.png",
-        "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
-    ):
-        say(line)
+    say("\nNext:")
+    say(f"  variegate preview {done.photos} --sweep Rotate --out rotate.png")
+    say(f"  variegate preview {done.photos} --policy imagenet --out imagenet.png")
+    say("  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224")

@@ -28,7 +28,7 @@ from variegate.cli.search import ClassesOptions, load
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
-    from variegate.search.compare import Comparison, Trial
+    from variegate.search.compare import Comparison, Summary, Trial
     from variegate.search.evaluate import Evaluation
     from variegate.training.images import LabelledImages
     from variegate.training.sizes import Sizes
@@ -131,7 +131,7 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
     if as_json:
         emit_json(
             "done",
-            policies=[_described(one.policy, comparison) for one in comparison.summaries],
+            policies=[_described(one, comparison) for one in comparison.summaries],
             reference=comparison.reference,
             repeats=comparison.repeats,
             verdicts=said,
@@ -140,21 +140,17 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
         )
     else:
         _print_table(comparison)
-        for sentence in said:
+        scope = [subsets.scope] if comparison.repeats > 1 and comparison.differences else []
+        for sentence in (*said, *scope, *([] if plot is None else [f"plot: {plot}"])):
             say(sentence)
-        if comparison.repeats > 1 and comparison.differences:
-            say(subsets.scope)
-        if plot is not None:
-            say(f"plot: {plot}")
     if unwritten is not None:
         raise fail(unwritten, FAILED, as_json)
 
 
-def _described(policy: str, comparison: Comparison) -> dict[str, object]:
-    one = next(summary for summary in comparison.summaries if summary.policy == policy)
-    found = comparison.differences.get(policy)
+def _described(one: Summary, comparison: Comparison) -> dict[str, object]:
+    found = comparison.differences.get(one.policy)
     difference = None if found is None else {**found._asdict(), "shown": found.shown}
-    return {**one._asdict(), "needs_search": policy in comparison.own, "difference": difference}
+    return {**one._asdict(), "needs_search": one.policy in comparison.own, "difference": difference}
 
 
 def _print_table(comparison: Comparison) -> None:

@@ -42,36 +42,25 @@ def verify(options: VerifyOptions) -> None:
         task = bar.add_task("verifying", total=None)
         found = compare(options.dst, options.threads, lambda done, total: bar.update(task, completed=done, total=total))
     deleted = delete(options.dst, found) if options.delete_damaged else []
+    counts = {"outputs": found.outputs, "good": found.good}
+    counts |= {kind: found.count(kind) for kind in ("missing", "damaged", "unreadable", "extra")}
+    counts["deleted"] = len(deleted)
     if options.as_json:
-        emit_json("done", **_counts(found), deleted=len(deleted), problems=_problems(found))
-    else:
-        _print(found, len(deleted))
-    if not found.problems:
+        problems = [
+            {"file": file, **({} if member is None else {"member": member}), "problem": problem, "kind": kind}
+            for file, problem, kind, member in found.problems
+        ]
+        emit_json("done", **counts, problems=problems)
+        if problems:  # the object has said it
+            raise typer.Exit(FAILED)
         return
-    if options.as_json:  # the object has said it
-        raise typer.Exit(FAILED)
-    raise fail(_verdict(found, bool(deleted)), FAILED)
-
-
-def _counts(found: Verified) -> dict[str, int]:
-    kinds = ("missing", "damaged", "unreadable", "extra")
-    return {"outputs": found.outputs, "good": found.good, **{kind: found.count(kind) for kind in kinds}}
-
-
-def _problems(found: Verified) -> list[dict[str, str]]:
-    return [
-        {"file": file, **({} if member is None else {"member": member}), "problem": problem, "kind": kind}
-        for file, problem, kind, member in found.problems
-    ]
-
-
-def _print(found: Verified, deleted: int) -> None:
     for file, problem, _, member in found.problems[:_SHOWN]:
         say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
     if len(found.problems) > _SHOWN:
         say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
-    counts = {**_counts(found), "deleted": deleted}
     print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
+    if found.problems:
+        raise fail(_verdict(found, bool(deleted)), FAILED)
 
 
 def _verdict(found: Verified, is_deleted: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from variegate.cli.console import emit_json, note, say, stderr, warnings_as_notes
 from variegate.cli.options import MOST_EPOCH, PolicyOptions
@@ -53,26 +54,12 @@ def preview(options: PreviewOptions) -> None:
         from variegate.preview import check_out, policy_sheet, sweep_sheet
 
         check_out(options.out)
+        common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         if options.sweep is not None:
-            sheet = sweep_sheet(
-                options.src,
-                options.sweep,
-                images=options.images,
-                steps=options.samples,
-                seed=options.seed,
-                cell=options.cell,
-            )
+            sheet = sweep_sheet(options.src, options.sweep, steps=options.samples, **common)
         else:
-            sheet = policy_sheet(
-                options.src,
-                options.policy,
-                size=options.size,
-                images=options.images,
-                samples=options.samples,
-                seed=options.seed,
-                epoch=options.epoch,
-                cell=options.cell,
-            )
+            described: Any = {"size": options.size, "samples": options.samples, "epoch": options.epoch}
+            sheet = policy_sheet(options.src, options.policy, **described, **common)
             note(idle_note(options.policy, options.epoch))
         note(*(f"passed over {error}" for error in sheet.bad))
         sheet.save(options.out)

@@ -36,6 +36,8 @@ def simulate(options: SimulateOptions) -> None:
     from variegate.engine.jobs import EngineError
     from variegate.engine.simulation import RandomInputs, ideal_seconds, parse_strategies
     from variegate.engine.simulation import simulate as play
+    from variegate.engine.simulation.plot import draw_plot
+    from variegate.engine.simulation.scenario import describe
     from variegate.plotting import check_path
 
     as_json = options.as_json
@@ -53,21 +55,12 @@ def simulate(options: SimulateOptions) -> None:
                 raise fail(f"{strategy.name}: {error}", FAILED, as_json) from error
             if as_json:
                 emit_json("strategy", **outcomes[-1].to_dict(), ratio=outcomes[-1].makespan / ideal)
-    _report(scenario, chance.speeds, ideal, outcomes, options.out, as_json)
-
-
-def _report(
-    scenario: Scenario, speeds: list[float], ideal: float, outcomes: list[Outcome], out: Path, as_json: bool
-) -> None:
-    from variegate.engine.simulation.plot import draw_plot
-    from variegate.engine.simulation.scenario import describe
-
-    lines = describe(scenario, speeds, ideal)
+    lines = describe(scenario, chance.speeds, ideal)
     if not as_json:
         for line in lines:
             say(line)
         _print_table(ideal, outcomes)
-    plot = plot_or_note(lambda: draw_plot(outcomes, ideal, lines, out), out)
+    plot = plot_or_note(lambda: draw_plot(outcomes, ideal, lines, options.out), options.out)
     if as_json:
         emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
     elif plot is not None:

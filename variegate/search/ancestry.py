@@ -76,11 +76,11 @@ def schedule_of_spans(spans: Sequence[LineageSpan], space: SearchSpace, source: 
 
 def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[LineageSpan]:
     """A schedule as the life of one member. Raises PolicyError where ``space`` cannot express a policy."""
-    spans: list[LineageSpan] = []
-    for segment in schedule.segments:
-        start = spans[-1].end if spans else 0
-        spans.append(LineageSpan(member, start, start + segment.epochs, space.to_numbers(segment.policy)))
-    return spans
+    ends = list(itertools.accumulate(segment.epochs for segment in schedule.segments))
+    return [
+        LineageSpan(member, end - segment.epochs, end, space.to_numbers(segment.policy))
+        for end, segment in zip(ends, schedule.segments, strict=True)
+    ]
 
 
 def to_policy_log(spans: Sequence[LineageSpan]) -> str:

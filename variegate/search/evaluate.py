@@ -100,9 +100,9 @@ class Evaluation:
             raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
         policies = tuple(name if is_own(name) or os.sep in name else name.lower() for name in self.policies)
         object.__setattr__(self, "policies", policies)
-        names = [name for name in policies if policies.count(name) > 1]
-        if not policies or names:
-            got = f"{names[0]!r} twice" if names else "none"
+        twice = [f"{name!r} twice" for name in policies if policies.count(name) > 1]
+        if not policies or twice:
+            got = twice[0] if twice else "none"
             raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
         self.recipe.steps_in(self.subsets.train)
         baseline = self.baseline(self.subsets.images)
@@ -140,13 +140,9 @@ class Evaluation:
             return trial
 
         jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
-        with one_thread_each(*names):
-            if len(names) == 1:
-                trials = [train(job) for job in jobs]
-            else:
-                with ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
-                    trials = list(pool.map(train, jobs))
-        return [trial for trial in trials if trial is not None]
+        with one_thread_each(*names), ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
+            trials = map(train, jobs) if len(names) == 1 else pool.map(train, jobs)
+            return [trial for trial in trials if trial is not None]
 
     def _trial(
         self, name: str, repeat: int, data: TrainingImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]

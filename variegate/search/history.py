@@ -7,8 +7,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from variegate.checks import integer, number, refused
@@ -162,16 +162,14 @@ class PopulationLog:
     def __init__(self, path: str | os.PathLike[str], settings: Settings, steps: int = 0) -> None:
         self._path = Path(path)
         header = _line({"format": FORMAT, **settings.to_dict()})
-        end = 0
+        found = end = 0
         # A run that was killed while it wrote the first line has logged nothing.
         if self._path.exists() and b"\n" in self._path.read_bytes():
             history, ends = _scan(self._path)
             if history.settings != settings:
                 raise LogError(f"{self._path}: the log of a search with other settings; accepted: its own, or no file")
-            end = ends[min(steps, len(ends) - 1)]
             found = len(history.steps)
-        else:
-            found = 0
+            end = ends[min(steps, found)]
         if found < steps:
             raise LogError(f"{self._path}: got {found} steps; accepted: a log of the {steps} steps that are to be kept")
         self._file = AppendOnlyFile(self._path, str(self._path), end)
@@ -194,9 +192,7 @@ class PopulationLog:
     def __enter__(self) -> PopulationLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -225,7 +221,5 @@ def _scan(path: Path) -> tuple[History, list[int]]:
         history = History.of(settings, rows)
     except ValueError as error:
         raise LogError(f"{path}: {error}") from error
-    offsets = [0]
-    for line in lines:
-        offsets.append(offsets[-1] + len(line) + 1)
+    offsets = [0, *accumulate(len(line) + 1 for line in lines)]
     return history, [offsets[1 + step * settings.size] for step in range(len(history.steps) + 1)]

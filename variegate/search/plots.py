@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,9 +46,8 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
             axes.tick_params(axis="y", labelcolor=INK, labelsize=LABEL)
             axes.set_title(what)
             marks = np.linspace(0, most, ticks).round(1)
-            figure.colorbar(
-                mesh, ax=axes, ticks=marks, fraction=0.02, aspect=1.9 * len(names), pad=0.01
-            ).outline.set_visible(False)
+            bar = figure.colorbar(mesh, ax=axes, ticks=marks, fraction=0.02, aspect=1.9 * len(names), pad=0.01)
+            bar.outline.set_visible(False)
         _mark_without_magnitude(both[1], names, schedule)
         both[1].set_xlabel("epoch")
 
@@ -96,6 +96,7 @@ _DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
 _TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
 
 Line = list[tuple[float, float]]
+Lines = dict[str, list[Line]]
 
 
 def plot_population(history: History, path: str | Path, title: str = "The population") -> None:
@@ -146,30 +147,21 @@ def family_tree(history: History) -> list[Edge]:
 
 
 def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
-    edges, living = family_tree(history), _living(history)
-    lines: dict[str, list[Line]] = {_DEAD: [], _ALIVE: [], _BEST: []}
-    for rows in history.steps:
-        for row in rows:
-            start = float(history.settings.end_of(row.step - 1))
-            if row.step > 1 and history.steps[row.step - 2][row.member].copied_from is not None:
-                start += _TURN * (row.epoch - start)  # where the curve from the donor ends
-            colour = _colour(row.step, row.member, way, living)
-            lines[colour].append([(start, row.member), (row.epoch, row.member)])
-    for edge in edges:
-        if edge.source != edge.target:
-            lines[_colour(edge.step + 1, edge.target, way, living)].append(_curve(edge, history))
-    _draw(axes, lines, {_DEAD: 0.7, _ALIVE: 1.3, _BEST: 2.4})
-    marks = [edge for edge in edges if edge.source != edge.target and way[edge.step] == edge.target]
-    axes.plot(
-        [history.settings.end_of(edge.step) for edge in marks],
-        [edge.source for edge in marks],
-        "o",
-        ms=4.2,
-        color=_BEST,
-        mec="white",
-        mew=0.8,
-        zorder=5,
-    )
+    edges, colour_of = family_tree(history), _colouring(history, way)
+    copies = [edge for edge in edges if edge.source != edge.target]
+    copied = {(edge.step + 1, edge.target) for edge in copies}
+    lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
+    for row in history.rows:
+        start = float(history.settings.end_of(row.step - 1))
+        if (row.step, row.member) in copied:
+            start += _TURN * (row.epoch - start)  # where the curve from the donor ends
+        lines[colour_of(row.step, row.member)].append([(start, row.member), (row.epoch, row.member)])
+    for edge in copies:
+        lines[colour_of(edge.step + 1, edge.target)].append(_curve(edge, history))
+    _draw(axes, lines, (0.7, 1.3, 2.4))
+    marks = [(history.settings.end_of(e.step), e.source) for e in copies if way[e.step] == e.target]
+    style = {"ms": 4.2, "color": _BEST, "mec": "white", "mew": 0.8, "zorder": 5}
+    axes.plot([epoch for epoch, _ in marks], [member for _, member in marks], "o", **style)
     axes.set_ylim(history.settings.size - 0.4, -0.6)
     axes.set_yticks(range(history.settings.size))
     axes.tick_params(axis="y", labelsize=7.5)
@@ -177,14 +169,14 @@ def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
 
 
 def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) -> None:
-    living = _living(history)
-    lines: dict[str, list[Line]] = {_DEAD: [], _ALIVE: [], _BEST: []}
+    colour_of = _colouring(history, way)
+    lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
     for edge in family_tree(history):
         before, after = history.steps[edge.step - 1][edge.source], history.steps[edge.step][edge.target]
-        line: Line = [(before.epoch, before.score), (after.epoch, after.score)]
         if math.isfinite(before.score) and math.isfinite(after.score):
-            lines[_colour(after.step, after.member, way, living)].append(line)
-    _draw(axes, lines, {_DEAD: 0.7, _ALIVE: 1.1, _BEST: 2.2})
+            line: Line = [(before.epoch, before.score), (after.epoch, after.score)]
+            lines[colour_of(after.step, after.member)].append(line)
+    _draw(axes, lines, (0.7, 1.1, 2.2))
     found = [row.score for row in history.rows if math.isfinite(row.score)]
     room = 0.04 * (max(found) - min(found)) or 0.5
     axes.set_ylim(min(found) - room, max(found) + room)
@@ -193,33 +185,28 @@ def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) ->
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     for row in history.steps[-1]:
         colour, size = (_BEST, 5.5) if row.member == way[-1] else (_ALIVE, 3.5)
-        axes.plot(
-            [row.epoch], [row.score], "o", ms=size, color=colour, mec="white", mew=0.7, zorder=size, clip_on=False
-        )
+        style = {"ms": size, "color": colour, "mec": "white", "mew": 0.7, "zorder": size, "clip_on": False}
+        axes.plot([row.epoch], [row.score], "o", **style)
 
 
-def _draw(axes: Any, lines: dict[str, list[Line]], widths: dict[str, float]) -> None:
+def _draw(axes: Any, lines: Lines, widths: tuple[float, ...]) -> None:
     from matplotlib.collections import LineCollection
 
-    for place, (colour, drawn) in enumerate(lines.items()):
-        axes.add_collection(
-            LineCollection(drawn, colors=colour, linewidths=widths[colour], zorder=2 + place, capstyle="round")
-        )
+    for place, ((colour, drawn), width) in enumerate(zip(lines.items(), widths, strict=True)):
+        style: Any = {"linewidths": width, "zorder": 2 + place, "capstyle": "round"}
+        axes.add_collection(LineCollection(drawn, colors=colour, **style))
 
 
-def _living(history: History) -> list[set[int]]:
-    """For every step, the members whose weights at its end somebody still has in the last."""
+def _colouring(history: History, way: list[int]) -> Callable[[int, int], str]:
+    """(step, member) -> its colour: the best's way, what somebody still has in the last step, and what nobody has."""
     living = [set(range(history.settings.size))]
     for rows in reversed(history.steps[:-1]):
-        later = living[-1]
-        living.append({m if (donor := rows[m].copied_from) is None else donor for m in later})
-    return living[::-1]
+        living.append({m if (donor := rows[m].copied_from) is None else donor for m in living[-1]})
 
+    def colour_of(step: int, member: int) -> str:
+        return _BEST if way[step - 1] == member else _ALIVE if member in living[-step] else _DEAD
 
-def _colour(step: int, member: int, way: list[int], living: list[set[int]]) -> str:
-    if way[step - 1] == member:
-        return _BEST
-    return _ALIVE if member in living[step - 1] else _DEAD
+    return colour_of
 
 
 def _curve(edge: Edge, history: History) -> Line:

@@ -175,16 +175,13 @@ class Population:
         if all(map(math.isnan, values)):
             raise LostPopulationError(f"epoch {self.until}: none of {len(values)} members has a score (all NaN)")
         step, epoch, seed = self.step + 1, self.until, self.settings.seed
-        pairs = (
-            []
-            if step == self.settings.steps
-            else exploit(values, seed=seed, step=step, fraction=self.settings.fraction)
-        )
+        donors: dict[int, int] = {}
+        if step < self.settings.steps:
+            donors = dict(exploit(values, seed=seed, step=step, fraction=self.settings.fraction))
         copies = tuple(
             Copy(target, donor, explore(self.settings.space, self.policies[donor], seed=seed, step=step, member=target))
-            for target, donor in pairs
+            for target, donor in donors.items()
         )
-        donors = dict(pairs)
         rows = tuple(
             Row(step, epoch, member, score, policy, donors.get(member))
             for member, (score, policy) in enumerate(zip(values, self.policies, strict=True))

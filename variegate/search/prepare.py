@@ -84,8 +84,5 @@ def known_operations(operations: str | None, space: str | None) -> tuple[str, ..
 
 def _baseline(images: LabelledImages, options: TrainingOptions) -> dict[str, Any]:
     side = min(images.pixels.shape[1:3])
-    return {
-        "padding": side // 8 if options.padding is None else options.padding,
-        "flip": options.flip,
-        "cutout": side // 2 if options.cutout is None else options.cutout,
-    }
+    padding = side // 8 if options.padding is None else options.padding
+    return {"padding": padding, "flip": options.flip, "cutout": side // 2 if options.cutout is None else options.cutout}

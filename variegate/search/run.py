@@ -65,26 +65,26 @@ class SearchRun:
 
     @computed_once
     def _described(self) -> str:
-        described = {
-            "source": shown(self.place),
-            "fingerprint": self.fingerprint,
-            # What decides much of what follows stands first: the first difference is the one that is told.
-            "size": list(self.baseline.size),
-            "seed": self.settings.seed,
-            "train": len(self.train),
-            "validation": len(self.validation),
-            "model": self.model,
-            "recipe": asdict(self.recipe),
-            "population": self.settings.to_dict(),
-            "around": self.baseline.to_dict(),
-            "images": originals.digest_of(self.images),
-        }
-        return json.dumps(described)
+        return json.dumps(
+            {
+                "source": shown(self.place),
+                "fingerprint": self.fingerprint,
+                # What decides much of what follows stands first: the first difference is the one that is told.
+                "size": list(self.baseline.size),
+                "seed": self.settings.seed,
+                "train": len(self.train),
+                "validation": len(self.validation),
+                "model": self.model,
+                "recipe": asdict(self.recipe),
+                "population": self.settings.to_dict(),
+                "around": self.baseline.to_dict(),
+                "images": originals.digest_of(self.images),
+            }
+        )
 
     def describe(self) -> dict[str, Any]:
         """All that decides what is found, as JSON reads it."""
-        copied: dict[str, Any] = json.loads(self._described)
-        return copied
+        return dict(json.loads(self._described))
 
     @contextmanager
     def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
@@ -152,13 +152,10 @@ def check_folder(folder: Path) -> bool:
         raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
     if (folder / SETTINGS_NAME).exists():
         return True
-    others = (
-        sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".")) if folder.is_dir() else ()
-    )
+    others = [path.name for path in folder.glob("[!.]*")]
     if others:
-        raise SourceError(
-            f"{folder}: holds files of something else ({others[0]}); choose an empty folder or a new name"
-        )
+        other = min(others)
+        raise SourceError(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
     return False
 
 

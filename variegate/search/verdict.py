@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,12 @@ def _verdict(name: str, comparison: Comparison) -> str:
         than = found.to if number == 1 else f"{every}, and than {found.to}, the highest of them,"
         return f"{name} is better than {than} by {size} points, {_interval(found, comparison)}."
     if found.shown == "worse":
-        return f"{name} is worse than {found.to}{highest}{',' if highest else ''} by {size} points, " + (
-            f"{_interval(_turned(found), comparison)}."
-        )
-    side = "above" if found.mean >= 0 else "below"
-    return (
-        f"No difference shown: {name} is {size} points {side} {found.to}{highest}, {_interval(found, comparison)}. "
-        f"{_what_it_takes(found, comparison)}"
-    )
+        turned = found._replace(mean=-found.mean, low=-found.high, high=-found.low)
+        than = f"{found.to}{highest}{',' if highest else ''}"
+        return f"{name} is worse than {than} by {size} points, {_interval(turned, comparison)}."
+    side = f"{size} points {'above' if found.mean >= 0 else 'below'} {found.to}{highest}"
+    takes = _what_it_takes(found, comparison)
+    return f"No difference shown: {name} is {side}, {_interval(found, comparison)}. {takes}"
 
 
 def points(share: float, found: Difference) -> str:
@@ -54,10 +51,6 @@ def points(share: float, found: Difference) -> str:
 def _interval(found: Difference, comparison: Comparison) -> str:
     ends = f"{points(found.low, found)} to {points(found.high, found)}"
     return f"{100 * found.confidence:.3g} % interval {ends}, {comparison.repeats} repeats"
-
-
-def _turned(found: Difference) -> Difference:
-    return found._replace(mean=-found.mean, low=-found.high, high=-found.low)
 
 
 def _what_it_takes(found: Difference, comparison: Comparison) -> str:
@@ -98,20 +91,6 @@ def cells(one: Summary, comparison: Comparison) -> tuple[str, str, str]:
         ends = "" if math.isnan(found.low) else f" ({100 * found.low:+.2f} to {100 * found.high:+.2f})"
         difference = f"{100 * found.mean:+.2f}{ends}"
     return f"{one.mean:.2%}", spread, difference
-
-
-def markdown(comparison: Comparison) -> Iterator[str]:
-    """The table, for pages."""
-    to = f"to {comparison.reference}, 95 % interval" if comparison.reference else "difference"
-    yield f"| policy | accuracy, mean | spread | {to} | each | seconds a training |"
-    yield "|---|--:|--:|--:|---|--:|"
-    for one in comparison.summaries:
-        mean, spread, difference = cells(one, comparison)
-        yield f"| {one.policy} | {mean} | {spread} | {difference} | {each(one.accuracies)} | {one.seconds:.1f} |"
-
-
-def each(accuracies: Sequence[float]) -> str:
-    return ", ".join(f"{100 * accuracy:.2f}" for accuracy in accuracies)
 
 
 # What an interval shows. Red is the colour of limits.

@@ -165,7 +165,7 @@ def _connected(address: str | None) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Tune without its files, advice and signal handlers; the environment is as before afterwards."""
-    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    before = {name: os.environ.pop(name) for name in _ENVIRONMENT if name in os.environ}
     has_signal = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGUSR1")
     handler = signal.getsignal(signal.SIGUSR1) if has_signal else None
     loggers = {logging.getLogger(name): logging.getLogger(name).level for name in _CHATTY}
@@ -177,10 +177,8 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in loggers.items():
             logger.setLevel(level)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in _ENVIRONMENT:
+            os.environ.pop(name, None)
+        os.environ.update(before)
         if has_signal:
             signal.signal(signal.SIGUSR1, handler)

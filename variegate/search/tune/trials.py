@@ -104,15 +104,8 @@ class PopulationScheduler(PopulationBasedTraining):
     """Tells the driver what the trials report, and the trials what the driver decides."""
 
     def __init__(self, driver: TuneDriver) -> None:
-        super().__init__(
-            time_attr="training_iteration",
-            metric="score",
-            mode="max",
-            perturbation_interval=1,
-            custom_explore_fn=self._explored,
-            log_config=False,
-            synch=True,
-        )
+        always: Any = {"time_attr": "training_iteration", "metric": "score", "mode": "max", "perturbation_interval": 1}
+        super().__init__(**always, custom_explore_fn=self._explored, log_config=False, synch=True)
         self._driver = driver
         self._copy: Copy | None = None
 
@@ -158,11 +151,7 @@ class PopulationScheduler(PopulationBasedTraining):
                 tune_controller._set_trial_status(trial, Trial.PENDING)
         waiting = [t for t in trials if self._trial_state[t].last_train_time < self._next_perturbation_sync]
         # Paused before pending: those already wait for a process.
-        for status in (Trial.PAUSED, Trial.PENDING):
-            for trial in waiting:
-                if trial.status == status:
-                    return trial
-        return None
+        return next((t for status in (Trial.PAUSED, Trial.PENDING) for t in waiting if t.status == status), None)
 
     def _turn(self, tune_controller: Any, trials: list[Trial]) -> None:
         """From one step to the next."""
