@@ -30,8 +30,8 @@ from variegate.options.search import EvaluationOptions
 if TYPE_CHECKING:
     from variegate.search.compare import Comparison, Summary, Trial
     from variegate.search.evaluate import Evaluation
+    from variegate.search.prepare import Sizes
     from variegate.training.images import LabelledImages
-    from variegate.training.sizes import Sizes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,18 +74,15 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     """
     transform: Transform = Identity() if size is None else Compose([Resize(size)])
     loader = Loader(source, transform, _BATCH, device, shuffle=False, on_error="skip", layout="NHWC", prefetch=1)
-    pixels: list[torch.Tensor] = []
-    labels: list[torch.Tensor] = []
-    ids: list[npt.NDArray[np.uint64]] = []
+    parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
     for batch in loader:
         images, marks = batch
-        if not isinstance(images, torch.Tensor) or (pixels and images.shape[1:] != pixels[0].shape[1:]):
+        if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
             raise SourceError("the images have several sizes; give one that all of them are resized to (--size)")
         good = ~batch.padding
         keep = torch.from_numpy(good).to(images.device)
-        pixels.append(images[keep])
-        labels.append(marks.to(images.device)[keep])
-        ids.append(batch.ids[good])
+        parts.append((images[keep], marks.to(images.device)[keep], batch.ids[good]))
+    pixels, labels, ids = zip(*parts, strict=True)
     every = torch.cat(labels)
     if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
         raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
