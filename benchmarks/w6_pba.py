@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.search import SearchSpace, Settings
 from variegate.search.compare import Comparison, Summary, compare
 from variegate.search.driver import Progress
@@ -30,8 +30,7 @@ from variegate.search.local import LocalSearch
 from variegate.search.members import search_devices
 from variegate.search.run import SCHEDULE_NAME, SearchRun
 from variegate.search.verdict import cells, verdicts
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import LabelledImages, load_images, split
+from variegate.training.images import BaselineAugmentation, LabelledImages, load_images, split
 
 DATA = Path("../shared/data")
 POLICIES = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")

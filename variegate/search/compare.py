@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
+_HALVINGS = 80
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 Accuracies = Mapping[str, Sequence[float]]
@@ -173,9 +174,6 @@ def _summary(title: str, trials: Sequence[Trial]) -> Summary:
 def short_name(name: str) -> str:
     """A policy's name in tables: of a file its own, without folders."""
     return Path(name).name if is_own(name) else name
-
-
-_HALVINGS = 80
 
 
 def cumulative(t: float, freedom: int) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from variegate.policies.schedule import Schedule
 from variegate.search.history import History, LogError, PopulationLog, Row, best_score, read_log
@@ -37,6 +37,10 @@ class Progress:
     is_flat: bool = False
 
 
+Load: TypeAlias = Callable[[], int]
+Tell: TypeAlias = Callable[[Progress], None]
+
+
 class SearchDriver:
     """Takes the members' scores and decides; every step is on the disk before the next begins. Goes on from the last
     whole step that ``folder`` has. To be closed.
@@ -46,13 +50,7 @@ class SearchDriver:
     """
 
     def __init__(
-        self,
-        run: SearchRun,
-        folder: Path,
-        path: Path,
-        load: Callable[[], int],
-        save: Callable[[Step], None],
-        tell: Callable[[Progress], None],
+        self, run: SearchRun, folder: Path, path: Path, load: Load, save: Callable[[Step], None], tell: Tell
     ) -> None:
         self._save, self._tell = save, tell
         self.population, self.best = resume(run, folder, path, load)
@@ -101,7 +99,7 @@ class PopulationSearch(ABC):
         self.run_settings, self.folder = run, folder
         self.path = folder / CHECKPOINT_NAMES[self.backend]
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None, stop: Event | None = None) -> Schedule | None:
+    def run(self, on_progress: Tell | None = None, stop: Event | None = None) -> Schedule | None:
         """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
 
         A folder with an unfinished search of the same settings is gone on with, from its last whole step: what the
@@ -122,11 +120,11 @@ class PopulationSearch(ABC):
         return schedule
 
     @abstractmethod
-    def _train(self, tell: Callable[[Progress], None], stop: Event | None) -> bool:
+    def _train(self, tell: Tell, stop: Event | None) -> bool:
         """Up to the last step -> whether it came to that."""
 
 
-def resume(run: SearchRun, folder: Path, path: Path, load: Callable[[], int]) -> tuple[Population, float]:
+def resume(run: SearchRun, folder: Path, path: Path, load: Load) -> tuple[Population, float]:
     """-> the population after the last step that can be gone on from, and the best accuracy of that (NaN before the
     first).
 

@@ -13,15 +13,17 @@ from threading import Event, Lock
 from typing import Any
 
 from variegate.backends.devices import resolve
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.policies import PBA, load_policy
 from variegate.search.compare import Trial, is_own
 from variegate.search.members import one_thread_each, threads_each
 from variegate.search.population import SearchStream, repeat_seed
-from variegate.training.baseline import BaselineAugmentation
 from variegate.training.classifier import Classifier
-from variegate.training.images import LabelledImages, TrainingImages, split
+from variegate.training.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.transforms import Transform
+
+# Names beside those of ``load_policy``.
+NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,6 @@ class Subsets:
         else:
             covered = f"and in which {self.train:,} of these {total} images train; the same {scored} always score"
         return f"Intervals cover the chance in training {covered}. Other images may say otherwise."
-
-
-# Names beside those of ``load_policy``.
-NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 
 
 @dataclass(frozen=True)

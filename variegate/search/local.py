@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -17,7 +17,7 @@ import torch
 
 from variegate.backends.devices import resolve
 from variegate.outside.durable import write_atomically
-from variegate.search.driver import CheckpointError, PopulationSearch, Progress, SearchDriver
+from variegate.search.driver import CheckpointError, PopulationSearch, SearchDriver, Tell
 from variegate.search.members import images_of, new_member, one_thread_each, threads_each, train_member
 from variegate.search.population import Step
 from variegate.search.run import SearchRun
@@ -47,17 +47,12 @@ class LocalSearch(PopulationSearch):
             for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
         ]
 
-    def _train(self, tell: Callable[[Progress], None], stop: Event | None) -> bool:
+    def _train(self, tell: Tell, stop: Event | None) -> bool:
         driver = SearchDriver(self.run_settings, self.folder, self.path, self._load, self._save, tell)
-        places = range(len(self.devices))
-        with (
-            closing(driver),
-            one_thread_each(*self.devices),
-            ThreadPoolExecutor(len(places), "variegate-search") as pool,
-        ):
+        turns, number = partial(self._take_turns, driver, stop), len(self.devices)
+        with closing(driver), one_thread_each(*self.devices), ThreadPoolExecutor(number, "variegate-search") as pool:
             while not driver.population.is_done:
-                turns = partial(self._take_turns, driver, stop)
-                list(map(turns, places) if len(places) == 1 else pool.map(turns, places))
+                list(map(turns, range(number)) if number == 1 else pool.map(turns, range(number)))
                 if not driver.is_scored:
                     return False
                 driver.end_step()

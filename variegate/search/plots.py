@@ -16,8 +16,12 @@ from variegate.policies.spaces import space
 from variegate.search.ancestry import members_of
 from variegate.search.history import History
 
+_DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
+_TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
 _OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#efb26f", "#d0692c", "#6e1f1a")
 
+Line = list[tuple[float, float]]
+Lines = dict[str, list[Line]]
 Floats = npt.NDArray[np.float64]
 
 
@@ -90,13 +94,6 @@ def _mark_without_magnitude(axes: Any, names: list[str], schedule: Schedule) -> 
         if rules[name].low == rules[name].high:
             axes.axhspan(row + 0.07, row + 0.93, color="#f1f3f4", zorder=2)
             axes.text(schedule.epochs / 2, row + 0.5, "no magnitude", color=FAINT, ha="center", va="center")
-
-
-_DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
-_TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
-
-Line = list[tuple[float, float]]
-Lines = dict[str, list[Line]]
 
 
 def plot_population(history: History, path: str | Path, title: str = "The population") -> None:

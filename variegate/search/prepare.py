@@ -21,8 +21,7 @@ from variegate.search.history import Settings
 from variegate.search.policy import SearchSpace
 from variegate.search.run import SearchRun
 from variegate.training import images as image_sets
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import LabelledImages
+from variegate.training.images import BaselineAugmentation, LabelledImages
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
 _SEARCHED, _SCORED, _BATCH, _EPOCHS = 4_000, 46_000, 128, 200

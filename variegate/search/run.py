@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from variegate.data.sources.base import SourceError
-from variegate.options.search import SearchOptions
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters, SearchOptions
 from variegate.outside.addresses import shown
 from variegate.outside.durable import make_folder, write_atomically, write_errors_name
 from variegate.policies.schedule import Schedule
@@ -21,8 +20,7 @@ from variegate.search.ancestry import schedule_of
 from variegate.search.history import History, Settings
 from variegate.sinks.lock import locked
 from variegate.threads import computed_once
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import LabelledImages
+from variegate.training.images import BaselineAugmentation, LabelledImages
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
 LOCK_NAME = ".search.lock"

@@ -16,7 +16,7 @@ import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.program import rng
 from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.images import LabelledImages

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
@@ -14,7 +14,7 @@ from typing import Any
 
 from variegate.engine.workers.ray import INSTALL, connect
 from variegate.outside.addresses import shown_host
-from variegate.search.driver import PopulationSearch, Progress
+from variegate.search.driver import PopulationSearch, Tell
 from variegate.search.members import new_member
 from variegate.search.run import SearchRun
 from variegate.search.tune.driver import TuneDriver
@@ -80,7 +80,7 @@ class TuneSearch(PopulationSearch):
         super().__init__(run, folder)
         self.address, self.gpus_per_member, self.capture = address, gpus_per_member, capture
 
-    def _train(self, tell: Callable[[Progress], None], stop: Event | None) -> bool:
+    def _train(self, tell: Tell, stop: Event | None) -> bool:
         with closing(TuneDriver(self.run_settings, self.folder, tell, stop)) as driver:
             if not driver.is_over:
                 with _connected(self.address), _quiet():

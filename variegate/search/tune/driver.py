@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from variegate.outside.durable import write_atomically
-from variegate.search.driver import CheckpointError, Progress, SearchDriver
+from variegate.search.driver import CheckpointError, SearchDriver, Tell
 from variegate.search.population import Step
 from variegate.search.run import CHECKPOINT_NAMES, SearchRun
 
@@ -25,7 +25,7 @@ RETRIES = 3
 class TuneDriver(SearchDriver):
     """``starts``: the folders of the checkpoints that the members go on from; none at the beginning."""
 
-    def __init__(self, run: SearchRun, folder: Path, tell: Callable[[Progress], None], stop: Event | None) -> None:
+    def __init__(self, run: SearchRun, folder: Path, tell: Tell, stop: Event | None) -> None:
         self._run, self._stop = run, stop
         self.starts: list[Path | None] = [None] * run.settings.size
         self.place = folder / CHECKPOINT_NAMES["ray"]
