@@ -111,7 +111,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("policies", "transforms", "search", "search/members", "training", "backends", "options"),
     },
     "search/prepare": {
-        *("policies", "search", "search/evaluate", "search/run", "training", "options"),
+        *("policies", "search", "search/evaluate", "search/run", "training", "options", "data/sources"),
     },
     "preview": {
         "program",
