@@ -16,21 +16,21 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.search import SearchSpace, Settings
-from variegate.search.compare import Summary, compare
-from variegate.search.evaluate import FLIP_CROP, Evaluation
-from variegate.search.local import LocalSearch, Progress
+from variegate.search.compare import Comparison, Summary, compare
+from variegate.search.driver import Progress
+from variegate.search.evaluate import FLIP_CROP, Evaluation, Subsets
+from variegate.search.local import LocalSearch
 from variegate.search.members import search_devices
 from variegate.search.run import SCHEDULE_NAME, SearchRun
-from variegate.search.subsets import Subsets
-from variegate.search.verdict import markdown, verdicts
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import LabelledImages, load_images, split
+from variegate.search.verdict import cells, verdicts
+from variegate.training.images import BaselineAugmentation, LabelledImages, load_images, split
 
 DATA = Path("../shared/data")
 POLICIES = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")
@@ -133,6 +133,20 @@ def final_trainings(
     found = compare(trials, evaluation.policies, evaluation.subsets.scored)
     print("\n".join([*markdown(found), *verdicts(found)]))
     return [described(one) for one in found.summaries]
+
+
+def markdown(comparison: Comparison) -> Iterator[str]:
+    """The table, for pages."""
+    to = f"to {comparison.reference}, 95 % interval" if comparison.reference else "difference"
+    yield f"| policy | accuracy, mean | spread | {to} | each | seconds a training |"
+    yield "|---|--:|--:|--:|---|--:|"
+    for one in comparison.summaries:
+        mean, spread, difference = cells(one, comparison)
+        yield f"| {one.policy} | {mean} | {spread} | {difference} | {in_percent(one.accuracies)} | {one.seconds:.1f} |"
+
+
+def in_percent(accuracies: Sequence[float]) -> str:
+    return ", ".join(f"{100 * accuracy:.2f}" for accuracy in accuracies)
 
 
 def described(one: Summary) -> dict[str, Any]:

@@ -97,22 +97,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
     "search/originals": {"training", "data/sources", "sinks"},
     "search/run": {"policies", "search", "search/originals", "training", "data/sources", "sinks", "options"},
-    "search/checkpoint": {"search", "search/run", "training", "sinks"},
+    "search/driver": {"policies", "search", "search/run"},
     "search/members": {"search", "search/run", "training", "engine", "executors"},
     "search/local": {
-        *("policies", "search", "search/run", "search/checkpoint", "search/members", "training"),
+        *("policies", "search", "search/run", "search/driver", "search/members", "training"),
         "backends",
     },
     "search/tune": {
-        *("policies", "search", "search/run", "search/checkpoint", "search/members", "search/local"),
+        *("policies", "search", "search/run", "search/driver", "search/members"),
         *("training", "backends", "engine", "data/sources", "sinks"),
     },
-    "search/subsets": {"search", "training"},
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/subsets", "search/members", "training", "backends", "options"),
+        *("policies", "transforms", "search", "search/members", "training", "backends", "options"),
     },
     "search/prepare": {
-        *("policies", "search", "search/evaluate", "search/run", "search/subsets", "training", "options"),
+        *("policies", "search", "search/evaluate", "search/run", "training", "options", "data/sources"),
     },
     "preview": {
         "program",

@@ -12,12 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_ARGUMENTS = 10
-# Arguments that users give by name: constructors of the public API, and commands, whose arguments are their options.
+# Arguments that users give by name: constructors of the public API.
 MANY_ARGUMENTS_ALLOWED = {
     *("variegate.data.loader.loader.Loader.__init__", "variegate.engine.engine.Engine.__init__"),
     "variegate.integrations.ray.MapBatches.__init__",
-    *(f"variegate.cli.{command}.{command}" for command in ("augment", "bench", "doctor", "evaluate")),
-    *(f"variegate.cli.{command}.{command}" for command in ("preview", "search", "simulate")),
 }
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-import variegate.search.checkpoint
+import variegate.search.driver
 import variegate.search.local
 import variegate.training.images
 from tests.cli.searches import search_in_three_steps as search
-from variegate.search.log import PopulationLog
+from variegate.search.history import PopulationLog
 from variegate.search.run import SearchRun
 from variegate.training.classifier import Classifier
 
@@ -59,9 +59,9 @@ def test_at_any_time(
         (variegate.training.images, "split", 130, "interrupted"),
         (variegate.search.local, "LocalSearch", 130, "interrupted"),
         (Classifier, "train", 130, KEPT),
-        (variegate.search.checkpoint, "save", 130, KEPT),
+        (variegate.search.local.LocalSearch, "_save", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),
-        (variegate.search.checkpoint, "resume", 130, KEPT),
+        (variegate.search.driver, "resume", 130, KEPT),
         (SearchRun, "finish", 0, ""),  # all is done
     ]
     out = tmp_path / "out"
@@ -83,8 +83,8 @@ def test_from_outside_with_a_second_search_meanwhile(
     out = tmp_path / "out"
     driver = (
         "import sys; from pathlib import Path; from tests.cli.searches import search_in_three_steps as search;"
-        "from variegate.search import checkpoint; save = checkpoint.save;"
-        "checkpoint.save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
+        "from variegate.search.local import LocalSearch; save = LocalSearch._save;"
+        "LocalSearch._save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
     )
     command = [sys.executable, "-c", driver, str(stripes), str(out)]

@@ -143,7 +143,7 @@ def test_the_command_shows_progress(capsys: pytest.CaptureFixture[str], monkeypa
         return Warmth(False, 2, 71.3, "/kept", 13_100_000)
 
     monkeypatch.setattr(warm, "warm", pretend)
-    monkeypatch.setattr("variegate.cli.warm._SAY_EVERY", 0.0)
+    monkeypatch.setattr("variegate.cli.preview._SAY_EVERY", 0.0)
     assert main(["warm"]) == 0
     said = capsys.readouterr()
     assert said.out == "kernels compiled in 71 s: /kept (13.1 MB)\n"

@@ -14,9 +14,8 @@ from variegate.cli import app
 from variegate.cli.options import CommandOptions, from_options
 from variegate.options import check_options, option, option_of, part_of, same_option
 from variegate.options.measurement import MeasurementOptions
-from variegate.options.search import EvaluationOptions, SearchOptions
+from variegate.options.search import EvaluationOptions, Hyperparameters, SearchOptions
 from variegate.options.simulation import Scenario
-from variegate.options.training import Hyperparameters
 from variegate.search import Settings
 
 

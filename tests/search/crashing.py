@@ -16,7 +16,8 @@ import torch
 from tests.search.runs import contents, small_run
 from tests.sinks.crashing import KILLED, in_a_child, killed_at
 from variegate.search import SearchSpace
-from variegate.search.local import LocalSearch, Progress
+from variegate.search.driver import Progress
+from variegate.search.local import LocalSearch
 
 torch.set_num_threads(1)
 SPACE = SearchSpace(("Rotate", "Invert"), copies=1, space="pba-relative")

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.search import SearchSpace, Settings
 from variegate.search.members import member_seed
 from variegate.search.run import SearchRun
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import load_images, split
+from variegate.training.images import BaselineAugmentation, load_images, split
 from variegate.training.models import build_model
 
 

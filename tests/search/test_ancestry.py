@@ -12,7 +12,8 @@ from tests.search.searches import SMALL, policies, searches
 from variegate.errors import PolicyError
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, parse_pba_log, published_schedule
 from variegate.search import History, Row, SearchSpace, Settings, from_policy_log, lineage, schedule_of, to_policy_log
-from variegate.search.ancestry import family_tree, members_of, schedule_of_spans, spans_of_schedule
+from variegate.search.ancestry import members_of, schedule_of_spans, spans_of_schedule
+from variegate.search.plots import family_tree
 
 A, B, C = (0,) * 8, (1,) * 8, (2,) * 8
 

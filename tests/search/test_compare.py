@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from variegate.search.compare import Comparison, Trial, compare, lead, spread_of, summarize
-from variegate.search.student import cumulative, quantile
-from variegate.search.verdict import markdown, repeats_needed, verdicts, visible_difference
+from benchmarks.w6_pba import markdown
+from variegate.search.compare import Comparison, Trial, compare, cumulative, lead, quantile, spread_of, summarize
+from variegate.search.verdict import repeats_needed, verdicts, visible_difference
 
 FINE = 1e-6
 

@@ -14,17 +14,15 @@ import torch
 
 from variegate.data.sources.base import SourceError
 from variegate.errors import PolicyError
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.policies import PBA
 from variegate.policies.schedule import published_schedule
 from variegate.search.compare import Trial, compare
-from variegate.search.evaluate import Evaluation, scaled_policy
-from variegate.search.evolution import repeat_seed
+from variegate.search.evaluate import Evaluation, Subsets, scaled_policy
 from variegate.search.members import member_seed
-from variegate.search.subsets import Subsets
-from variegate.training.baseline import BaselineAugmentation
+from variegate.search.population import repeat_seed
 from variegate.training.classifier import Classifier
-from variegate.training.images import LabelledImages, load_images
+from variegate.training.images import BaselineAugmentation, LabelledImages, load_images
 from variegate.transforms import Transform
 
 

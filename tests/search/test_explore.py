@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.search.searches import SMALL, policies
 from variegate.errors import PolicyError
 from variegate.search import SearchSpace, explore
-from variegate.search.evolution import SearchStream, draw
+from variegate.search.population import SearchStream, draw
 
 SPACE = SearchSpace()
 keys = st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**40), st.integers(0, 2**20))

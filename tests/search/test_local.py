@@ -17,9 +17,10 @@ import variegate as vg
 from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
 from variegate.search import LostPopulationError, SearchSpace, read_log
-from variegate.search.checkpoint import CHECKPOINT_NAME
-from variegate.search.local import LocalSearch, Progress
+from variegate.search.driver import Progress
+from variegate.search.local import LocalSearch
 from variegate.search.members import member_seed, search_devices
+from variegate.search.run import CHECKPOINT_NAMES
 from variegate.threads import default_threads
 from variegate.training.classifier import Classifier
 
@@ -57,7 +58,7 @@ def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp
     for step, members in ((0, 2), (1, 1), (2, 3)):
         stop, look = stop_after(step, members)
         assert LocalSearch(small_run(), folder, ["cpu"]).run(look, stop) is None
-        assert (folder / CHECKPOINT_NAME).exists() == (step > 0)
+        assert (folder / CHECKPOINT_NAMES["local"]).exists() == (step > 0)
     assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
     assert contents(folder) == contents(reference)
 

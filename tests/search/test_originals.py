@@ -15,14 +15,13 @@ from PIL import Image
 
 from tests.search.runs import small_run
 from variegate.data.sources.base import SourceError
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.policies import load_policy
 from variegate.policies.schedule import schedule_from_dict
 from variegate.search import SearchSpace, Settings, read_log, schedule_of
 from variegate.search.local import LocalSearch
 from variegate.search.run import SearchRun
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import load_images, split
+from variegate.training.images import BaselineAugmentation, load_images, split
 
 
 def lay(folder: Path, gray: bool = False) -> Path:

@@ -14,8 +14,8 @@ from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
 from variegate.search import History, PlotError, SearchSpace, Settings, plot_population, plot_schedule, schedule_of
 from variegate.search.compare import Trial, compare
-from variegate.search.evaluate_plot import plot_evaluation
-from variegate.search.schedule_plot import tables_of
+from variegate.search.plots import tables_of
+from variegate.search.verdict import plot_evaluation
 
 GREEN, RED, AMBER = (63, 107, 92), (209, 73, 91), (184, 121, 31)
 

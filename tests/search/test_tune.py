@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -18,11 +19,11 @@ from tests.engine.bounded import fail_after
 from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
 from variegate.search import LostPopulationError
-from variegate.search.checkpoint import CheckpointError
-from variegate.search.local import LocalSearch, Progress
+from variegate.search.driver import CheckpointError, Progress
+from variegate.search.local import LocalSearch
 from variegate.search.run import SearchRun
 from variegate.search.tune import TuneSearch
-from variegate.search.tune.driver import RETRIES, STATE_NAME, SearchDriver
+from variegate.search.tune.driver import RETRIES, STATE_NAME, TuneDriver
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.tune")
@@ -167,7 +168,7 @@ def test_a_lost_population_is_said(tmp_path: Path) -> None:
 def test_a_member_that_dies_again_and_again_ends_the_search(tmp_path: Path) -> None:
     run = small_run()
     run.claim(tmp_path / "out", "ray")
-    with SearchDriver(run, tmp_path / "out", lambda progress: None, None) as driver:
+    with closing(TuneDriver(run, tmp_path / "out", lambda progress: None, None)) as driver:
         for _ in range(RETRIES):
             driver.lose(1, "killed")
         driver.lose(2, "killed")
@@ -181,7 +182,7 @@ def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_pat
     run, out = small_run(), tmp_path / "out"
     run.claim(out, "ray")
     places = [out.resolve() / "ray" / "run-1" / f"member-{member}" / "checkpoint_000000" for member in range(4)]
-    with SearchDriver(run, out, lambda progress: None, None) as driver:
+    with closing(TuneDriver(run, out, lambda progress: None, None)) as driver:
         for member, place in enumerate(places):
             place.mkdir(parents=True)
             driver.score(member, 1, member / 4)
@@ -189,17 +190,17 @@ def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_pat
     assert not places[copy.target].exists()
     places[copy.donor].rmdir()
     with pytest.raises(CheckpointError, match="is gone, and the search cannot go on without this checkpoint"):
-        SearchDriver(run, out, lambda progress: None, None)
+        TuneDriver(run, out, lambda progress: None, None)
     state = out / "ray" / STATE_NAME
     written = state.read_text()
     for damaged in ("", written[:-9], written.replace("wrn-10-1", "wrn-16-1"), written.replace("member-3", "")):
         state.write_text(damaged)
         with pytest.raises(CheckpointError, match=r"state\.json: is damaged|checkpoint_000000: is gone"):
-            SearchDriver(run, out, lambda progress: None, None)
+            TuneDriver(run, out, lambda progress: None, None)
 
 
 def test_what_a_member_raises_is_what_the_search_raises() -> None:
-    from variegate.search.tune.scheduler import explained
+    from variegate.search.tune.trials import explained
 
     @ray.remote
     def fails(error: Exception) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import load_images
+from variegate.training.images import BaselineAugmentation, load_images
 
 
 @pytest.mark.parametrize(("channels", "seed"), [(1, 0), (3, 1), (3, 3)])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.training.stripes import NORMALIZE, stripes
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.training.captured import CapturedStep, CaptureError, GraphMemory
 from variegate.training.classifier import Classifier
 

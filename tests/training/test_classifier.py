@@ -15,7 +15,7 @@ import torch
 from tests.training.stripes import NORMALIZE, stripes
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.training.classifier import Classifier
 from variegate.training.images import LabelledImages, split
 from variegate.training.models import ModelError

@@ -1,4 +1,4 @@
-"""The command line: one file per command, none with logic of its own."""
+"""The command line: commands that are alike in a file, none with logic of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, bench, demo, doctor, evaluate, preview, replay, search, simulate, verify, warm
+from variegate.cli import augment, evaluate, manifest, measure, preview, search
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.help import CommandWithHelp, GroupWithHelp, UsageError, usage_message
 from variegate.cli.options import from_options
@@ -42,17 +42,8 @@ def _options(
 
 
 for _run in (
-    demo.demo,
-    augment.augment,
-    replay.replay,
-    verify.verify,
-    preview.preview,
-    search.search,
-    evaluate.evaluate,
-    bench.bench,
-    doctor.doctor,
-    simulate.simulate,
-    warm.warm,
+    *(preview.demo, augment.augment, manifest.replay, manifest.verify, preview.preview, search.search),
+    *(evaluate.evaluate, measure.bench, measure.doctor, measure.simulate, preview.warm),
 ):
     app.command(cls=CommandWithHelp)(from_options(_run))
 

@@ -11,8 +11,8 @@ from variegate.cli.console import (
     emit_json,
     fail,
     interrupt_sets,
+    note,
     print_facts,
-    say,
     stderr,
     warnings_as_notes,
 )
@@ -22,17 +22,12 @@ from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
 
 if TYPE_CHECKING:
-    from variegate.engine.expansion import Expansion, Report
+    from variegate.engine.expansion import Expansion
 
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentOptions(PolicyOptions):
-    src: str = option(
-        ...,
-        IMAGES_HELP,
-        "Arguments",
-        metavar="SRC",
-    )
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
     )
@@ -61,10 +56,7 @@ class AugmentOptions(PolicyOptions):
         "process", "What runs a device; ray uses actors on a cluster.", "Devices"
     )
     address: str | None = option(
-        None,
-        "Where the Ray cluster is. Without it, a new one runs on this machine.",
-        "Devices",
-        metavar="ADDRESS",
+        None, "Where the Ray cluster is. Without it, a new one runs on this machine.", "Devices", metavar="ADDRESS"
     )
     threads: int | None = option(
         None, "Threads for each device. Without it, the devices share the cores.", "Devices", low=1
@@ -127,25 +119,14 @@ def augment(options: AugmentOptions) -> None:
     )
     expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed)
     if as_json:
-        emit_json(
-            "start",
-            files=len(source),
-            classes=len(source.classes),
-            total=expansion.report.total,
-            devices=list(engine.devices),
-        )
+        counts = {"files": len(source), "classes": len(source.classes), "total": expansion.report.total}
+        emit_json("start", **counts, devices=list(engine.devices))
     else:
-        for note in (*source.notes(), idle_note(options.policy, options.epoch)):
-            if note is not None:
-                say(f"note: {note}", stderr())
+        note(*source.notes(), idle_note(options.policy, options.epoch))
     run_expansion(expansion, as_json)
-    report = expansion.report
-    if report.written + report.resumed == 0:
-        raise fail(
-            f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written",
-            FAILED,
-            as_json,
-        )
+    if expansion.report.written + expansion.report.resumed == 0:
+        none = f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
+        raise fail(none, FAILED, as_json)
 
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:
@@ -179,25 +160,17 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
 def _print_summary(expansion: Expansion, as_json: bool) -> None:
     from variegate.outside.addresses import shown
 
-    report = expansion.report
+    report, where = expansion.report, shown(str(expansion.destination))
     if as_json:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
-            files=report.files,
-            written=report.written,
-            resumed=report.resumed,
-            repaired=report.repaired,
-            remade=report.remade,
+            **{name: getattr(report, name) for name in ("files", "written", "resumed", "repaired", "remade")},
             skipped=len(report.skipped),
             seconds=round(report.seconds, 3),
             images_per_second=round(report.rate, 1),
-            destination=shown(str(expansion.destination)),
+            destination=where,
         )
         return
-    print_facts([*_facts(report), ("where", shown(str(expansion.destination)))])
-
-
-def _facts(report: Report) -> list[tuple[str, str]]:
     facts = [("files in", f"{report.files:,}"), ("written", f"{report.written:,}")]
     if report.resumed:
         facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
@@ -209,4 +182,4 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     facts.append(("skipped", f"{len(report.skipped):,}{before}"))
     if report.written:
         facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))
-    return facts
+    print_facts([*facts, ("where", where)])

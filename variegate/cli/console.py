@@ -1,4 +1,4 @@
-"""What the commands share: one-line errors with exit codes, lines of JSON, and a Ctrl-C that ends cleanly."""
+"""What the commands share: one-line errors with exit codes, progress, JSON, and a Ctrl-C that ends cleanly."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -36,6 +37,12 @@ def stderr() -> Console:
 def say(text: str, to: Console | None = None) -> None:
     """A line as it is: no markup, no emoji for ":x:", no wrapping; without secrets, whatever a file's name holds."""
     (to or stdout()).print(speakable(text), markup=False, emoji=False, soft_wrap=True)
+
+
+def note(*texts: str | None, to: Console | None = None) -> None:
+    """A line on standard error for each that there is."""
+    for text in filter(None, texts):
+        say(f"note: {text}", to or stderr())
 
 
 def cell(text: str) -> Text:
@@ -85,7 +92,7 @@ def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
     try:
         draw()
     except PlotError as error:
-        say(f"note: {error}", stderr())
+        note(str(error))
         return None
     return str(out)
 
@@ -149,9 +156,40 @@ def warnings_as_notes(to: Console) -> Iterator[None]:
     """Warnings appear as plain lines among the progress, without source code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        say(f"note: {message}", to)
+        note(str(message), to=to)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
+
+
+class StageProgress(Progress):
+    """Call it with what is being done, and how much of how much is done (0: not known yet); use as a context.
+
+    A bar for people, lines of JSON for machines, which call it ``event``.
+    """
+
+    def __init__(self, as_json: bool, event: str = "measuring") -> None:
+        columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        super().__init__(*columns, **_bar_options(as_json))
+        self._as_json, self._event = as_json, event
+        self._task = self.add_task("opening", total=None)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._as_json:
+            emit_json(self._event, what=what, done=done, total=total)
+        self.update(self._task, description=what, completed=done, total=total or None)
+
+
+class CountingBar(Progress):
+    """On a terminal: what is done, how many of how many, the time left, and ``more``."""
+
+    def __init__(self, as_json: bool, *more: ProgressColumn) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"))
+        super().__init__(*columns, TimeRemainingColumn(), *more, **_bar_options(as_json))
+
+
+def _bar_options(as_json: bool) -> dict[str, Any]:
+    console = stderr()
+    return {"console": console, "disable": as_json or not console.is_terminal, "transient": True}

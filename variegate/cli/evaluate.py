@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from variegate.cli.console import (
     FAILED,
     INTERRUPTED,
+    CountingBar,
     cell,
     emit_json,
     fail,
     interrupt_sets,
+    note,
     plot_or_note,
     say,
     stderr,
@@ -22,15 +24,14 @@ from variegate.cli.console import (
     table_of,
 )
 from variegate.cli.options import device_list
-from variegate.cli.progress import counting_bar
-from variegate.cli.training import ClassesOptions, load
+from variegate.cli.search import ClassesOptions, load
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
-    from variegate.search.compare import Comparison, Trial
+    from variegate.search.compare import Comparison, Summary, Trial
     from variegate.search.evaluate import Evaluation
+    from variegate.search.prepare import Sizes
     from variegate.training.images import LabelledImages
-    from variegate.training.sizes import Sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ def evaluate(options: EvaluateCommandOptions) -> None:
         lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
         if lost:
             said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
-            say(f"note: {said}; a lower --lr may help", stderr())
+            note(f"{said}; a lower --lr may help")
     show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, options.out, as_json)
     if len(trials) < trainings:
         done = f"{len(trials)} of {trainings} trainings"
@@ -86,7 +87,7 @@ def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages
 
 def _run(evaluation: Evaluation, as_json: bool) -> list[Trial]:
     stop = threading.Event()
-    bar = counting_bar(as_json)
+    bar = CountingBar(as_json)
     task = bar.add_task("training", total=len(evaluation.policies) * evaluation.repeats)
 
     def tell(trial: Trial) -> None:
@@ -109,14 +110,13 @@ def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
     else:
         say(f"sizes: {sizes}, {height}x{width}", stderr())
     if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
-        say("note: a schedule that was learnt on SRC has seen the images that score here, and is favoured; give others "
-            "as --test", stderr())  # fmt: skip
+        seen = "a schedule that was learnt on SRC has seen the images that score here"
+        note(f"{seen}, and is favoured; give others as --test")
 
 
 def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
     """The table, the verdicts and the plot. A plot that cannot be written is told after the rest."""
-    from variegate.search.evaluate_plot import plot_evaluation
-    from variegate.search.verdict import verdicts
+    from variegate.search.verdict import plot_evaluation, verdicts
     from variegate.sinks.storage import WriteError
 
     plot: str | None = None
@@ -131,7 +131,7 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
     if as_json:
         emit_json(
             "done",
-            policies=[_described(one.policy, comparison) for one in comparison.summaries],
+            policies=[_described(one, comparison) for one in comparison.summaries],
             reference=comparison.reference,
             repeats=comparison.repeats,
             verdicts=said,
@@ -140,21 +140,17 @@ def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: boo
         )
     else:
         _print_table(comparison)
-        for sentence in said:
+        scope = [subsets.scope] if comparison.repeats > 1 and comparison.differences else []
+        for sentence in (*said, *scope, *([] if plot is None else [f"plot: {plot}"])):
             say(sentence)
-        if comparison.repeats > 1 and comparison.differences:
-            say(subsets.scope)
-        if plot is not None:
-            say(f"plot: {plot}")
     if unwritten is not None:
         raise fail(unwritten, FAILED, as_json)
 
 
-def _described(policy: str, comparison: Comparison) -> dict[str, object]:
-    one = next(summary for summary in comparison.summaries if summary.policy == policy)
-    found = comparison.differences.get(policy)
+def _described(one: Summary, comparison: Comparison) -> dict[str, object]:
+    found = comparison.differences.get(one.policy)
     difference = None if found is None else {**found._asdict(), "shown": found.shown}
-    return {**one._asdict(), "needs_search": policy in comparison.own, "difference": difference}
+    return {**one._asdict(), "needs_search": one.policy in comparison.own, "difference": difference}
 
 
 def _print_table(comparison: Comparison) -> None:

@@ -84,8 +84,12 @@ def parameters_of(command: Any, context: Any) -> list[Parameter]:
     owner = getattr(inspect.unwrap(command.callback), "options", None)
     hints = {} if owner is None else get_type_hints(owner)
     declared = {} if owner is None else {one.name: one for one in fields(owner)}
-    shown = [param for param in command.get_params(context) if not getattr(param, "hidden", False)]
+    shown = _shown(command, context)
     return [_parameter(param, declared.get(param.name), hints.get(param.name)) for param in shown]
+
+
+def _shown(command: Any, context: Any) -> list[Any]:
+    return [param for param in command.get_params(context) if not getattr(param, "hidden", False)]
 
 
 def _parameter(param: Any, declared: Any, hint: Any) -> Parameter:
@@ -190,7 +194,7 @@ def usage_message(error: Any, arguments: Sequence[str]) -> str:
         return f"{number}: no argument of this command may be negative{hint}"
     if context is None or param is None or type(error).__name__ == "MissingParameter":
         return error.format_message().strip().rstrip(".") + hint
-    names = [one.name for one in context.command.get_params(context) if not getattr(one, "hidden", False)]
+    names = [one.name for one in _shown(context.command, context)]
     refused = parameters_of(context.command, context)[names.index(param.name)]
     value = _typed(param, context, arguments)
     got = "" if value is None else f"got {value if _NEGATIVE.fullmatch(value) or value.isdecimal() else repr(value)}; "

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from variegate.cli.console import (
-    emit_json,
-    say,
-    table_of,
-)
+from variegate.cli.console import emit_json, say, table_of
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion, Report
@@ -24,15 +20,16 @@ _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16
 
 
-class ExpansionView:
-    """Call it with the report whenever something was done; use as a context baseline the run."""
+class ExpansionView(Progress):
+    """Call it with the report whenever something was done; use as a context around the run."""
 
     def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
-        self._as_json, self._console = as_json, console
+        self._as_json = as_json
+        self._devices: list[DeviceSnapshot] = []
         self._skipped_shown = 0
         self._shown = time.monotonic()
-        self._bar = Progress(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
@@ -41,35 +38,31 @@ class ExpansionView:
             TimeRemainingColumn(),
             TextColumn("{task.fields[quarantined]}"),
             console=console,
+            disable=as_json or not console.is_terminal,
+            refresh_per_second=4,
+            transient=True,
         )
-        total = expansion.report.total
-        self._task = self._bar.add_task("starting", total=total, rate="", quarantined="")
-        is_shown = console.is_terminal and not as_json
-        self._live = Live(self._bar, console=console, refresh_per_second=4, transient=True) if is_shown else None
-
-    def __enter__(self) -> ExpansionView:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._task = self.add_task("starting", total=expansion.report.total, rate="", quarantined="")
 
     def __call__(self, report: Report) -> None:
         for name, reason in report.skipped[self._skipped_shown :]:
             if self._as_json:
                 emit_json("skipped", source=name, reason=reason)
             else:
-                say(f"skipped {name}: {reason}", self._console if self._live is None else self._live.console)
+                say(f"skipped {name}: {reason}", self.console)
         self._skipped_shown = len(report.skipped)
         now = time.monotonic()
-        if self._as_json and now - self._shown >= _JSON_EVERY:
+        if now - self._shown >= (_JSON_EVERY if self._as_json else _SHOW_EVERY):
             self._shown = now
-            emit_json("progress", **self._facts(report))
-        elif self._live is not None and now - self._shown >= _SHOW_EVERY:
-            self._shown = now
-            self._draw(report)
+            if self._as_json:
+                emit_json("progress", **self._facts(report))
+            elif not self.disable:
+                self._draw(report)
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        if self._devices:
+            yield self._table(self._devices)
 
     def _facts(self, report: Report) -> dict[str, Any]:
         rate = report.rate
@@ -90,29 +83,23 @@ class ExpansionView:
         }
 
     def _draw(self, report: Report) -> None:
-        done = report.written + report.resumed + report.missing
-        self._bar.update(
+        if report.snapshot is not None:
+            self._devices = report.snapshot.devices
+        self.update(
             self._task,
             description="augmenting" if report.written else "starting",
-            completed=done,
+            completed=report.written + report.resumed + report.missing,
             rate=f"{report.rate:,.0f} images/s" if report.written else "",
             quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",
         )
-        if self._live is not None and report.snapshot is not None:
-            self._live.update(Group(self._bar, self._table(report.snapshot.devices)))
 
     def _table(self, devices: list[DeviceSnapshot]) -> Table:
         table = table_of(("device", "images/s", "queue", "in flight", "images", "stolen", "lost"))
         for device in devices[:_MOST_DEVICES]:
             name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
             rate = f"{device.rate * self._per_item:,.0f}" if device.rate else ""
-            counts = (
-                device.queued,
-                device.in_flight,
-                round(device.done * self._per_item),
-                device.steals,
-                device.losses,
-            )
+            done = round(device.done * self._per_item)
+            counts = (device.queued, device.in_flight, done, device.steals, device.losses)
             table.add_row(name, rate, *(f"{count:,}" for count in counts))
         if len(devices) > _MOST_DEVICES:
             table.add_row(f"and {len(devices) - _MOST_DEVICES:,} more")

@@ -1,13 +1,65 @@
-"""``variegate preview SRC``."""
+"""``variegate demo``, ``variegate preview SRC`` and ``variegate warm``: what is tried first."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from variegate.cli.console import emit_json, say, stderr, stdout, warnings_as_notes
-from variegate.cli.options import MOST_EPOCH, PolicyOptions
+from variegate.cli.augment import run_expansion
+from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
+from variegate.cli.options import MOST_EPOCH, CommandOptions, PolicyOptions
 from variegate.options import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(CommandOptions):
+    folder: Path = option(Path("demo"), "The folder to write to.", "Arguments", metavar="[DIR]")
+    copies: int = option(8, "How many augmented copies to make of every photo.", "Augmentation", low=1)
+    seed: int = option(0, "Another seed gives other augmentations.", "Augmentation", low=0)
+    threads: int | None = option(None, "Threads to use. Without it, all cores.", "Running", low=1)
+
+
+def demo(options: DemoOptions) -> None:
+    """Expand a few photos with RandAugment, and draw a contact sheet of the result.
+
+    The photos come with the package; nothing is downloaded.
+    """
+    from variegate.demo import run_demo
+
+    as_json = options.as_json
+    if not as_json:
+        say("preparing: photos, and kernels (compiled at the first start only, for about a minute) ...", stderr())
+
+    run = partial(run_expansion, as_json=as_json, summary=False)
+    done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
+    if as_json:
+        emit_json(
+            "done",
+            photos=str(done.photos),
+            augmented=str(done.augmented),
+            sheet=str(done.sheet),
+            written=done.report.written,
+            seconds=round(done.report.seconds, 3),
+            images_per_second=round(done.report.rate, 1),
+            prepare_seconds=round(done.prepare_seconds, 3),
+        )
+        return
+    print_facts(
+        [
+            ("photos", f"{done.photos}  ({done.num_photos} in class folders)"),
+            ("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)"),
+            ("contact sheet", str(done.sheet)),
+            ("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)"),
+            ("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate"),
+        ]
+    )
+    say("\nNext:")
+    say(f"  variegate preview {done.photos} --sweep Rotate --out rotate.png")
+    say(f"  variegate preview {done.photos} --policy imagenet --out imagenet.png")
+    say("  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,10 +68,7 @@ class PreviewOptions(PolicyOptions):
         ..., "A folder of images, with classes or without, or a single image.", "Arguments", metavar="SRC"
     )
     sweep: str | None = option(
-        None,
-        "Show one operation over its range, such as Rotate, not a policy.",
-        "Augmentation",
-        metavar="OPERATION",
+        None, "Show one operation over its range, such as Rotate, not a policy.", "Augmentation", metavar="OPERATION"
     )
     seed: int = option(0, "The seed, as given to augment.", "Augmentation", low=0)
     epoch: int = option(0, "The epoch, as given to augment.", "Augmentation", low=0, high=MOST_EPOCH)
@@ -56,30 +105,14 @@ def preview(options: PreviewOptions) -> None:
         from variegate.preview import check_out, policy_sheet, sweep_sheet
 
         check_out(options.out)
+        common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         if options.sweep is not None:
-            sheet = sweep_sheet(
-                options.src,
-                options.sweep,
-                images=options.images,
-                steps=options.samples,
-                seed=options.seed,
-                cell=options.cell,
-            )
+            sheet = sweep_sheet(options.src, options.sweep, steps=options.samples, **common)
         else:
-            sheet = policy_sheet(
-                options.src,
-                options.policy,
-                size=options.size,
-                images=options.images,
-                samples=options.samples,
-                seed=options.seed,
-                epoch=options.epoch,
-                cell=options.cell,
-            )
-            if (note := idle_note(options.policy, options.epoch)) is not None:
-                say(f"note: {note}", stderr())
-        for error in sheet.bad:
-            say(f"note: passed over {error}", stderr())
+            described: Any = {"size": options.size, "samples": options.samples, "epoch": options.epoch}
+            sheet = policy_sheet(options.src, options.policy, **described, **common)
+            note(idle_note(options.policy, options.epoch))
+        note(*(f"passed over {error}" for error in sheet.bad))
         sheet.save(options.out)
     if options.as_json:
         emit_json(
@@ -87,7 +120,48 @@ def preview(options: PreviewOptions) -> None:
         )
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
-    say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}", stdout())
+    say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
     if options.cell is None:
-        for note in sheet.notes():
-            say(f"note: {note}", stderr())
+        note(*sheet.notes())
+
+
+# Between lines where nobody watches a bar.
+_SAY_EVERY = 10.0
+
+
+def warm(options: CommandOptions) -> None:
+    """Compile every kernel ahead, so that no later start waits for it.
+
+    Kernels are kept beside the installed package, or in NUMBA_CACHE_DIR. If all are there already, nothing is done.
+    """
+    from variegate.warm import warm as compile_ahead
+
+    console = stderr()
+    said = time.monotonic()
+    with StageProgress(options.as_json, "compiling") as bar:
+
+        def show(done: int, total: int, seconds: float) -> None:
+            nonlocal said
+            if options.as_json or console.is_terminal:
+                bar("kernels", done, total)
+            elif time.monotonic() - said >= _SAY_EVERY:
+                said = time.monotonic()
+                say(f"{done} of about {total} kernels, {seconds:.0f} s", console)
+
+        done = compile_ahead(show)
+    if options.as_json:
+        emit_json(
+            "done",
+            was_ready=done.was_ready,
+            compiled=done.compiled,
+            seconds=round(done.seconds, 3),
+            folder=done.folder,
+            bytes=done.num_bytes,
+        )
+        return
+    where = f"{done.folder} ({done.num_bytes / 1e6:.1f} MB)"
+    if done.was_ready:
+        say(f"all kernels are there already: {where}")
+    else:
+        others = "" if done.compiled else ", by another process"
+        say(f"kernels compiled in {done.seconds:.0f} s{others}: {where}")

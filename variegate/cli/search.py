@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import TextColumn
 
-from variegate.cli.console import FAILED, INTERRUPTED, emit_json, fail, interrupt_sets, say, stderr
-from variegate.cli.options import device_list
-from variegate.cli.progress import counting_bar
-from variegate.cli.training import ClassesOptions, load
+from variegate.cli.console import FAILED, INTERRUPTED, CountingBar, emit_json, fail, interrupt_sets, note, say, stderr
+from variegate.cli.options import CommandOptions, device_list
+from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
+from variegate.options import option
 from variegate.options.search import SearchOptions
 from variegate.outside.addresses import shown_host
 
 if TYPE_CHECKING:
     from variegate.policies.schedule import Schedule
+    from variegate.search.driver import PopulationSearch
+    from variegate.search.driver import Progress as SearchProgress
     from variegate.search.history import History
-    from variegate.search.local import LocalSearch
-    from variegate.search.local import Progress as SearchProgress
-    from variegate.search.tune import TuneSearch
+    from variegate.training.images import LabelledImages
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassesOptions(CommandOptions):
+    src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,7 @@ def search(options: SearchCommandOptions) -> None:
     check_folder(options.out)
     images, place, fingerprint = load(options.src, options.size, devices[0])
     run, sizes = prepare_search(images, options, place, fingerprint)
-    searching: LocalSearch | TuneSearch
+    searching: PopulationSearch
     if is_local:
         from variegate.search.local import LocalSearch
 
@@ -67,6 +72,31 @@ def search(options: SearchCommandOptions) -> None:
     _run(searching, options.as_json)
 
 
+def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
+    """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError.
+
+    ``size``: as typed, or the sides of other images that these belong to.
+    """
+    from variegate.data.sources.base import SourceError
+    from variegate.engine.arguments import absolute_place, open_by_index, parse_size
+    from variegate.outside.addresses import shown
+    from variegate.training.images import fitting_size, load_images
+
+    sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
+    source = open_by_index(src)
+    note(*source.notes())
+    # On a terminal; it may take minutes.
+    with stderr().status(f"decoding {len(source):,} images"):
+        images = load_images(source, fitting_size(source) if size == "auto" else sides, device)
+    if len(images) < len(source):
+        note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are left out")
+    if images.num_classes < 2:
+        raise SourceError(
+            f"{shown(src)}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
+        )
+    return images, absolute_place(src), source.fingerprint
+
+
 def check_backend(options: SearchOptions) -> None:
     """Raises ValueError for options of the other back end."""
     if options.backend == "ray":
@@ -82,7 +112,7 @@ def check_backend(options: SearchOptions) -> None:
             raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
-def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
+def _run(search: PopulationSearch, as_json: bool) -> None:
     from variegate.search import LostPopulationError, read_log
     from variegate.search.run import LOG_NAME
     from variegate.sinks.storage import WriteError
@@ -120,8 +150,7 @@ def _run(search: LocalSearch | TuneSearch, as_json: bool) -> None:
 def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
     """The pictures of a search; none without matplotlib, or where there is no room for them."""
     from variegate.plotting import PlotError
-    from variegate.search.population_plot import plot_population
-    from variegate.search.schedule_plot import plot_schedule
+    from variegate.search.plots import plot_population, plot_schedule
     from variegate.sinks.storage import WriteError
 
     paths = [folder / "schedule.png", folder / "population.png"]
@@ -129,35 +158,27 @@ def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
         plot_schedule(schedule, paths[0])
         plot_population(history, paths[1])
     except (PlotError, WriteError) as error:
-        say(f"note: {error}", stderr())
+        note(str(error))
         return []
     return paths
 
 
-class SearchView:
+class SearchView(CountingBar):
     """Call it with the search's progress; use as a context."""
 
-    def __init__(self, search: LocalSearch | TuneSearch, as_json: bool) -> None:
+    def __init__(self, search: PopulationSearch, as_json: bool) -> None:
+        super().__init__(as_json, TextColumn("{task.fields[best]}"))
         self._as_json, self._started = as_json, time.perf_counter()
         self._size = search.run_settings.settings.size
-        self._bar = counting_bar(as_json, TextColumn("{task.fields[best]}"))
-        self._task = self._bar.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
-
-    def __enter__(self) -> SearchView:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._task = self.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
 
     def __call__(self, progress: SearchProgress) -> None:
         best = "" if math.isnan(progress.best) else f"best {progress.best:.2%}"
         done = progress.step * self._size + (0 if progress.rows else progress.members_done)
-        self._bar.update(
-            self._task, completed=done, description=f"step {progress.step + 1}/{progress.steps}", best=best
-        )
+        self.update(self._task, completed=done, description=f"step {progress.step + 1}/{progress.steps}", best=best)
         if not progress.rows:
             return
+        epoch = progress.rows[0].epoch
         lost = [row.member for row in progress.rows if math.isnan(row.score)]
         copies = [(row.member, row.copied_from) for row in progress.rows if row.copied_from is not None]
         if self._as_json:
@@ -165,25 +186,20 @@ class SearchView:
                 "step",
                 step=progress.step,
                 steps=progress.steps,
-                epoch=progress.rows[0].epoch,
+                epoch=epoch,
                 best=round(progress.best, 4),
                 copies=copies,
                 lost=lost,
                 is_flat=progress.is_flat,
             )
             return
-        if not self._bar.console.is_terminal:
+        if not self.console.is_terminal:
             seconds = time.perf_counter() - self._started
-            line = f"step {progress.step}/{progress.steps}: best {progress.best:.2%}, {len(copies)} copied"
-            say(f"{line}, {seconds:,.0f} s", self._bar.console)
+            line = f"step {progress.step}/{progress.steps}: {best}, {len(copies)} copied"
+            say(f"{line}, {seconds:,.0f} s", self.console)
         for member, donor in copies:
             if member in lost:
-                say(
-                    f"note: member {member} diverged (its loss is not finite); it goes on as member {donor}",
-                    self._bar.console,
-                )
+                text = f"member {member} diverged (its loss is not finite); it goes on as member {donor}"
+                note(text, to=self.console)
         if progress.is_flat:
-            say(
-                f"note: after epoch {progress.rows[0].epoch} all members score the same; nobody was ranked",
-                self._bar.console,
-            )
+            note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)

@@ -1,13 +1,62 @@
-"""What a search, and an evaluation of what it found, can be told; the rest follows from the images."""
+"""What trainings, a search and an evaluation of what it found can be told; the rest follows from the images."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from variegate.options import option, part_of, same_option
-from variegate.options.training import Hyperparameters, LrSchedule, Precision
+from variegate.options import check_options, option, part_of, same_option
+
+LrSchedule = Literal["cosine", "step"]
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Stochastic gradient descent with Nesterov's momentum, as Population Based Augmentation searches and trains.
+
+    The rest of an epoch that fills no batch is left out, as the reference does. ``lr_schedule``: "cosine" falls to 0 at
+    the end (arXiv 1608.03983), "step" to a tenth from the half on, and to a hundredth from three quarters on.
+    Convolutions in "float32" use TF32 where torch does; "bfloat16" is torch's autocast.
+
+    Raises ValueError naming the argument.
+    """
+
+    epochs: int = option(..., "How many epochs each training takes.", "Training", low=1)
+    batch_size: int = option(128, "Images per training step.", "Training", low=1)
+    lr: float = option(0.1, "The learning rate at the beginning.", "Training")
+    lr_schedule: LrSchedule = option("cosine", "How the learning rate falls.", "Training", metavar="cosine|step")
+    weight_decay: float = option(5e-4, "The L2 penalty, of all parameters.", "Training", low=0.0)
+    momentum: float = option(0.9, "Nesterov's momentum, of the gradient descent.", "Training", low=0.0)
+    clip: float = option(5.0, "The norm that gradients are cut to; 0 leaves them as they are.", "Training", low=0.0)
+    precision: Precision = option(
+        "float32",
+        "The numbers that products and convolutions are computed in; weights stay float32.",
+        "Training",
+        metavar="float32|bfloat16",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self, "lr_schedule", "precision", "epochs", "batch_size", "weight_decay", "momentum", "clip")
+        if not 0 < self.lr < math.inf:
+            raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
+
+    def steps_in(self, images: int) -> int:
+        """Steps of an epoch over so many images. Raises ValueError for fewer than a batch has."""
+        if self.batch_size > images:
+            raise ValueError(
+                f"batch_size: got {self.batch_size}, with {images} images to train; accepted: no more than that"
+            )
+        return images // self.batch_size
+
+    def lr_at(self, progress: float) -> float:
+        """``progress``: how much of all epochs is done, 0 to 1."""
+        if self.lr_schedule == "cosine":
+            return self.lr * 0.5 * (1.0 + math.cos(math.pi * progress))
+        return self.lr * (1.0 if progress < 0.5 else 0.1 if progress < 0.75 else 0.01)
+
 
 Backend = Literal["local", "ray"]
 
@@ -27,10 +76,7 @@ class TrainingOptions:
         metavar="SIDE|HxW|auto|none",
     )
     padding: int | None = option(
-        None,
-        "The border of the random crop, in pixels. By default an eighth of the side.",
-        "Around the policy",
-        low=0,
+        None, "The border of the random crop, in pixels. By default an eighth of the side.", "Around the policy", low=0
     )
     flip: bool = option(True, "Half of the images are mirrored.", "Around the policy")
     cutout: int | None = option(
@@ -129,10 +175,7 @@ class EvaluationOptions(TrainingOptions):
         "Comparison",
     )
     test: str | None = option(
-        None,
-        "Other images score the trainings. By default those of SRC that do not train.",
-        "Images",
-        metavar="SRC2",
+        None, "Other images score the trainings. By default those of SRC that do not train.", "Images", metavar="SRC2"
     )
     train: int | None = option(
         None, "So many images train, another random part in every repeat. By default four fifths.", "Images", low=1

@@ -5,14 +5,10 @@ What is here decides, and trains nothing: functions of the settings, a seed and 
 
 from variegate.plotting import PlotError
 from variegate.search.ancestry import from_policy_log, lineage, schedule_of, to_policy_log
-from variegate.search.evolution import LostPopulationError, exploit, explore, is_flat
-from variegate.search.history import History, Row
-from variegate.search.log import LogError, PopulationLog, read_log
+from variegate.search.history import History, LogError, PopulationLog, Row, Settings, read_log
+from variegate.search.plots import plot_population, plot_schedule
 from variegate.search.policy import Numbers, SearchSpace
-from variegate.search.population import Copy, Population, Step
-from variegate.search.population_plot import plot_population
-from variegate.search.schedule_plot import plot_schedule
-from variegate.search.settings import Settings
+from variegate.search.population import Copy, LostPopulationError, Population, Step, exploit, explore, is_flat
 
 __all__ = [
     "Copy",

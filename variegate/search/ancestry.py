@@ -76,11 +76,11 @@ def schedule_of_spans(spans: Sequence[LineageSpan], space: SearchSpace, source: 
 
 def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[LineageSpan]:
     """A schedule as the life of one member. Raises PolicyError where ``space`` cannot express a policy."""
-    spans: list[LineageSpan] = []
-    for segment in schedule.segments:
-        start = spans[-1].end if spans else 0
-        spans.append(LineageSpan(member, start, start + segment.epochs, space.to_numbers(segment.policy)))
-    return spans
+    ends = list(itertools.accumulate(segment.epochs for segment in schedule.segments))
+    return [
+        LineageSpan(member, end - segment.epochs, end, space.to_numbers(segment.policy))
+        for end, segment in zip(ends, schedule.segments, strict=True)
+    ]
 
 
 def to_policy_log(spans: Sequence[LineageSpan]) -> str:
@@ -101,21 +101,3 @@ def from_policy_log(text: str, epochs: int, space: SearchSpace, source: str = ""
     """The schedule in such a text, for a training of ``epochs``. Raises PolicyError with the line's number."""
     parsed = replace(parse_pba_log(text, epochs, source, space.tuples), space=space.space)
     return schedule_of_spans(spans_of_schedule(parsed, space), space, source)
-
-
-@dataclass(frozen=True)
-class Edge:
-    """The weights of ``source`` at the end of ``step`` are those with which ``target`` began the next."""
-
-    step: int
-    source: int
-    target: int
-
-
-def family_tree(history: History) -> list[Edge]:
-    """An edge for every member and step but the last; the nodes are ``history.steps``."""
-    return [
-        Edge(row.step, row.member if row.copied_from is None else row.copied_from, row.member)
-        for rows in history.steps[:-1]
-        for row in rows
-    ]

@@ -13,19 +13,62 @@ from threading import Event, Lock
 from typing import Any
 
 from variegate.backends.devices import resolve
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters
 from variegate.policies import PBA, load_policy
 from variegate.search.compare import Trial, is_own
-from variegate.search.evolution import repeat_seed
 from variegate.search.members import one_thread_each, threads_each
-from variegate.search.subsets import Subsets
-from variegate.training.baseline import BaselineAugmentation
+from variegate.search.population import SearchStream, repeat_seed
 from variegate.training.classifier import Classifier
-from variegate.training.images import DeviceImages, LabelledImages
+from variegate.training.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.transforms import Transform
 
 # Names beside those of ``load_policy``.
 NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """In every repeat another random part of ``train`` images trains, with the classes in their shares; all policies
+    of a repeat get the same. ``test`` scores, or without it what does not train.
+
+    Raises SourceError for too few images, in all or of a class.
+    """
+
+    images: LabelledImages
+    train: int
+    test: LabelledImages | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.of(0)
+
+    @property
+    def varies(self) -> bool:
+        return self.test is None or self.train != len(self.images)
+
+    @property
+    def scored(self) -> int:
+        """How many images score a training."""
+        return len(self.images) - self.train if self.test is None else len(self.test)
+
+    def of(self, repeat: int) -> tuple[LabelledImages, LabelledImages]:
+        """-> what trains, and what scores."""
+        seed = repeat_seed(self.seed, repeat, SearchStream.SUBSET)
+        if self.test is None:
+            return split(self.images, self.train, None, seed)
+        return (split(self.images, self.train, 0, seed)[0] if self.varies else self.images), self.test
+
+    @property
+    def scope(self) -> str:
+        """What chance the spread over repeats is of, and so its intervals; in one sentence."""
+        total, scored = f"{len(self.images):,}", f"{self.scored:,}"
+        if not self.varies:
+            covered = f"alone: all {total} images always train, the same {scored} always score"
+        elif self.test is None:
+            covered = f"and in which of these {total} images train and which {scored} score"
+        else:
+            covered = f"and in which {self.train:,} of these {total} images train; the same {scored} always score"
+        return f"Intervals cover the chance in training {covered}. Other images may say otherwise."
 
 
 @dataclass(frozen=True)
@@ -55,9 +98,9 @@ class Evaluation:
             raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
         policies = tuple(name if is_own(name) or os.sep in name else name.lower() for name in self.policies)
         object.__setattr__(self, "policies", policies)
-        names = [name for name in policies if policies.count(name) > 1]
-        if not policies or names:
-            got = f"{names[0]!r} twice" if names else "none"
+        twice = [f"{name!r} twice" for name in policies if policies.count(name) > 1]
+        if not policies or twice:
+            got = twice[0] if twice else "none"
             raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
         self.recipe.steps_in(self.subsets.train)
         baseline = self.baseline(self.subsets.images)
@@ -95,16 +138,12 @@ class Evaluation:
             return trial
 
         jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
-        with one_thread_each(*names):
-            if len(names) == 1:
-                trials = [train(job) for job in jobs]
-            else:
-                with ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
-                    trials = list(pool.map(train, jobs))
-        return [trial for trial in trials if trial is not None]
+        with one_thread_each(*names), ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
+            trials = map(train, jobs) if len(names) == 1 else pool.map(train, jobs)
+            return [trial for trial in trials if trial is not None]
 
     def _trial(
-        self, name: str, repeat: int, data: DeviceImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
+        self, name: str, repeat: int, data: TrainingImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
     ) -> Trial | None:
         classifier = Classifier(
             self.model,
@@ -139,9 +178,9 @@ class _RepeatImages:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation, self._lock = evaluation, Lock()
-        self._prepared: dict[tuple[str, int], tuple[DeviceImages, BaselineAugmentation]] = {}
+        self._prepared: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
 
-    def of(self, device: str, repeat: int) -> tuple[DeviceImages, BaselineAugmentation]:
+    def of(self, device: str, repeat: int) -> tuple[TrainingImages, BaselineAugmentation]:
         number = repeat if self._evaluation.subsets.varies else 0
         with self._lock:
             for key in [key for key in self._prepared if key[0] == device and key[1] < number]:
@@ -149,7 +188,7 @@ class _RepeatImages:
             if (device, number) not in self._prepared:
                 train, scored = self._evaluation.subsets.of(number)
                 baseline = self._evaluation.baseline(train)
-                self._prepared[device, number] = DeviceImages(train, scored, baseline.plain, device), baseline
+                self._prepared[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
             return self._prepared[device, number]
 
 

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
+import io
 import itertools
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
+from typing import Any
+
+import torch
 
 from variegate.backends.devices import resolve
-from variegate.policies.schedule import Schedule
-from variegate.search import checkpoint
-from variegate.search.history import Row, best_score
-from variegate.search.log import PopulationLog, read_log
+from variegate.outside.durable import write_atomically
+from variegate.search.driver import CheckpointError, PopulationSearch, SearchDriver, Tell
 from variegate.search.members import images_of, new_member, one_thread_each, threads_each, train_member
-from variegate.search.population import Population
-from variegate.search.run import LOG_NAME, SearchRun
+from variegate.search.population import Step
+from variegate.search.run import SearchRun
 from variegate.training.captured import GraphMemory
 
 
-@dataclass(frozen=True)
-class Progress:
-    """After a member's turn (``rows`` is empty) or a step (``rows`` as in the log)."""
-
-    step: int
-    steps: int
-    members_done: int  # of this step
-    best: float  # accuracy of the step before; NaN before the first
-    rows: tuple[Row, ...] = ()
-    is_flat: bool = False
-
-
-class LocalSearch:
+class LocalSearch(PopulationSearch):
     """Deterministic on CPUs: the same run gives the same schedule, in one go or after any number of interruptions.
 
     ``devices``: names as an ``Augmenter`` takes them; the members are dealt out to them in turn. Several CPUs ("cpu:0",
     "cpu:1", ...) are as many members at a time. ``capture``: on GPUs, record training steps as CUDA graphs.
     """
 
+    backend = "local"
+
     def __init__(
         self, run: SearchRun, folder: Path, devices: Sequence[str] = ("auto",), *, capture: bool = True
     ) -> None:
-        self.run_settings, self.folder = run, folder
+        super().__init__(run, folder)
         self.devices = [resolve(name) for name in devices]
         self._data = {device: images_of(run, device) for device in self.devices}
         # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
@@ -53,68 +47,64 @@ class LocalSearch:
             for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
         ]
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None, stop: Event | None = None) -> Schedule | None:
-        """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
+    def _train(self, tell: Tell, stop: Event | None) -> bool:
+        driver = SearchDriver(self.run_settings, self.folder, self.path, self._load, self._save, tell)
+        turns, number = partial(self._take_turns, driver, stop), len(self.devices)
+        with closing(driver), one_thread_each(*self.devices), ThreadPoolExecutor(number, "variegate-search") as pool:
+            while not driver.population.is_done:
+                list(map(turns, range(number)) if number == 1 else pool.map(turns, range(number)))
+                if not driver.is_scored:
+                    return False
+                driver.end_step()
+        return True
 
-        A folder with an unfinished search of the same settings is gone on with, from its last whole step: what the
-        log has outlasts a crash or a power failure.
+    def _take_turns(self, driver: SearchDriver, stop: Event | None, device: int) -> None:
+        """The members on a device, each its part of this step."""
+        step = driver.population.step + 1
+        for number in range(device, len(self._members), len(self.devices)):
+            member, policy = self._members[number], driver.population.policies[number]
+            score = train_member(self.run_settings, member, self._data[member.device], policy, step, stop)
+            if score is None:
+                return
+            driver.score(number, step, score)
 
-        Raises SourceError for a folder that holds anything else, or that another run is writing to; CheckpointError and
-        LogError for damaged files; WriteError; LostPopulationError where every member diverged.
-        """
-        with self.run_settings.claimed(self.folder):
-            return self._run(on_progress or (lambda progress: None), stop)
+    def _save(self, step: Step) -> None:
+        for copy in step.copies:
+            self._members[copy.target].load_state_dict(self._members[copy.donor].state_dict())
+        buffer = io.BytesIO()
+        states = [member.state_dict() for member in self._members]
+        torch.save({"run": self.run_settings.describe(), "step": step.rows[0].step, "members": states}, buffer)
+        write_atomically(self.path, buffer.getvalue(), durable=True)
 
-    def _run(self, tell: Callable[[Progress], None], stop: Event | None) -> Schedule | None:
-        run = self.run_settings
-        population, best = checkpoint.resume(self.folder, run, self._members)
-        log = PopulationLog(self.folder / LOG_NAME, run.settings, population.step)
-        with log, one_thread_each(*self.devices):
-            while not population.is_done:
-                scores = self._train_all(population, best, tell, stop)
-                if scores is None:
-                    return None
-                step = population.advance(scores)
-                for copy in step.copies:
-                    self._members[copy.target].load_state_dict(self._members[copy.donor].state_dict())
-                log.append(step.rows)
-                best = best_score(step.rows)
-                if not population.is_done:  # then the log has all that is needed
-                    checkpoint.save(self.folder, run, population.step, self._members)
-                tell(Progress(population.step, run.settings.steps, len(scores), best, step.rows, step.is_flat))
-        schedule = run.finish(self.folder, read_log(self.folder / LOG_NAME))
-        checkpoint.remove(self.folder)
-        return schedule
+    def _load(self) -> int:
+        """The members get their weights -> the step; 0 without a checkpoint: the first step has not come to its end."""
+        path, run = self.path, self.run_settings
+        if not path.exists():
+            return 0
+        with open(path, "rb") as file:
+            try:
+                # Its files' checksums, which torch writes and does not read.
+                if (damaged := zipfile.ZipFile(file).testzip()) is not None:
+                    raise ValueError(f"the checksum of {damaged} is another")
+                file.seek(0)
+                saved: Any = torch.load(file, map_location="cpu", weights_only=True)
+            except Exception as error:  # of a damaged file: any
+                raise CheckpointError(f"{path}: is damaged, or no checkpoint ({_first_line(error)})") from error
+        try:
+            is_ours = saved["run"] == run.describe() and len(saved["members"]) == len(self._members)
+            step = saved["step"]
+        except (TypeError, LookupError) as error:
+            raise CheckpointError(f"{path}: is no checkpoint of a search") from error
+        if not is_ours or not isinstance(step, int) or not 0 < step < run.settings.steps:
+            raise CheckpointError(f"{path}: is the checkpoint of another search")
+        try:
+            for member, state in zip(self._members, saved["members"], strict=True):
+                member.load_state_dict(state)
+        except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+            raise CheckpointError(f"{path}: its weights are not those of {run.model} ({_first_line(error)})") from error
+        return step
 
-    def _train_all(
-        self, population: Population, best: float, tell: Callable[[Progress], None], stop: Event | None
-    ) -> list[float] | None:
-        """Scores after the next step; None where it was stopped."""
-        done: list[int] = []
-        telling = Lock()
 
-        def take_turns(device: int) -> dict[int, float]:
-            scores = {}
-            for member in range(device, len(self._members), len(self.devices)):
-                score = self._train(member, population, stop)
-                if score is None:
-                    break
-                scores[member] = score
-                with telling:
-                    done.append(member)
-                    tell(Progress(population.step, population.settings.steps, len(done), best))
-            return scores
-
-        if len(self.devices) == 1:
-            scores = take_turns(0)
-        else:
-            with ThreadPoolExecutor(len(self.devices), "variegate-search") as pool:
-                parts = list(pool.map(take_turns, range(len(self.devices))))
-            scores = {member: score for part in parts for member, score in part.items()}
-        return [scores[member] for member in range(len(self._members))] if len(scores) == len(self._members) else None
-
-    def _train(self, number: int, population: Population, stop: Event | None) -> float | None:
-        """A member's part of this step."""
-        member = self._members[number]
-        data, policy = self._data[member.device], population.policies[number]
-        return train_member(self.run_settings, member, data, policy, population.step + 1, stop)
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0].rstrip(":. ") if lines else type(error).__name__

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from variegate.engine.device_names import choose_devices, cores_each, kind_of
-from variegate.search.evolution import SearchStream, draw
 from variegate.search.policy import Numbers
+from variegate.search.population import SearchStream, draw
 from variegate.search.run import SearchRun
 from variegate.threads import default_threads
 from variegate.training.classifier import Classifier
-from variegate.training.images import DeviceImages
+from variegate.training.images import TrainingImages
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:
@@ -52,9 +52,9 @@ def one_thread_each(*devices: str) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def images_of(run: SearchRun, device: str) -> DeviceImages:
+def images_of(run: SearchRun, device: str) -> TrainingImages:
     """What members train on and are scored by, on a device."""
-    return DeviceImages(run.train, run.validation, run.baseline.plain, device)
+    return TrainingImages(run.train, run.validation, run.baseline.plain, device)
 
 
 def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Classifier:
@@ -64,7 +64,7 @@ def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Clas
 
 
 def train_member(
-    run: SearchRun, classifier: Classifier, data: DeviceImages, policy: Numbers, step: int, stop: Event | None = None
+    run: SearchRun, classifier: Classifier, data: TrainingImages, policy: Numbers, step: int, stop: Event | None = None
 ) -> float | None:
     """A member's epochs of a step (from 1) -> its accuracy at the end; NaN where it diverged, None where ``stop`` was
     set between two epochs."""

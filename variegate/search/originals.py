@@ -57,10 +57,8 @@ def check_same(folder: Path, images: Mapping[str, str], expected: str) -> None:
     before = _read(folder, expected)
     changed = [name for name, digest in images.items() if before.get(name, digest) != digest]
     if changed:
-        raise SourceError(
-            f"{folder}: holds a search that began with other pixels or another label in {_some(changed)}; put the old "
-            "images back, or choose another folder"
-        )
+        began = f"holds a search that began with other pixels or another label in {_some(changed)}"
+        raise SourceError(f"{folder}: {began}; put the old images back, or choose another folder")
 
 
 def refuse(folder: Path, images: Mapping[str, str], expected: str) -> SourceError:
@@ -68,9 +66,8 @@ def refuse(folder: Path, images: Mapping[str, str], expected: str) -> SourceErro
     before = _read(folder, expected)
     names = [*(name for name in before if name not in images), *(name for name in images if name not in before)]
     which = _some(names) if before else f"{ORIGINALS_NAME} is missing, which would name them"
-    return SourceError(
-        f"{folder}: holds a search of other images ({which}); put the old images back, or choose another folder"
-    )
+    holds = f"holds a search of other images ({which})"
+    return SourceError(f"{folder}: {holds}; put the old images back, or choose another folder")
 
 
 def _read(folder: Path, expected: str) -> dict[str, str]:

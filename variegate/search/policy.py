@@ -107,13 +107,13 @@ class SearchSpace:
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> SearchSpace:
         """Raises PolicyError, also where something is missing."""
-        operations, copies, name = fields(described, "space", ("operations", "copies", "space"))
+        operations, copies, name = values_of(described, "space", ("operations", "copies", "space"))
         if not isinstance(operations, (list, tuple)):
             raise PolicyError("operations", operations, "a list of names")
         return cls(tuple(operations), copies, name, fill_from(described.get("fill"), "space.fill"))
 
 
-def fields(described: Any, what: str, names: Sequence[str]) -> list[Any]:
+def values_of(described: Any, what: str, names: Sequence[str]) -> list[Any]:
     """The values under these names. Raises PolicyError where ``described`` is no mapping, or lacks one of them."""
     accepted = f"{what} with {', '.join(names)}"
     if not isinstance(described, Mapping):

@@ -1,25 +1,37 @@
-"""A search, or an evaluation, made of options and of the images that it is to work on: where an option leaves
-something open, the images decide.
+"""A search, or an evaluation, made of options and of the images that it is to work on.
+
+Where an option leaves something open, the images decide: how much is trained on, in which batches and for how long.
+That is a function of the data alone, so that the same command means the same on every machine, and goes on with what it
+has begun.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from variegate.data.sources.base import SourceError
 from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
 from variegate.policies.spaces import SPACES
 from variegate.policies.spaces import space as space_of
-from variegate.search.evaluate import Evaluation
+from variegate.search.evaluate import Evaluation, Subsets
+from variegate.search.history import Settings
 from variegate.search.policy import SearchSpace
 from variegate.search.run import SearchRun
-from variegate.search.settings import Settings
-from variegate.search.subsets import Subsets
 from variegate.training import images as image_sets
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import LabelledImages
-from variegate.training.sizes import Sizes, evaluation_sizes, search_sizes
+from variegate.training.images import BaselineAugmentation, LabelledImages
+
+# Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
+_SEARCHED, _SCORED, _BATCH, _EPOCHS = 4_000, 46_000, 128, 200
+_SMALL, _LARGE, _SMALL_BELOW = "wrn-16-1", "wrn-28-2", 2_000
+# Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
+_STEPS, _LEAST_BATCH = 8, 8
+# Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
+_SEEN, _LEAST_EPOCHS = 10_000_000, 10
+# To score members by fewer than eight images is to rank them by chance.
+_LEAST_TO_SEARCH = 16
 
 
 def prepare_search(
@@ -29,7 +41,7 @@ def prepare_search(
 
     Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
     """
-    sizes = search_sizes(images, options.train, options.validation, options.batch_size, options.epochs, options.model)
+    sizes = search_sizes(images, options)
     space = options.space or ("pba" if images.pixels.shape[1:3] == (32, 32) else "pba-relative")
     searched = SearchSpace(known_operations(options.operations, space), space=space)
     train, validation = image_sets.split(images, sizes.train, sizes.score, options.seed)
@@ -47,23 +59,13 @@ def prepare_search(
 
 
 def prepare_evaluation(
-    images: LabelledImages,
-    test: LabelledImages | None,
-    options: EvaluationOptions,
-    devices: Sequence[str],
+    images: LabelledImages, test: LabelledImages | None, options: EvaluationOptions, devices: Sequence[str]
 ) -> tuple[Evaluation, Sizes]:
     """``test``: other images of the same size and classes, which score the trainings; None: those that do not train.
 
     Raises SourceError for images that cannot be trained on; ValueError for options.
     """
-    sizes = evaluation_sizes(
-        images,
-        None if test is None else len(test),
-        options.train,
-        options.batch_size,
-        options.epochs,
-        options.model,
-    )
+    sizes = evaluation_sizes(images, None if test is None else len(test), options)
     evaluation = Evaluation(
         Subsets(images, sizes.train, test, options.seed),
         sizes.model,
@@ -79,7 +81,6 @@ def prepare_evaluation(
 
 
 def policy_names(policies: str) -> list[str]:
-    """Names with commas between them."""
     return [name.strip() for name in policies.split(",") if name.strip()]
 
 
@@ -93,8 +94,102 @@ def known_operations(operations: str | None, space: str | None) -> tuple[str, ..
 
 def _baseline(images: LabelledImages, options: TrainingOptions) -> dict[str, Any]:
     side = min(images.pixels.shape[1:3])
-    return {
-        "padding": side // 8 if options.padding is None else options.padding,
-        "flip": options.flip,
-        "cutout": side // 2 if options.cutout is None else options.cutout,
-    }
+    padding = side // 8 if options.padding is None else options.padding
+    return {"padding": padding, "flip": options.flip, "cutout": side // 2 if options.cutout is None else options.cutout}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of ``images``: how many train, how many score; images in a step, epochs of a training, and its model."""
+
+    images: int
+    train: int
+    score: int
+    batch_size: int
+    epochs: int
+    model: str
+
+    def __str__(self) -> str:
+        epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
+        return (
+            f"{self.train:,} of {self.images:,} images train, {self.score:,} score; {self.model}, {epochs}, batches of "
+            f"{self.batch_size}"
+        )
+
+
+def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
+    """For a search: half of the images train the members, at most 4,000, and the others score them, at most 46,000.
+
+    Raises SourceError for data that cannot be searched on, and ValueError naming an argument that does not fit the
+    images, with what does.
+    """
+    train, validation, total, classes = options.train, options.validation, len(images), images.num_classes
+    _check_classes(images)
+    if train is None and validation is None and total < _LEAST_TO_SEARCH:
+        raise SourceError(
+            f"{total:,} images are too few to search on: some train the members and others score them; accepted: "
+            f"{_LEAST_TO_SEARCH} or more, two or more of every class"
+        )
+    if train is not None:
+        _check("train", train, images, total - classes)
+    if validation is not None:
+        _check("validation", validation, images, total - (train or classes))
+    if train is None:
+        train = max(classes, min(_SEARCHED, total // 2, total - (validation or classes)))
+    score = min(_SCORED, total - train) if validation is None else validation
+    return _rest(total, train, score, options)
+
+
+def evaluation_sizes(images: LabelledImages, tested: int | None, options: EvaluationOptions) -> Sizes:
+    """For trainings that are compared: four fifths of the images train. ``tested``: the number of images beside these
+    that score them; None: what does not train scores.
+
+    Raises as ``search_sizes`` does.
+    """
+    train, total, classes = options.train, len(images), images.num_classes
+    _check_classes(images, 2 if tested is None else 1)
+    most = total - classes if tested is None else total
+    if train is None:
+        train = max(classes, min(most, total * 4 // 5))
+    else:
+        _check("train", train, images, most)
+    return _rest(total, train, total - train if tested is None else tested, options)
+
+
+def fitting_batch(train: int) -> int:
+    """A power of two that gives an epoch eight steps, from 8 to 128, and no more than there are."""
+    batch = _BATCH
+    while batch > _LEAST_BATCH and batch * _STEPS > train:
+        batch //= 2
+    return min(batch, train)
+
+
+def _rest(total: int, train: int, score: int, options: TrainingOptions) -> Sizes:
+    batch, epochs, model = options.batch_size, options.epochs, options.model
+    if batch is not None and not 1 <= batch <= train:
+        raise ValueError(f"batch_size: got {batch}, with {train:,} images to train; accepted: 1 to {train:,}")
+    if epochs is None:
+        epochs = max(_LEAST_EPOCHS, min(_EPOCHS, _SEEN // train))
+    if model is None:
+        model = _SMALL if total < _SMALL_BELOW else _LARGE
+    return Sizes(total, train, score, batch or fitting_batch(train), epochs, model)
+
+
+def _check_classes(images: LabelledImages, least: int = 2) -> None:
+    counts = images.labels.bincount(minlength=images.num_classes).tolist()
+    for name, count in zip(images.classes, counts, strict=True):
+        if count < least:
+            has = f"{count} image" if count == 1 else "no image"
+            raise SourceError(
+                f"class {name!r} has {has}; accepted: {('one', 'two')[least - 1]} or more, so that each class can train"
+                + (" and score" if least > 1 else "")
+            )
+
+
+def _check(name: str, got: int, images: LabelledImages, most: int) -> None:
+    """Each part has an image of every class at least, and ``most`` at most."""
+    least = images.num_classes
+    if not least <= got <= most:
+        raise ValueError(
+            f"{name}: got {got:,}, of {len(images):,} images in {least} classes; accepted: {least:,} to {most:,}"
+        )

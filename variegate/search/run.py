@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from variegate.data.sources.base import SourceError
-from variegate.options.search import SearchOptions
-from variegate.options.training import Hyperparameters
+from variegate.options.search import Hyperparameters, SearchOptions
 from variegate.outside.addresses import shown
 from variegate.outside.durable import make_folder, write_atomically, write_errors_name
 from variegate.policies.schedule import Schedule
 from variegate.search import originals
 from variegate.search.ancestry import schedule_of
-from variegate.search.history import History
-from variegate.search.settings import Settings
+from variegate.search.history import History, Settings
 from variegate.sinks.lock import locked
 from variegate.threads import computed_once
-from variegate.training.baseline import BaselineAugmentation
-from variegate.training.images import LabelledImages
+from variegate.training.images import BaselineAugmentation, LabelledImages
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
 LOCK_NAME = ".search.lock"
@@ -66,26 +63,26 @@ class SearchRun:
 
     @computed_once
     def _described(self) -> str:
-        described = {
-            "source": shown(self.place),
-            "fingerprint": self.fingerprint,
-            # What decides much of what follows stands first: the first difference is the one that is told.
-            "size": list(self.baseline.size),
-            "seed": self.settings.seed,
-            "train": len(self.train),
-            "validation": len(self.validation),
-            "model": self.model,
-            "recipe": asdict(self.recipe),
-            "population": self.settings.to_dict(),
-            "around": self.baseline.to_dict(),
-            "images": originals.digest_of(self.images),
-        }
-        return json.dumps(described)
+        return json.dumps(
+            {
+                "source": shown(self.place),
+                "fingerprint": self.fingerprint,
+                # What decides much of what follows stands first: the first difference is the one that is told.
+                "size": list(self.baseline.size),
+                "seed": self.settings.seed,
+                "train": len(self.train),
+                "validation": len(self.validation),
+                "model": self.model,
+                "recipe": asdict(self.recipe),
+                "population": self.settings.to_dict(),
+                "around": self.baseline.to_dict(),
+                "images": originals.digest_of(self.images),
+            }
+        )
 
     def describe(self) -> dict[str, Any]:
         """All that decides what is found, as JSON reads it."""
-        copied: dict[str, Any] = json.loads(self._described)
-        return copied
+        return dict(json.loads(self._described))
 
     @contextmanager
     def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
@@ -153,13 +150,10 @@ def check_folder(folder: Path) -> bool:
         raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
     if (folder / SETTINGS_NAME).exists():
         return True
-    others = (
-        sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".")) if folder.is_dir() else ()
-    )
+    others = [path.name for path in folder.glob("[!.]*")]
     if others:
-        raise SourceError(
-            f"{folder}: holds files of something else ({others[0]}); choose an empty folder or a new name"
-        )
+        other = min(others)
+        raise SourceError(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
     return False
 
 

@@ -1,12 +1,13 @@
-"""What a comparison says, in words: what is shown, what is not, and what it would take."""
+"""What a comparison says, in words and as a picture: what is shown, what is not, and what it would take."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from variegate.search.compare import CONFIDENCE, Comparison, Difference, Summary, spread_of
-from variegate.search.student import quantile
+from variegate.plotting import AMBER, BLUE, FAINT, GREEN, INK, PALE_BLUE, drawn_figure, label_rows, line_handles
+from variegate.search.compare import CONFIDENCE, Comparison, Difference, Summary, quantile, spread_of
 
 # How often a difference of the size that is said to be seen is seen.
 _POWER = 0.8
@@ -34,14 +35,12 @@ def _verdict(name: str, comparison: Comparison) -> str:
         than = found.to if number == 1 else f"{every}, and than {found.to}, the highest of them,"
         return f"{name} is better than {than} by {size} points, {_interval(found, comparison)}."
     if found.shown == "worse":
-        return f"{name} is worse than {found.to}{highest}{',' if highest else ''} by {size} points, " + (
-            f"{_interval(_turned(found), comparison)}."
-        )
-    side = "above" if found.mean >= 0 else "below"
-    return (
-        f"No difference shown: {name} is {size} points {side} {found.to}{highest}, {_interval(found, comparison)}. "
-        f"{_what_it_takes(found, comparison)}"
-    )
+        turned = found._replace(mean=-found.mean, low=-found.high, high=-found.low)
+        than = f"{found.to}{highest}{',' if highest else ''}"
+        return f"{name} is worse than {than} by {size} points, {_interval(turned, comparison)}."
+    side = f"{size} points {'above' if found.mean >= 0 else 'below'} {found.to}{highest}"
+    takes = _what_it_takes(found, comparison)
+    return f"No difference shown: {name} is {side}, {_interval(found, comparison)}. {takes}"
 
 
 def points(share: float, found: Difference) -> str:
@@ -52,10 +51,6 @@ def points(share: float, found: Difference) -> str:
 def _interval(found: Difference, comparison: Comparison) -> str:
     ends = f"{points(found.low, found)} to {points(found.high, found)}"
     return f"{100 * found.confidence:.3g} % interval {ends}, {comparison.repeats} repeats"
-
-
-def _turned(found: Difference) -> Difference:
-    return found._replace(mean=-found.mean, low=-found.high, high=-found.low)
 
 
 def _what_it_takes(found: Difference, comparison: Comparison) -> str:
@@ -98,15 +93,59 @@ def cells(one: Summary, comparison: Comparison) -> tuple[str, str, str]:
     return f"{one.mean:.2%}", spread, difference
 
 
-def markdown(comparison: Comparison) -> Iterator[str]:
-    """The table, for pages."""
-    to = f"to {comparison.reference}, 95 % interval" if comparison.reference else "difference"
-    yield f"| policy | accuracy, mean | spread | {to} | each | seconds a training |"
-    yield "|---|--:|--:|--:|---|--:|"
-    for one in comparison.summaries:
-        mean, spread, difference = cells(one, comparison)
-        yield f"| {one.policy} | {mean} | {spread} | {difference} | {each(one.accuracies)} | {one.seconds:.1f} |"
+# What an interval shows. Red is the colour of limits.
+_COLOURS = {"better": GREEN, "worse": AMBER, None: BLUE}
+_MEANINGS = {"better": "shown to be better", "worse": "shown to be worse", None: "no difference shown"}
 
 
-def each(accuracies: Sequence[float]) -> str:
-    return ", ".join(f"{100 * accuracy:.2f}" for accuracy in accuracies)
+def plot_evaluation(comparison: Comparison, path: str | Path, remark: str = "") -> None:
+    """Write a PNG; a single repeat, or policy, has no intervals. Raises PlotError without matplotlib, OSError."""
+    names = [one.policy for one in comparison.summaries]
+    has_intervals = comparison.reference is not None and comparison.repeats > 1
+    width = 5.3 + 0.075 * max(map(len, names)) + 4.1 * has_intervals
+    height = 0.8 + 0.25 * has_intervals + 0.4 * len(names)
+    with drawn_figure(path, width, height, "Accuracy with each policy", [remark]) as figure:
+        axes = figure.subplots(1, 1 + has_intervals, sharey=True, squeeze=False)[0]
+        _draw_accuracies(axes[0], comparison)
+        if has_intervals:
+            _draw_differences(axes[1], comparison)
+            _add_legend(figure, comparison)
+        label_rows(axes[0], names)
+        for one in axes:
+            one.grid(axis="x")
+            one.margins(x=0.07)
+
+
+def _draw_accuracies(axes: Any, comparison: Comparison) -> None:
+    for row, one in enumerate(comparison.summaries):
+        each = [100 * accuracy for accuracy in one.accuracies]
+        axes.scatter(each, [row] * len(each), s=22, color=PALE_BLUE, zorder=2)
+        axes.plot([100 * one.mean] * 2, [row - 0.26, row + 0.26], color=INK, linewidth=2.2, zorder=3)
+        axes.annotate(f"{one.mean:.2%}", (1.01, row), xycoords=("axes fraction", "data"), va="center")
+    axes.set_title("points: trainings, bars: means")
+    axes.set_xlabel("accuracy in per cent")
+
+
+def _draw_differences(axes: Any, comparison: Comparison) -> None:
+    axes.axvline(0, color=INK, linewidth=0.9, zorder=1)
+    for row, one in enumerate(comparison.summaries):
+        if one.policy == comparison.reference:
+            axes.annotate(" compared with", (0, row), va="center", color=FAINT)
+            continue
+        difference = comparison.differences[one.policy]
+        each = [100 * value for value in difference.each]
+        axes.scatter(each, [row] * len(each), s=16, color=PALE_BLUE, zorder=2)
+        reach = [[100 * (difference.mean - difference.low)], [100 * (difference.high - difference.mean)]]
+        style = {"fmt": "o", "ms": 5, "capsize": 3.5, "lw": 1.8, "zorder": 3, "color": _COLOURS[difference.shown]}
+        axes.errorbar([100 * difference.mean], [row], xerr=reach, **style)
+    axes.set_title(f"difference to {comparison.reference}, 95 % interval")
+    axes.set_xlabel("percentage points, within a repeat")
+
+
+def _add_legend(figure: Any, comparison: Comparison) -> None:
+    """Of the colours that are there."""
+    others = [difference for name, difference in comparison.differences.items() if name != comparison.reference]
+    shown = {difference.shown for difference in others if not math.isnan(difference.low)}
+    entries = [(colour, _MEANINGS[what]) for what, colour in _COLOURS.items() if what in shown]
+    handles = line_handles(entries, lw=1.8, marker="o", ms=5)
+    figure.legend(handles=handles, loc="outside lower right", ncols=3)

@@ -43,7 +43,6 @@ class CapturedStep:
     def __init__(self, step: Step, device: str, memory: GraphMemory | None = None) -> None:
         self._step, self._device = step, torch.device(device)
         self._memory = GraphMemory(device) if memory is None else memory
-        self._stream = self._memory.stream
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -54,8 +53,7 @@ class CapturedStep:
                 self._calls += 1
                 if self._calls <= _EAGER:
                     return self._run_beside(images, labels)
-                self._record(images, labels)
-                assert self._graph is not None
+                self._graph = self._record(images, labels)
             self._images.copy_(images)
             self._labels.copy_(labels)
             self._graph.replay()
@@ -63,17 +61,17 @@ class CapturedStep:
 
     def _run_beside(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """On the stream of the recording, since parts of a backward pass stay with the stream that they began on."""
-        current = torch.cuda.current_stream()
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
+        current, beside = torch.cuda.current_stream(), self._memory.stream
+        beside.wait_stream(current)
+        with torch.cuda.stream(beside):
             result = self._step(images, labels)
-        current.wait_stream(self._stream)
+        current.wait_stream(beside)
         for tensor in (images, labels):
-            tensor.record_stream(self._stream)
+            tensor.record_stream(beside)
         result.record_stream(current)
         return result
 
-    def _record(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+    def _record(self, images: torch.Tensor, labels: torch.Tensor) -> torch.cuda.CUDAGraph:
         layout = torch.channels_last if images.dim() == 4 else torch.contiguous_format
         self._images, self._labels = images.clone(memory_format=layout), labels.clone()
         graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
@@ -88,4 +86,4 @@ class CapturedStep:
                 f"the training step cannot be recorded as a CUDA graph: {error}; accepted: a model that never waits "
                 "for the GPU, or no recording (capture=False, --no-capture)"
             ) from error
-        self._graph = graph
+        return graph

@@ -1,8 +1,9 @@
-"""A whole data set in a device's memory, decoded once, for trainings that go over it very often."""
+"""A whole data set in a device's memory, decoded once; and what is done to its images besides a policy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -18,11 +19,16 @@ from variegate.errors import DecodeError
 from variegate.outside.addresses import shown
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
-from variegate.transforms.output import Identity
+from variegate.transforms.crop import RandomCrop
+from variegate.transforms.erase import Cutout
+from variegate.transforms.flips import RandomHorizontalFlip
+from variegate.transforms.output import Identity, Normalize
 from variegate.transforms.resize import Resize
 
 _BATCH = 256
 _LOOKED_AT, _LARGEST_KEPT, _SIDE = 32, 64, 32
+# Of the deviation, so that a channel that never changes is divided by something.
+_LEAST_STD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class LabelledImages:
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
 
 
-class DeviceImages:
+class TrainingImages:
     """What a training works on, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
     ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
     very often, though it takes four times the memory.
@@ -74,18 +80,15 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     """
     transform: Transform = Identity() if size is None else Compose([Resize(size)])
     loader = Loader(source, transform, _BATCH, device, shuffle=False, on_error="skip", layout="NHWC", prefetch=1)
-    pixels: list[torch.Tensor] = []
-    labels: list[torch.Tensor] = []
-    ids: list[npt.NDArray[np.uint64]] = []
+    parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
     for batch in loader:
         images, marks = batch
-        if not isinstance(images, torch.Tensor) or (pixels and images.shape[1:] != pixels[0].shape[1:]):
+        if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
             raise SourceError("the images have several sizes; give one that all of them are resized to (--size)")
         good = ~batch.padding
         keep = torch.from_numpy(good).to(images.device)
-        pixels.append(images[keep])
-        labels.append(marks.to(images.device)[keep])
-        ids.append(batch.ids[good])
+        parts.append((images[keep], marks.to(images.device)[keep], batch.ids[good]))
+    pixels, labels, ids = zip(*parts, strict=True)
     every = torch.cat(labels)
     if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
         raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
@@ -174,3 +177,68 @@ def _apportion(
         behind = np.where(may, step * (exact - parts), -np.inf)
         parts[int(np.argmax(behind))] += step
     return parts
+
+
+@dataclass(frozen=True)
+class BaselineAugmentation:
+    """After the policy: a random crop of the image with a black border of ``padding`` pixels, a flip, a ``cutout`` of
+    so many pixels a side filled with the mean, and the normalisation. 0 and False leave a step out.
+
+    What Population Based Augmentation trains CIFAR with, in its order: padding 4, flip, cutout 16.
+    """
+
+    size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    padding: int = 4
+    flip: bool = True
+    cutout: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("padding", "cutout"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 0 or more")
+
+    @classmethod
+    def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> BaselineAugmentation:
+        """With the mean and deviation of these images' channels."""
+        found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
+        height, width = images.pixels.shape[1:3]
+        mean, std = tuple(mean for mean, _ in found), tuple(max(std, _LEAST_STD) for _, std in found)
+        return cls((height, width), mean, std, padding, flip, cutout)
+
+    @property
+    def fill(self) -> tuple[int, int, int]:
+        """The mean as a colour; of grayscale images, three equal levels."""
+        red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
+        return red, green, blue
+
+    @property
+    def plain(self) -> Transform:
+        """For images that are not trained on."""
+        return Normalize(self.mean, self.std)
+
+    def with_policy(self, policy: Transform | None) -> Transform:
+        steps: list[Transform] = [] if policy is None else [policy]
+        if self.padding:
+            steps.append(RandomCrop(self.size, padding=self.padding))
+        if self.flip:
+            steps.append(RandomHorizontalFlip())
+        if self.cutout:
+            steps.append(Cutout(self.cutout, fill=self.fill))
+        return Compose([*steps, self.plain])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
+    """Of uint8 pixels as shares of 255, from how often each value occurs: counts are the same on every device, where
+    sums of so many floats are not, and a search only goes on with the very numbers that it began with.
+    """
+    counts = torch.bincount(pixels.flatten(), minlength=256).tolist()
+    total = sum(counts)
+    first = sum(count * value for value, count in enumerate(counts))
+    second = sum(count * value * value for value, count in enumerate(counts))
+    mean, variance = first / total, (total * second - first * first) / (total * total)
+    return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)

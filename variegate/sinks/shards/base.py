@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.tar.class_names import is_a_line
+from variegate.data.sources.tar.labels import is_a_line
 from variegate.sinks.storage import Storage
 
 Layout = Literal["folder", "webdataset", "parquet"]

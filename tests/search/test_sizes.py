@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from variegate.data.sources.base import SourceError
+from variegate.options.search import EvaluationOptions, SearchOptions
+from variegate.search import prepare
+from variegate.search.prepare import Sizes, fitting_batch
 from variegate.training.images import LabelledImages, fitting_size, split
-from variegate.training.sizes import Sizes, evaluation_sizes, fitting_batch, search_sizes
 
 
 def images_of(*counts: int) -> LabelledImages:
@@ -18,6 +22,14 @@ def images_of(*counts: int) -> LabelledImages:
     pixels = torch.zeros((len(labels), 1, 1, 3), dtype=torch.uint8)
     ids = np.arange(len(labels), dtype=np.uint64)
     return LabelledImages(pixels, torch.from_numpy(labels), ids, tuple(map(str, range(len(counts)))))
+
+
+def search_sizes(images: LabelledImages, train: int | None = None, validation: int | None = None, **more: Any) -> Sizes:
+    return prepare.search_sizes(images, SearchOptions(train=train, validation=validation, **more))
+
+
+def evaluation_sizes(images: LabelledImages, tested: int | None, train: int | None = None) -> Sizes:
+    return prepare.evaluation_sizes(images, tested, EvaluationOptions(train=train))
 
 
 def test_of_cifar10_they_are_the_papers() -> None:

@@ -1,0 +1,117 @@
+"""``variegate verify DST`` and ``variegate replay MANIFEST ROW``: outputs, and what the manifest says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from variegate.cli.console import FAILED, CountingBar, emit_json, fail, print_facts, say
+from variegate.cli.options import CommandOptions
+from variegate.options import option, same_option
+
+if TYPE_CHECKING:
+    from variegate.sinks.verify import Verified
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions(CommandOptions):
+    dst: str = option(..., "A folder that `augment` wrote, or the URL of one.", "Arguments", metavar="DST")
+    delete_damaged: bool = option(
+        False, "Remove the files that are damaged, so that `augment` makes them again.", "Running"
+    )
+    threads: int | None = option(None, "Files read at a time. Default: as many as there are cores.", "Loader", low=1)
+    as_json: bool = same_option(CommandOptions, "as_json", help="Print the counts and all problems as one JSON object.")
+
+
+def verify(options: VerifyOptions) -> None:
+    """Compare every output of `augment` with the checksum in the manifest, and say which files are missing, damaged,
+    or not in the manifest.
+
+    The `augment` command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also
+    makes again what was damaged. The exit code is 1 where anything is wrong.
+    """
+    from variegate.sinks.verify import delete_damaged as delete
+    from variegate.sinks.verify import verify as compare
+
+    with CountingBar(options.as_json) as bar:
+        task = bar.add_task("verifying", total=None)
+        found = compare(options.dst, options.threads, lambda done, total: bar.update(task, completed=done, total=total))
+    deleted = delete(options.dst, found) if options.delete_damaged else []
+    counts = {"outputs": found.outputs, "good": found.good}
+    counts |= {kind: found.count(kind) for kind in ("missing", "damaged", "unreadable", "extra")}
+    counts["deleted"] = len(deleted)
+    if options.as_json:
+        problems = [
+            {"file": file, **({} if member is None else {"member": member}), "problem": problem, "kind": kind}
+            for file, problem, kind, member in found.problems
+        ]
+        emit_json("done", **counts, problems=problems)
+        if problems:  # the object has said it
+            raise typer.Exit(FAILED)
+        return
+    for file, problem, _, member in found.problems[:_SHOWN]:
+        say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
+    if len(found.problems) > _SHOWN:
+        say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
+    print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
+    if found.problems:
+        raise fail(_verdict(found, bool(deleted)), FAILED)
+
+
+def _verdict(found: Verified, is_deleted: bool) -> str:
+    number = len(found.problems)
+    parts = [f"{number:,} problem{'s' if number > 1 else ''}"]
+    if found.count("missing") or is_deleted:
+        parts.append("the augment command that wrote this makes again what is missing")
+    if found.count("damaged") and not is_deleted:
+        parts.append("--delete-damaged removes what is damaged, and augment then makes it again")
+    return "; ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(CommandOptions):
+    manifest: str = option(
+        ..., "The manifest.parquet that augment wrote, or the folder it is in.", "Arguments", metavar="MANIFEST"
+    )
+    row: int = option(..., "The number of the row, counted from 0.", "Arguments", low=0, metavar="ROW")
+    out: Path | None = option(
+        None, "The file to write. Without it, the output's own name in the current folder.", "Output", metavar="FILE"
+    )
+    source: str | None = option(None, "Where the source images are now, if they have moved.", "Running", metavar="SRC")
+
+
+def replay(options: ReplayOptions) -> None:
+    """Make one output of `augment` again, from its row in the manifest.
+
+    It says whether the new file equals the old one to the byte. If not, the exit code is 1.
+    """
+    from variegate.engine.expansion.replay import replay as make_again
+    from variegate.outside.durable import write_atomically
+    from variegate.sinks.naming import safe_name
+
+    made = make_again(options.manifest, options.row, options.source)
+    name = Path(str(made.row["file"] if made.row["member"] is None else made.row["member"])).name
+    if name.startswith(".") or not name:  # no output has such a name, and here it may mean something
+        name = safe_name(name)
+    path = Path(name) if options.out is None else options.out
+    if options.out is None and path.exists():
+        raise ValueError(f"{path}: is there already; accepted: another folder, or --out FILE")
+    write_atomically(path, made.data)
+    described = {"file": str(path), "source": made.row["source"], "copy": made.row["copy"]}
+    if options.as_json:
+        emit_json("done", **described, operations=made.row["operations"], is_same=made.is_same)
+    else:
+        verdict = "the same" if made.is_same else "not the same"
+        say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
+    if not made.is_same:
+        raise fail(
+            f"row {options.row:,}: {made.row['file']} was another file: its source or this version of variegate "
+            "differs, or it was made on a GPU, and here there is none, or another: pixels may be a level off",
+            FAILED,
+            options.as_json,
+        )

@@ -1,0 +1,195 @@
+"""``variegate bench SRC``, ``variegate doctor SRC`` and ``variegate simulate``: where the time goes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from variegate.cli.console import (
+    FAILED,
+    StageProgress,
+    emit_json,
+    fail,
+    note,
+    plot_or_note,
+    say,
+    stderr,
+    stdout,
+    table_of,
+    warnings_as_notes,
+)
+from variegate.cli.options import CommandOptions, PolicyOptions
+from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.options import option, part_of, same_option
+from variegate.options.measurement import MeasurementOptions
+from variegate.options.simulation import Scenario
+
+if TYPE_CHECKING:
+    from variegate.diagnose import Measurements
+    from variegate.engine.simulation import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringOptions(MeasurementOptions, PolicyOptions):
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
+    size: str = same_option(PolicyOptions, "size", default="224")
+
+    def __post_init__(self) -> None:
+        if not 0.01 <= self.seconds <= 3600:  # older versions of Typer let NaN through
+            raise ValueError(f"--seconds: got {self.seconds}; accepted: a number from 0.01 to 3,600")
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(MeasuringOptions):
+    out: Path = option(Path("bench.png"), "Where to write the plot, a PNG.", "Output", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(MeasuringOptions):
+    consume: float | None = option(None, "How many images a second your model takes.", "Model", metavar="RATE")
+    model_ms: float | None = option(
+        None, "Or: how many milliseconds your model takes for a batch.", "Model", metavar="MS"
+    )
+    seconds: float = same_option(MeasuringOptions, "seconds", default=1.0)
+
+
+def bench(options: BenchOptions) -> None:
+    """Measure how fast your own images are read, decoded, augmented and sent to the device.
+
+    Each stage is measured alone, with its neighbours, and as a whole. A rate is the median of five spans after a
+    warm-up, and its MB/s count what goes into the stage. Images that cannot be read are counted and left out. The plot
+    needs matplotlib (pip install 'variegate[plot]').
+    """
+    from variegate.diagnose import advise, draw_plot
+    from variegate.plotting import check_path
+
+    check_path(options.out)
+    measured = run_measurements(options)
+    diagnosis = advise(measured)
+    plot = plot_or_note(lambda: draw_plot(measured, diagnosis.bottleneck, options.out), options.out)
+    if options.as_json:
+        emit_json("done", bottleneck=diagnosis.bottleneck, plot=plot, measurements=measured.to_dict())
+        return
+    print_rates(measured, diagnosis.bottleneck)
+    say(diagnosis.summary)
+    if plot is not None:
+        say(f"plot: {plot}")
+
+
+def doctor(options: DoctorOptions) -> None:
+    """Find out what slows a loader down on your images, and what to change.
+
+    The gain to expect of each change alone is computed from rates measured on your data. With --consume or --model-ms,
+    it also says whether the loader keeps up with your model.
+    """
+    from variegate.diagnose import advise
+    from variegate.diagnose.advise import consumed
+    from variegate.diagnose.report import finding_lines
+
+    wanted = consumed(options.consume, options.model_ms, options.batch_size)
+    measured = run_measurements(options, alternatives=True)
+    diagnosis = advise(measured, wanted)
+    if options.as_json:
+        emit_json("done", **diagnosis.to_dict(), measurements=measured.to_dict())
+        return
+    print_rates(measured, diagnosis.bottleneck)
+    for line in finding_lines(diagnosis):
+        say(line)
+
+
+def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> Measurements:
+    """Measure with progress; notes go to standard error."""
+    from variegate.diagnose import measure, training_transform
+
+    transform = training_transform(options.policy, options.size)
+    chosen = {one.name: getattr(options, one.name) for one in fields(MeasurementOptions)}
+    with StageProgress(options.as_json) as progress, warnings_as_notes(stderr()):
+        measured = measure(options.src, transform, alternatives=alternatives, on_progress=progress, **chosen)
+    if not options.as_json:
+        note(*measured.notes, *(f"passed over {name}" for name in measured.bad))
+    return measured
+
+
+def print_rates(measured: Measurements, bottleneck: str) -> None:
+    """Two lines about the data, then a row for every rate, the bottleneck's marked."""
+    from variegate.diagnose.report import data_lines, rate_rows
+
+    for line in data_lines(measured):
+        say(line)
+    table = table_of(("", "images/s", "MB/s", "threads", "spread"))
+    for stage, cells in rate_rows(measured):
+        table.add_row(*cells, style="bold" if stage == bottleneck else None)
+    stdout().print(table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(Scenario, CommandOptions):
+    strategies: str = option(
+        "all",
+        "What to compare: least_loaded, round_robin, random, each also with +steal, with commas between them.",
+        "Dispatcher",
+        metavar="all|NAMES",
+    )
+    out: Path = option(Path("simulate.png"), "Where to write the plot, a PNG.", "Output", metavar="FILE")
+
+
+def simulate(options: SimulateOptions) -> None:
+    """Simulate how many devices share out their work, and when work stealing matters.
+
+    The engine's own dispatcher runs under a virtual clock; nothing of this machine is measured, and the same options
+    give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
+    """
+    from variegate.engine.jobs import EngineError
+    from variegate.engine.simulation import RandomInputs, ideal_seconds, parse_strategies
+    from variegate.engine.simulation import simulate as play
+    from variegate.engine.simulation.plot import draw_plot
+    from variegate.engine.simulation.scenario import describe
+    from variegate.plotting import check_path
+
+    as_json = options.as_json
+    check_path(options.out)
+    chosen = parse_strategies(options.strategies)
+    scenario = part_of(Scenario, options)
+    chance = RandomInputs(scenario)
+    ideal = ideal_seconds(scenario, chance)
+    outcomes = []
+    with StageProgress(as_json, "simulating") as progress:
+        for strategy in chosen:
+            try:
+                outcomes.append(play(scenario, strategy, chance, partial(progress, strategy.name)))
+            except EngineError as error:
+                raise fail(f"{strategy.name}: {error}", FAILED, as_json) from error
+            if as_json:
+                emit_json("strategy", **outcomes[-1].to_dict(), ratio=outcomes[-1].makespan / ideal)
+    lines = describe(scenario, chance.speeds, ideal)
+    if not as_json:
+        for line in lines:
+            say(line)
+        _print_table(ideal, outcomes)
+    plot = plot_or_note(lambda: draw_plot(outcomes, ideal, lines, options.out), options.out)
+    if as_json:
+        emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
+    elif plot is not None:
+        say(f"plot: {plot}")
+
+
+def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
+    from variegate.engine.simulation.scenario import seconds
+
+    headings = ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain")
+    table = table_of(headings, collapse_padding=True)
+    for outcome in outcomes:
+        table.add_row(
+            outcome.strategy.name,
+            seconds(outcome.makespan),
+            f"{outcome.makespan / ideal:.3f}x",
+            f"{outcome.utilisation.mean():.1%}",
+            f"{outcome.utilisation.min():.1%}",
+            f"{outcome.steals:,}",
+            f"{outcome.losses:,}",
+            seconds(outcome.lost) if outcome.lost else "none",
+        )
+    stdout().print(table)
