@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from variegate.engine.choice import choose_devices, cores_each, kind_of
+from variegate.engine.device_names import choose_devices, cores_each, kind_of
 from variegate.search.evolution import SearchStream, draw
 from variegate.search.policy import Numbers
 from variegate.search.run import SearchRun
