@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from variegate.integrations.lookahead import BatchesAhead
+from variegate.integrations.keras import BatchesAhead
 
 
 def make(epoch: int, index: int) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from variegate.options import option, part_of
 from variegate.options.simulation import Scenario
 
 if TYPE_CHECKING:
-    from variegate.engine.simulation import Outcome
+    from variegate.engine.simulation.run import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,8 @@ def simulate(options: SimulateOptions) -> None:
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     from variegate.engine.jobs import EngineError
-    from variegate.engine.simulation import RandomInputs, ideal_seconds, parse_strategies
-    from variegate.engine.simulation import simulate as play
+    from variegate.engine.simulation.run import simulate as play
+    from variegate.engine.simulation.scenario import RandomInputs, ideal_seconds, parse_strategies
     from variegate.plotting import check_path
 
     as_json = options.as_json

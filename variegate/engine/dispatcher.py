@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 
 from variegate.engine.devices import State
 from variegate.engine.jobs import EngineError
-from variegate.engine.merge import Merge
 from variegate.engine.messages import (
     Beat,
     DeviceSnapshot,
@@ -34,7 +33,7 @@ from variegate.engine.messages import (
     WorkerReady,
 )
 from variegate.engine.options import Rules
-from variegate.engine.queues import Queues
+from variegate.engine.queues import Merge, Queues
 
 
 class Dispatcher:

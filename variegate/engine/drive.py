@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.jobs import EngineError, FatalError
+from variegate.engine.jobs import EngineError, FatalError, WorkerPool
 from variegate.engine.messages import (
     Fatal,
     Forget,
@@ -31,7 +31,6 @@ from variegate.engine.messages import (
     WorkerEvent,
     WorkerLost,
 )
-from variegate.engine.workers.base import WorkerPool
 from variegate.outside.addresses import speakable
 
 Payload: TypeAlias = Sequence[Any] | None

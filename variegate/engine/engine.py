@@ -15,7 +15,7 @@ from variegate.checks import renamed
 from variegate.engine.device_names import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
-from variegate.engine.jobs import JobSpec
+from variegate.engine.jobs import JobSpec, WorkerPool
 from variegate.engine.mapping import MapSpec, iter_shots, map_shots
 from variegate.engine.messages import Snapshot
 from variegate.engine.options import (
@@ -27,7 +27,6 @@ from variegate.engine.options import (
     WorkerKind,
     check_on_error,
 )
-from variegate.engine.workers.base import WorkerPool
 from variegate.outside.addresses import shown_host
 from variegate.transforms import Transform
 from variegate.transforms.output import Identity
@@ -174,7 +173,7 @@ class Engine:
     def _make_workers(self, spec: JobSpec) -> WorkerPool:
         names = [augmenter_name(name) for name in self.devices]
         if self.workers == "thread":
-            from variegate.engine.workers.thread import ThreadWorkers
+            from variegate.engine.workers.local import ThreadWorkers
 
             return ThreadWorkers(spec, names, self.num_threads)
         if self.workers == "process":

@@ -14,9 +14,8 @@ from variegate.augmenter import Augmenter
 from variegate.backends.inputs import check_image
 from variegate.checks import integer
 from variegate.engine.drive import FailedItem, FinishedItems, Payload
-from variegate.engine.jobs import EngineError, Result, is_devices_fault
+from variegate.engine.jobs import EngineError, Result, end_of, is_devices_fault
 from variegate.engine.options import AugmenterOptions
-from variegate.engine.workers.base import end_of
 from variegate.errors import each_alone
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.

@@ -1,15 +1,17 @@
-"""A contact sheet: rows of pictures, each with lines of text under it, and a heading."""
+"""SHEET"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from variegate.outside.addresses import speakable
 from variegate.plotting import FAINT, FRAME, INK
-from variegate.preview.text import Font, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -110,13 +112,7 @@ class _Layout:
     """Where everything goes for one size of pictures; nothing is drawn yet."""
 
     def __init__(
-        self,
-        rows: list[list[Cell]],
-        title: str,
-        notes: list[str],
-        cell: int,
-        column: int,
-        like: _Layout | None = None,
+        self, rows: list[list[Cell]], title: str, notes: list[str], cell: int, column: int, like: _Layout | None = None
     ) -> None:
         """``like``: a layout of the same with columns of the same width, whose lines are taken over."""
         self.cell, self.column = cell, column
@@ -160,3 +156,74 @@ def _fit(img_HWC: Image_HWC, cell: int) -> Image.Image:
     is_small = max(image.size) <= cell
     resample = Image.Resampling.NEAREST if is_small else Image.Resampling.LANCZOS
     return image.convert("RGB").resize(_fitted(img_HWC, cell), resample)
+
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+_GLUE = "\xa0"
+_ELLIPSIS = "..."
+# A name may be broken behind these, and they stay with what stands before them.
+_SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
+
+
+def wrap(text: str, font: Font, width: int) -> list[str]:
+    """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
+    lines: list[str] = []
+    current = ""
+    # A name stays on one line with the number after it, "Rotate -9.00", where a line has room for both.
+    glued = re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" ")
+    for word in (part for one in glued for part in (one.split(_GLUE) if font.getlength(one) > width else [one])):
+        if font.getlength(f"{current} {word}".strip()) <= width:
+            current = f"{current} {word}".strip()
+            continue
+        if current:
+            lines.append(current)
+        current = word
+        while font.getlength(current) > width:
+            fits = _fitting(current, font, width)
+            lines.append(current[:fits])
+            current = current[fits:]
+    return [line.replace(_GLUE, " ") for line in [*lines, current] if line]
+
+
+def wrap_name(name: str, font: Font, width: int, most: int = 2) -> list[str]:
+    """A file's name in at most ``most`` lines, broken behind separators; the middle of a longer one is left out."""
+    name = speakable(name)
+    lines = _break_name(name, font, width)
+    if len(lines) <= most:
+        return lines
+
+    def shortened(kept: int) -> list[str]:
+        # What tells files apart is mostly at the end.
+        head, tail = kept // 3, kept - kept // 3
+        return _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
+
+    return shortened(_largest(1, len(name) - 1, lambda kept: len(shortened(kept)) <= most))
+
+
+def _break_name(name: str, font: Font, width: int) -> list[str]:
+    lines = [""]
+    for part in _SEPARATOR.split(name):
+        if lines[-1] and font.getlength(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+        while font.getlength(lines[-1].rstrip()) > width:
+            fits = _fitting(lines[-1], font, width)
+            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
+    return [line.strip() for line in lines]
+
+
+def _fitting(text: str, font: Font, width: int) -> int:
+    """How many characters of ``text`` go on a line; one at least."""
+    return _largest(1, len(text), lambda n: font.getlength(text[:n]) <= width)
+
+
+def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number that fits, where all below it do; ``least`` where none does."""
+    while least < most:
+        middle = (least + most + 1) // 2
+        if fits(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least

@@ -1,4 +1,7 @@
-"""The dispatcher, driven by a virtual clock instead of workers, and what comes of it."""
+"""The dispatcher under a virtual clock: devices that nobody has, failures that nobody waits for.
+
+``simulate`` plays a ``Scenario`` by a ``Strategy``. All numbers are simulated: nothing here measures a machine.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,7 @@ from variegate.engine.messages import (
     WorkerLost,
     WorkerReady,
 )
-from variegate.engine.simulation.inputs import TICKS, RandomInputs
-from variegate.engine.simulation.scenario import Strategy
+from variegate.engine.simulation.scenario import TICKS, RandomInputs, Strategy
 from variegate.options.simulation import Scenario
 
 # Parts of the time from the beginning to the end for which it is said how many devices were at work.

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from variegate.engine.jobs import JobSpec
-from variegate.engine.messages import Task, WorkerEvent, WorkerLost
-from variegate.engine.workers.base import GRACE, end_of
-from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
+from variegate.engine.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
+from variegate.engine.messages import Task, TaskFailed, WorkerEvent, WorkerLost
 from variegate.engine.workers.wire import (
     PackedEvent,
     Parts,
@@ -43,40 +41,34 @@ def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
     except ImportError as error:
         raise ImportError(f"{wanted} needs Ray: {INSTALL}") from error
     if not ray.is_initialized():
-        _check_address(address)
+        if address is not None:
+            _check_address(address)
         is_debugging = logging.getLogger("variegate").isEnabledFor(logging.DEBUG)
         # Read when a cluster is started here; who has made up their mind keeps it.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
-            ray.init(
-                address=address,
-                include_dashboard=False,
-                log_to_driver=is_debugging,
-                logging_level=logging.INFO if is_debugging else logging.ERROR,
-            )
+            level = logging.INFO if is_debugging else logging.ERROR
+            ray.init(address=address, include_dashboard=False, log_to_driver=is_debugging, logging_level=level)
         except (ConnectionError, RuntimeError, ValueError) as error:
             if address is None or shown_host(address) == address:
                 raise
             # Without the cause: its message may hold the address with a password.
             said = " ".join(without_secrets(str(error), address).split())
-            raise ConnectionError(
-                f"address: got {shown_host(address)!r}, where Ray does not connect ({said})"
-            ) from None
+            where = f"got {shown_host(address)!r}, where Ray does not connect"
+            raise ConnectionError(f"address: {where} ({said})") from None
     return ray
 
 
-def _check_address(address: str | None) -> None:
+def _check_address(address: str) -> None:
     """Ray itself would try for minutes."""
-    if address is None:
-        return
-    host, _, port = shown_host(address).removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        return
+    shown = shown_host(address)
+    host, _, port = shown.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
+        if host and port.isdigit():
+            socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
-        raise ConnectionError(f"address: got {shown_host(address)!r}, where no Ray cluster answers ({error})") from None
+        raise ConnectionError(f"address: got {shown!r}, where no Ray cluster answers ({error})") from None
 
 
 class RayWorkers:
@@ -156,11 +148,8 @@ class _Actor:
         threading.Thread(target=self._run, daemon=True).start()
 
     def hear(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
-        assignment = unpack_task(self._info, task, start, stop, None if parts is None else _copied(parts))
-        if isinstance(assignment, WorkerEvent):
-            self._say(assignment)
-        else:
-            self._tasks.put(assignment)
+        assignment = unpack_task(self._info, None if parts is None else _copied(parts), task, start, stop)
+        self._say(assignment) if isinstance(assignment, TaskFailed) else self._tasks.put(assignment)
 
     def speak(self) -> list[PackedEvent]:
         """Waits until there is something to say."""
@@ -173,8 +162,7 @@ class _Actor:
         try:
             serve(lambda: decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
         except BaseException as error:
-            reason = f"ended by {end_of(error)}"
-            self._say(WorkerLost(self._info.device, self._info.worker, reason))
+            self._say(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
 
     def _say(self, message: WorkerEvent) -> None:
         event, parts = pack_event(message, self._pickler)

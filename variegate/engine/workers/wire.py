@@ -15,9 +15,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from variegate.engine.jobs import Assignment, WorkerInfo, end_of
 from variegate.engine.messages import TaskDone, TaskFailed, WorkerEvent
-from variegate.engine.workers.base import end_of
-from variegate.engine.workers.loop import Assignment, WorkerInfo
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
 # What is pickled at once: the first part is the pickle, the others are its buffers.
@@ -74,7 +73,7 @@ def _with_tensors(base: type[pickle.Pickler]) -> type[pickle.Pickler]:
 
 def _is_plain(tensor: Any, torch: Any) -> bool:
     is_dense = tensor.device.type == "cpu" and tensor.layout is torch.strided
-    return is_dense and str(tensor.dtype) in _DTYPES and not tensor.requires_grad and not tensor.is_neg()
+    return is_dense and str(tensor.dtype) in _DTYPES and not (tensor.requires_grad or tensor.is_neg())
 
 
 def _as_array(tensor: Any, torch: Any) -> tuple[Any, bool]:
@@ -109,12 +108,11 @@ def receive_parts(sock: socket.socket) -> Parts:
 def _receive(sock: socket.socket, size: int) -> Buffer:
     data = take_buffer(size)
     view = memoryview(data)
-    at = 0
-    while at < size:
-        read = sock.recv_into(view[at:])
+    while view:
+        read = sock.recv_into(view)
         if not read:
             raise EOFError("the other side has ended")
-        at += read
+        view = view[read:]
     return data
 
 
@@ -137,7 +135,7 @@ def pack_event(event: WorkerEvent, pickler: type[pickle.Pickler] = pickle.Pickle
     try:
         return event._replace(outputs=()), encode(event.outputs, pickler)
     except Exception as error:
-        return _failed(event, f"its results cannot be sent: {end_of(error)}"), None
+        return TaskFailed(*event[:3], f"its results cannot be sent: {end_of(error)}"), None
 
 
 def unpack_event(packed: PackedEvent) -> WorkerEvent:
@@ -147,15 +145,11 @@ def unpack_event(packed: PackedEvent) -> WorkerEvent:
     try:
         return event._replace(outputs=decode(parts))
     except Exception as error:
-        return _failed(event, f"its results cannot be read: {end_of(error)}")
+        return TaskFailed(*event[:3], f"its results cannot be read: {end_of(error)}")
 
 
-def _failed(event: TaskDone, reason: str) -> TaskFailed:
-    return TaskFailed(event.device, event.worker, event.task, reason)
-
-
-def unpack_task(info: WorkerInfo, task: int, start: int, stop: int, parts: Parts | None) -> Assignment | WorkerEvent:
-    """The report says why there is no assignment."""
+def unpack_task(info: WorkerInfo, parts: Parts | None, task: int, start: int, stop: int) -> Assignment | TaskFailed:
+    """TaskFailed says why there is no assignment."""
     try:
         return Assignment(task, start, stop, None if parts is None else decode(parts))
     except Exception as error:

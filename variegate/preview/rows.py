@@ -1,20 +1,120 @@
-"""What one operation does over its range: a row of an image at rising strength."""
+"""ROWS"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
+from variegate.data.decode import read_image
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.folder.source import FolderSource, open_folder
+from variegate.errors import DecodeError
+from variegate.outside.location import Location
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import space
-from variegate.preview.samples import Chosen, captions, original
 from variegate.preview.sheet import Cell
+from variegate.program import describe
 from variegate.program.describe import operations_of
+from variegate.transforms import Transform
+
+Image_HWC = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An image to show, with the id that ``augment`` would give it."""
+
+    name: str
+    sample_id: int
+    img_HWC: Image_HWC
+
+
+def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[DecodeError]]:
+    """``count`` images spread evenly over a folder, or the one image that ``source`` is -> (images, bad files).
+
+    A file that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is
+    nothing to show.
+    """
+    location = Location.parse(source)
+    if location.is_url:
+        raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
+    source = Path(location.address())
+    if source.is_file():
+        return [Chosen(source.name, 0, read_image(source))], []
+    folder = open_folder(source)
+    chosen: list[Chosen] = []
+    bad: dict[int, DecodeError] = {}
+    for wanted in range(min(count, len(folder))):
+        found = _first_readable(folder, wanted * len(folder) // count if count < len(folder) else wanted, chosen, bad)
+        if found is not None:
+            chosen.append(found)
+    if not chosen:
+        raise SourceError(f"{source}: none of its {len(folder):,} images can be read; {next(iter(bad.values()))}")
+    return sorted(chosen, key=lambda c: c.sample_id), list(bad.values())
+
+
+def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
+    """For every image: itself, then copies 0 .. ``samples`` - 1, as ``augment`` would write them."""
+    augmenter = Augmenter(transform, seed=seed, layout="NHWC")
+    rows = [[original(image)] for image in images]
+    pictures = [image.img_HWC for image in images]
+    ids = [image.sample_id for image in images]
+    for copy in range(samples):
+        program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy)
+        outputs = augmenter.run(program, pictures)
+        for n, row in enumerate(rows):
+            row.append(Cell(outputs[n].numpy(), f"copy {copy}", captions(describe.operations_of(program, n))))
+    return rows
+
+
+def original(image: Chosen) -> Cell:
+    """The first picture of a row."""
+    height, width = image.img_HWC.shape[:2]
+    return Cell(image.img_HWC, image.name, [f"original, {width} x {height}"], is_name=True)
+
+
+def _first_readable(
+    folder: FolderSource, start: int, chosen: list[Chosen], bad: dict[int, DecodeError]
+) -> Chosen | None:
+    taken = {image.sample_id for image in chosen}
+    for step in range(len(folder)):
+        index = (start + step) % len(folder)
+        if index in taken or index in bad:
+            continue
+        try:
+            return Chosen(folder.samples[index].path, index, read_image(folder.file(index)))
+        except DecodeError as error:
+            bad[index] = error
+    return None
+
+
+def captions(operations: list[dict[str, Any]]) -> list[str]:
+    """As ``program.describe``, but operations that all chains of a blend begin with are written once."""
+    if len(operations) != 1 or operations[0]["op"] != "Blend":
+        return describe.captions(operations)
+    chains = operations[0]["chains"]
+    common = _shared([chain["operations"] for chain in chains])
+    lines = describe.captions(chains[0]["operations"][:common]) if common else []
+    lines.append(f"blend of {len(chains)}:")
+    for chain in chains:
+        own = chain["operations"][common:]
+        lines.append(f"{chain['weight']:.0%} {', '.join(describe.captions(own)) if own else 'no operation'}")
+    return lines
+
+
+def _shared(chains: list[list[dict[str, Any]]]) -> int:
+    """How many operations all of them begin with."""
+    return len(list(takewhile(lambda each: all(one == each[0] for one in each), zip(*chains, strict=False))))
+
 
 # Operations that no published policy has, or has without a range, over the part of their range that is of use.
 _RANGES: dict[str, tuple[float, float]] = {
@@ -38,7 +138,7 @@ _SIZES = {0: "height", 1: "width"}
 
 
 @dataclass(frozen=True)
-class Sweep:
+class StrengthSweep:
     """An operation and where its range comes from. ``magnitudes`` are its arguments, or fractions of a side.
 
     ``identity``: the argument that changes nothing, which the original stands for; None where there is none.
@@ -62,7 +162,7 @@ def sweepable() -> list[str]:
     return sorted(name for name in EMISSIONS if name != "Identity")
 
 
-def sweep_of(name: str, steps: int) -> Sweep:
+def sweep_of(name: str, steps: int) -> StrengthSweep:
     """``steps`` magnitudes of an operation, from one end of its range to the other.
 
     The original stands for the one that changes nothing, so an even number of steps leaves that out of the middle of a
@@ -78,12 +178,14 @@ def sweep_of(name: str, steps: int) -> Sweep:
     rule = rules.get(found)
     if found in _RANGES or rule is None or rule.low == rule.high:
         if found not in _RANGES:
-            return Sweep(found, [0.0], None, "no range: it has no argument")
+            return StrengthSweep(found, [0.0], None, "no range: it has no argument")
         low, high = _RANGES[found]
         identity = _IDENTITIES[found]
         spread = np.geomspace if found == "Gamma" else np.linspace  # as much darker as lighter
         magnitudes = _around(lambda count: spread(low, high, count).tolist(), steps, identity)
-        return Sweep(found, magnitudes, "shorter" if found in _OF_SHORTER_SIDE else None, "a useful range", identity)
+        return StrengthSweep(
+            found, magnitudes, "shorter" if found in _OF_SHORTER_SIDE else None, "a useful range", identity
+        )
     identity = _IDENTITIES.get(found, float(rule.parameters(0.0)))
 
     def levels(count: int) -> list[float]:
@@ -92,7 +194,7 @@ def sweep_of(name: str, steps: int) -> Sweep:
             return [float(rule.parameters(abs(level), level < 0)) for level in signed]
         return [float(rule.parameters(level)) for level in np.linspace(0, rule.full, count)]
 
-    return Sweep(found, _around(levels, steps, identity), _SIZES.get(int(rule.size)), identity=identity)
+    return StrengthSweep(found, _around(levels, steps, identity), _SIZES.get(int(rule.size)), identity=identity)
 
 
 def _around(spread: Callable[[int], list[float]], steps: int, identity: float | None) -> list[float]:
@@ -103,7 +205,7 @@ def _around(spread: Callable[[int], list[float]], steps: int, identity: float | 
     return others if len(others) < len(dict.fromkeys(more)) else list(dict.fromkeys(spread(steps)))
 
 
-def sweep_rows(images: list[Chosen], sweep: Sweep, seed: int) -> list[list[Cell]]:
+def sweep_rows(images: list[Chosen], sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
     """For every image: itself, labelled with the argument that changes nothing, then the operation at each step."""
     has_magnitude = len(sweep.magnitudes) > 1
     rows: list[list[Cell]] = []
