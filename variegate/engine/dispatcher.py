@@ -109,7 +109,10 @@ class Dispatcher:
         elif isinstance(event, WorkerLost):
             out = self._lost(event.device, event.reason, now)
         elif isinstance(event, WorkerReady):
-            out = self._ready(event.device, now)
+            out = []
+            if device.state is State.STARTING:
+                device.state, device.failed_starts, device.free_since = State.READY, 0, now
+                self._queues.loads.is_ready[event.device] = True
         else:
             assert isinstance(event, Beat)
             return []
@@ -139,13 +142,6 @@ class Dispatcher:
         device.state, device.worker, device.last_seen = State.STARTING, self._next_worker, now
         self._next_worker += 1
         return StartWorker(number, device.worker)
-
-    def _ready(self, number: int, now: float) -> list[Instruction]:
-        device = self._devices[number]
-        if device.state is State.STARTING:
-            device.state, device.failed_starts, device.free_since = State.READY, 0, now
-            self._queues.loads.is_ready[number] = True
-        return []
 
     def _done(self, number: int, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
         task, sent = self._queues.take_back(number, task_number)

@@ -1,4 +1,4 @@
-"""QUEUES"""
+"""Which task waits where and goes to whom (``Queues``), and in which order results come out (``Merge``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from variegate.engine.options import Rules
 
 
 class Queues:
-    """All tasks that were not given up: waiting, or in flight at a worker."""
+    """All tasks that were not given up: waiting, or in flight at a worker.
+
+    A queue per device, stealing, and suspects that run alone.
+    """
 
     def __init__(self, names: Sequence[str], rules: Rules) -> None:
         self.devices = [Device(name) for name in names]
@@ -181,10 +184,8 @@ class Queues:
 
 
 class Merge:
-    """Takes pieces of results in any order; gives instructions to hand them out, each item once.
-
-    In order, an item waits here until all that were submitted before it are out.
-    """
+    """Takes pieces of results in any order; gives instructions to hand them out, each item once: as they come, or in
+    order, where an item waits until all that were submitted before it are out."""
 
     def __init__(self, is_ordered: bool) -> None:
         self.outstanding = 0  # items that were submitted and are not out
@@ -203,11 +204,8 @@ class Merge:
         if not pieces:
             return [Forget(task)]
         if not self._is_ordered:
-            out: list[Instruction] = []
-            for start, stop in pieces:
-                self.outstanding -= stop - start
-                out.append(Release(task, start, stop))
-            return [*out, Forget(task)]
+            self.outstanding -= sum(stop - start for start, stop in pieces)
+            return [*(Release(task, start, stop) for start, stop in pieces), Forget(task)]
         self._pieces[task] = len(pieces)
         for start, stop in pieces:
             self._waiting[start] = stop, task

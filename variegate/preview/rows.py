@@ -1,16 +1,17 @@
-"""ROWS"""
+"""Rows of a sheet: an image and its augmented copies, with the operations in the order in which they ran, or an image
+and what one operation makes of it at rising strength.
+"""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
@@ -21,12 +22,9 @@ from variegate.outside.location import Location
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import space
-from variegate.preview.sheet import Cell
+from variegate.preview.sheet import Cell, Image_HWC
 from variegate.program import describe
-from variegate.program.describe import operations_of
 from variegate.transforms import Transform
-
-Image_HWC = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -116,24 +114,15 @@ def _shared(chains: list[list[dict[str, Any]]]) -> int:
     return len(list(takewhile(lambda each: all(one == each[0] for one in each), zip(*chains, strict=False))))
 
 
-# Operations that no published policy has, or has without a range, over the part of their range that is of use.
-_RANGES: dict[str, tuple[float, float]] = {
-    "Hue": (-0.5, 0.5),
-    "Gamma": (0.4, 2.5),
-    "GaussianBlur": (0.5, 5.0),
-    "Cutout": (0.0, 0.6),  # of the shorter side
-    "SolarizeAdd": (0, 110),
+# Operations that no published policy has, or has without a range: the part of their range that is of use, and the
+# argument with which they leave every image as it is; of the others that is level 0 of their range.
+_RANGES: dict[str, tuple[float, float, float | None]] = {
+    "Hue": (-0.5, 0.5, 0.0),
+    "Gamma": (0.4, 2.5, 1.0),
+    "GaussianBlur": (0.5, 5.0, None),
+    "Cutout": (0.0, 0.6, 0.0),  # of the shorter side
+    "SolarizeAdd": (0, 110, 0.0),
 }
-# The argument with which they leave every image as it is; of the others it is level 0 of their range.
-_IDENTITIES: dict[str, float | None] = {
-    "Hue": 0.0,
-    "Gamma": 1.0,
-    "GaussianBlur": None,
-    "Cutout": 0.0,
-    "SolarizeAdd": 0.0,
-    "Solarize": 256.0,
-}
-_OF_SHORTER_SIDE = frozenset({"Cutout"})
 _SIZES = {0: "height", 1: "width"}
 
 
@@ -169,24 +158,21 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     range; an odd one has it there, for the picture to be seen in its place. Operations without a magnitude have one
     step. Raises ValueError for a name that is not in the catalogue.
     """
-    found = {known.casefold(): known for known in sweepable()}.get(name.casefold())
+    names = {known.casefold(): known for known in sweepable()}
+    found = names.get(name.casefold())
     if found is None:
-        near = difflib.get_close_matches(name.casefold(), [known.casefold() for known in sweepable()], n=1)
-        hint = "".join(f" (did you mean {known}?)" for known in sweepable() if known.casefold() in near)
+        hint = "".join(f" (did you mean {names[near]}?)" for near in get_close_matches(name.casefold(), names, n=1))
         raise ValueError(f"sweep: got {name!r}{hint}; accepted: {', '.join(sweepable())}")
-    rules = space("torchvision-randaugment").rules
-    rule = rules.get(found)
-    if found in _RANGES or rule is None or rule.low == rule.high:
-        if found not in _RANGES:
-            return StrengthSweep(found, [0.0], None, "no range: it has no argument")
-        low, high = _RANGES[found]
-        identity = _IDENTITIES[found]
+    rule = space("torchvision-randaugment").rules.get(found)
+    identity: float | None
+    if found in _RANGES:
+        low, high, identity = _RANGES[found]
         spread = np.geomspace if found == "Gamma" else np.linspace  # as much darker as lighter
         magnitudes = _around(lambda count: spread(low, high, count).tolist(), steps, identity)
-        return StrengthSweep(
-            found, magnitudes, "shorter" if found in _OF_SHORTER_SIDE else None, "a useful range", identity
-        )
-    identity = _IDENTITIES.get(found, float(rule.parameters(0.0)))
+        return StrengthSweep(found, magnitudes, "shorter" if found == "Cutout" else None, "a useful range", identity)
+    if rule is None or rule.low == rule.high:
+        return StrengthSweep(found, [0.0], None, "no range: it has no argument")
+    identity = 256.0 if found == "Solarize" else float(rule.parameters(0.0))
 
     def levels(count: int) -> list[float]:
         if rule.signed:
@@ -221,7 +207,7 @@ def sweep_rows(images: list[Chosen], sweep: StrengthSweep, seed: int) -> list[li
             augmenter = Augmenter(Augmentation(sweep.name, sweep.name, magnitude), seed=seed, layout="NHWC")
             program = augmenter.program([image.img_HWC], ids=[image.sample_id])
             output = augmenter.run(program, [image.img_HWC])[0].numpy()
-            lines = captions(operations_of(program, 0))
+            lines = captions(describe.operations_of(program, 0))
             if not lines[0].startswith(sweep.name):
                 lines.insert(0, f"{sweep.name} {value:g}")
             row.append(Cell(output, lines[0], lines[1:]))

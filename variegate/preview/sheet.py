@@ -1,8 +1,9 @@
-"""SHEET"""
+"""A contact sheet: rows of pictures, each with lines of text under it, broken where a reader would, and a heading."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from variegate.outside.addresses import speakable
 from variegate.plotting import FAINT, FRAME, INK
 
 Image_HWC = npt.NDArray[np.uint8]
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 PAPER = (252, 252, 250)
 MARGIN, GAP, TEXT_GAP, ROW_GAP = 24, 12, 6, 18
@@ -23,6 +25,11 @@ LINE_SPACING = 1.3
 LARGEST_CELL, SMALLEST_CELL, _CELL_STEP = 224, 112, 8
 NARROWEST_COLUMN = 160
 SCREEN = (1600, 1000)
+
+_GLUE = "\xa0"
+_ELLIPSIS = "..."
+# A name may be broken behind these, and they stay with what stands before them.
+_SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
 
 
 @dataclass(frozen=True)
@@ -158,14 +165,6 @@ def _fit(img_HWC: Image_HWC, cell: int) -> Image.Image:
     return image.convert("RGB").resize(_fitted(img_HWC, cell), resample)
 
 
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
-
-_GLUE = "\xa0"
-_ELLIPSIS = "..."
-# A name may be broken behind these, and they stay with what stands before them.
-_SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
-
-
 def wrap(text: str, font: Font, width: int) -> list[str]:
     """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
     lines: list[str] = []
@@ -220,10 +219,4 @@ def _fitting(text: str, font: Font, width: int) -> int:
 
 def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
     """The largest number that fits, where all below it do; ``least`` where none does."""
-    while least < most:
-        middle = (least + most + 1) // 2
-        if fits(middle):
-            least = middle
-        else:
-            most = middle - 1
-    return least
+    return least + bisect_left(range(least + 1, most + 1), True, key=lambda number: not fits(number))

@@ -10,7 +10,7 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -69,11 +69,7 @@ class Outcome:
             "makespan": self.makespan,
             "utilisation_mean": float(self.utilisation.mean()),
             "utilisation_min": float(self.utilisation.min()),
-            "steals": self.steals,
-            "losses": self.losses,
-            "lost": self.lost,
-            "retired": self.retired,
-            "items": self.items,
+            **{name: getattr(self, name) for name in ("steals", "losses", "lost", "retired", "items")},
         }
 
 
@@ -122,17 +118,15 @@ def simulate(
     return _Simulation(scenario, strategy, inputs or RandomInputs(scenario), on_progress).play()
 
 
+@dataclass(slots=True)
 class _Worker:
     """Works through what it is sent, a task at a time."""
 
-    __slots__ = ("device", "lives", "number", "since", "tasks")
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-        self.number = -1  # of the life that it is in
-        self.lives = 0
-        self.tasks: deque[Task] = deque()  # the first is being worked on ...
-        self.since = 0  # ... since then
+    device: int
+    number: int = -1  # of the life that it is in
+    lives: int = 0
+    tasks: deque[Task] = field(default_factory=deque)  # the first is being worked on ...
+    since: int = 0  # ... since then
 
 
 class _Simulation:
@@ -144,14 +138,9 @@ class _Simulation:
         self._dispatcher = Dispatcher(names, strategy.rules(scenario))
         self._workers = [_Worker(number) for number in range(scenario.devices)]
         self._spans = BusyTimes(scenario.devices)
-        self._now = 0
         # (when, count, what, device, worker): what happens next is first, and of two at a time what was known first.
         self._agenda: list[tuple[int, int, int, int, int]] = []
-        self._count = 0
-        self._submitted = 0
-        self._items = 0
-        self._losses = 0
-        self._retired = 0
+        self._now = self._count = self._submitted = self._items = self._losses = self._retired = 0
         self._lost = 0.0
 
     def play(self) -> Outcome:
