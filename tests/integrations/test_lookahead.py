@@ -49,6 +49,13 @@ def test_jumping_about_makes_nothing_in_vain() -> None:
     assert made == [4, 2, 6, 1]
 
 
+def test_numbers_that_no_batch_has_are_refused_by_who_makes_them() -> None:
+    ahead = BatchesAhead(lambda epoch, index: "abc"[index], 2, depth=1)
+    assert [ahead.get(0, index, 3) for index in range(3)] == ["a", "b", "c"]
+    with pytest.raises(IndexError):
+        ahead.get(0, 3, 3)
+
+
 def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
     def fail(epoch: int, index: int) -> int:
         if index == 1:

@@ -18,15 +18,7 @@ from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.engine.jobs import JobSpec, WorkerPool
 from variegate.engine.mapping import MapSpec, iter_shots, map_shots
 from variegate.engine.messages import Snapshot
-from variegate.engine.options import (
-    WORKER_KINDS,
-    Allocation,
-    AugmenterOptions,
-    OnError,
-    Rules,
-    WorkerKind,
-    check_on_error,
-)
+from variegate.engine.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
 from variegate.outside.addresses import shown_host
 from variegate.transforms import Transform
 from variegate.transforms.output import Identity
@@ -79,13 +71,12 @@ class Engine:
         if workers not in WORKER_KINDS:
             raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKER_KINDS))}")
         if address is not None and workers != "ray":
-            raise ValueError(
-                f"address: got {shown_host(address)!r} with workers={workers!r}; accepted: None, or workers='ray'"
-            )
+            got = f"got {shown_host(address)!r} with workers={workers!r}"
+            raise ValueError(f"address: {got}; accepted: None, or workers='ray'")
         self.transform = transform
-        self._options = AugmenterOptions(transform or Identity(), seed, dtype, layout, geometry)
+        self._spec = MapSpec(transform or Identity(), seed, dtype, layout, geometry)
         # Made to be checked: it says best what it does not accept.
-        self._options.augmenter("reference", num_threads)
+        self._spec.augmenter(num_threads=num_threads)
         self._rules = Rules(
             allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
         )
@@ -140,7 +131,7 @@ class Engine:
         if chosen is None:
             raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
         check_on_error(on_error)
-        spec = MapSpec(replace(self._options, transform=chosen), epoch, copy, tuple(conditions or ()))
+        spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
         shots = iter_shots(images, ids, conditions or {})
         self.quarantined = []

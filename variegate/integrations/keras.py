@@ -95,15 +95,11 @@ def _check_loader(loader: Any) -> None:
     if not isinstance(loader, Loader):
         raise TypeError(f"loader: got {type(loader).__name__}; accepted: a vg.Loader")
     if not isinstance(loader.source, Source):
-        raise TypeError(
-            "loader: its source is a stream, whose length is not known; accepted: a source that can be indexed, as "
-            "open_source(..., stream=False) gives"
-        )
+        accepted = "a source that can be indexed, as open_source(..., stream=False) gives"
+        raise TypeError(f"loader: its source is a stream, whose length is not known; accepted: {accepted}")
     if loader.device.startswith("cuda"):
-        raise ValueError(
-            f"loader: got device={loader.device!r}; accepted: 'cpu'. Keras moves batches to its devices itself, from "
-            "the host's memory"
-        )
+        why = "Keras moves batches to its devices itself, from the host's memory"
+        raise ValueError(f"loader: got device={loader.device!r}; accepted: 'cpu'. {why}")
     data_format = keras.config.image_data_format()
     layout = loader.augmenter.layout
     if layout != _LAYOUTS[data_format]:
@@ -164,6 +160,8 @@ class BatchesAhead(Generic[T]):
 
     def get(self, epoch: int, index: int, length: int) -> T:
         """Batch ``index`` of 0..length-1, and begin those after it. Raises what ``make`` raised."""
+        if not 0 <= index < length:
+            return self._make(epoch, index)  # which says what is accepted
         with self._lock:
             is_in_order = self._next == (epoch, index)
             if not is_in_order:  # an epoch begins, or order was not kept: what is on its way may never be asked for
@@ -174,5 +172,5 @@ class BatchesAhead(Generic[T]):
             if is_in_order or index == 0:
                 self._ahead.begin(self._depth)
             self._next = (epoch, index + 1)
-        assert asked is not None, f"batch {index} of {length}"
+        assert asked is not None
         return asked.result()

@@ -146,10 +146,8 @@ class MapBatches:
     def _check_columns(self, columns: ArrayBatch | TableBatch) -> None:
         there = ", ".join(map(repr, columns.names))
         if self._image not in columns.names:
-            raise ValueError(
-                f"image: there is no column {self._image!r}; the batch has {there}; accepted: the name of the column "
-                "that holds images"
-            )
+            accepted = "the name of the column that holds images"
+            raise ValueError(f"image: there is no column {self._image!r}; the batch has {there}; accepted: {accepted}")
         if self._id not in columns.names:
             raise ValueError(
                 f"id: there is no column {self._id!r}; the batch has {there}; accepted: the name of a column of "

@@ -44,13 +44,11 @@ class ArrayBatch:
 
     def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> dict[str, Any]:
         """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
-        index = None if rows is None else np.array(rows, np.int64)
-        kept = {
-            name: column if index is None else np.asarray(column)[index]
-            for name, column in self._columns.items()
-            if name not in new
-        }
-        return {name: new[name] if name in new else kept[name] for name in dict.fromkeys([*self.names, *new])}
+        columns = {**self._columns, **new}
+        if rows is None:
+            return columns
+        index = np.array(rows, np.int64)
+        return {name: column if name in new else np.asarray(column)[index] for name, column in columns.items()}
 
     def pixels(self, images: Pixels) -> npt.NDArray[Any]:
         return _objects(images) if isinstance(images, list) else images
@@ -137,10 +135,8 @@ class ImageFiles:
         Raises ValueError for pixels that are not uint8, and for a picture larger than the format can hold.
         """
         if img_HWC.dtype != np.uint8:
-            raise ValueError(
-                f"encode: got {img_HWC.dtype} pixels, as the transform ends in Normalize; accepted: one without it, "
-                "since image files hold bytes"
-            )
+            got = f"got {img_HWC.dtype} pixels, as the transform ends in Normalize"
+            raise ValueError(f"encode: {got}; accepted: one without it, since image files hold bytes")
         stem = os.path.splitext(path)[0]
         name = output_path(stem, copy, self.format) if self.numbered else f"{stem}.{self.format}"
         return {"bytes": encode_image(img_HWC, self.format, self.quality), "path": name}
@@ -152,10 +148,8 @@ def open_batch(batch: Any) -> ArrayBatch | TableBatch:
         return ArrayBatch(batch)
     if isinstance(batch, pa.Table):
         return TableBatch(batch)
-    raise TypeError(
-        f"batch: got a {type(batch).__name__}; accepted: a dict of arrays or an Arrow table, as "
-        "map_batches(batch_format='numpy') and 'pyarrow' give"
-    )
+    accepted = "a dict of arrays or an Arrow table, as map_batches(batch_format='numpy') and 'pyarrow' give"
+    raise TypeError(f"batch: got a {type(batch).__name__}; accepted: {accepted}")
 
 
 def _tensors(chunk: Any) -> Any:

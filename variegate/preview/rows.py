@@ -16,7 +16,7 @@ import numpy as np
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
-from variegate.data.sources.folder.source import FolderSource, open_folder
+from variegate.data.sources.folder.source import open_folder
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
 from variegate.policies.augmentation import Augmentation
@@ -52,9 +52,16 @@ def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[De
     chosen: list[Chosen] = []
     bad: dict[int, DecodeError] = {}
     for wanted in range(min(count, len(folder))):
-        found = _first_readable(folder, wanted * len(folder) // count if count < len(folder) else wanted, chosen, bad)
-        if found is not None:
-            chosen.append(found)
+        start = wanted * len(folder) // count if count < len(folder) else wanted
+        taken = {image.sample_id for image in chosen} | bad.keys()
+        for index in (*range(start, len(folder)), *range(start)):
+            if index in taken:
+                continue
+            try:
+                chosen.append(Chosen(folder.samples[index].path, index, read_image(folder.file(index))))
+                break
+            except DecodeError as error:
+                bad[index] = error
     if not chosen:
         raise SourceError(f"{source}: none of its {len(folder):,} images can be read; {next(iter(bad.values()))}")
     return sorted(chosen, key=lambda c: c.sample_id), list(bad.values())
@@ -80,38 +87,19 @@ def original(image: Chosen) -> Cell:
     return Cell(image.img_HWC, image.name, [f"original, {width} x {height}"], is_name=True)
 
 
-def _first_readable(
-    folder: FolderSource, start: int, chosen: list[Chosen], bad: dict[int, DecodeError]
-) -> Chosen | None:
-    taken = {image.sample_id for image in chosen}
-    for step in range(len(folder)):
-        index = (start + step) % len(folder)
-        if index in taken or index in bad:
-            continue
-        try:
-            return Chosen(folder.samples[index].path, index, read_image(folder.file(index)))
-        except DecodeError as error:
-            bad[index] = error
-    return None
-
-
 def captions(operations: list[dict[str, Any]]) -> list[str]:
     """As ``program.describe``, but operations that all chains of a blend begin with are written once."""
     if len(operations) != 1 or operations[0]["op"] != "Blend":
         return describe.captions(operations)
     chains = operations[0]["chains"]
-    common = _shared([chain["operations"] for chain in chains])
+    steps = zip(*(chain["operations"] for chain in chains), strict=False)
+    common = len(list(takewhile(lambda each: all(one == each[0] for one in each), steps)))
     lines = describe.captions(chains[0]["operations"][:common]) if common else []
     lines.append(f"blend of {len(chains)}:")
     for chain in chains:
         own = chain["operations"][common:]
         lines.append(f"{chain['weight']:.0%} {', '.join(describe.captions(own)) if own else 'no operation'}")
     return lines
-
-
-def _shared(chains: list[list[dict[str, Any]]]) -> int:
-    """How many operations all of them begin with."""
-    return len(list(takewhile(lambda each: all(one == each[0] for one in each), zip(*chains, strict=False))))
 
 
 # Operations that no published policy has, or has without a range: the part of their range that is of use, and the

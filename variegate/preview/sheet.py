@@ -96,13 +96,10 @@ def sizes_for(rows: list[list[Cell]], title: str, notes: list[str]) -> tuple[int
         layout = wrapped[column] = _Layout(rows, title, notes, cell, column, wrapped.get(column))
         return layout
 
-    def excess(layout: _Layout) -> float:
-        return max(1.0, layout.width / SCREEN[0], layout.height / SCREEN[1])
-
     sides = range(LARGEST_CELL, SMALLEST_CELL - 1, -_CELL_STEP)
     best = min(
         (laid_out(cell, max(cell, NARROWEST_COLUMN, min(room, LARGEST_CELL))) for cell in sides),
-        key=lambda layout: (excess(layout), -layout.cell),
+        key=lambda layout: (max(1.0, layout.width / SCREEN[0], layout.height / SCREEN[1]), -layout.cell),
     )
     for column in range(max(best.cell, NARROWEST_COLUMN), best.column, _CELL_STEP):
         if laid_out(best.cell, column).height <= best.height:  # short captions need no wider one

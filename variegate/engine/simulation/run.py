@@ -16,18 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.engine import messages
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.messages import (
-    Instruction,
-    Release,
-    Retire,
-    Send,
-    StartWorker,
-    Task,
-    TaskDone,
-    WorkerLost,
-    WorkerReady,
-)
 from variegate.engine.simulation.scenario import TICKS, RandomInputs, Strategy
 from variegate.options.simulation import Scenario
 
@@ -125,7 +115,7 @@ class _Worker:
     device: int
     number: int = -1  # of the life that it is in
     lives: int = 0
-    tasks: deque[Task] = field(default_factory=deque)  # the first is being worked on ...
+    tasks: deque[messages.Task] = field(default_factory=deque)  # the first is being worked on ...
     since: int = 0  # ... since then
 
 
@@ -158,9 +148,15 @@ class _Simulation:
             elif what == _READY:
                 if self._scenario.failure_rate:
                     self._plan(self._inputs.uptime(device, worker.lives - 1), _LOST, worker)
-                self._obey(dispatcher.handle(WorkerReady(device, number), self._now / TICKS))
+                self._obey(dispatcher.handle(messages.WorkerReady(device, number), self._now / TICKS))
             else:
-                self._lose(worker)
+                self._losses += 1
+                if worker.tasks:
+                    self._spans.add(device, worker.since, self._now)
+                    self._lost += (self._now - worker.since) * self._inputs.speeds[device]
+                    worker.tasks.clear()
+                worker.number = -1
+                self._obey(dispatcher.handle(messages.WorkerLost(device, number, "lost by chance"), self._now / TICKS))
             self._submit()
             if count % _TELL_EVERY == 0:
                 self._on_progress(self._items, total)
@@ -186,22 +182,22 @@ class _Simulation:
             if self._submitted == tasks:
                 self._dispatcher.close()
 
-    def _obey(self, instructions: list[Instruction]) -> None:
+    def _obey(self, instructions: list[messages.Instruction]) -> None:
         for instruction in instructions:
-            if isinstance(instruction, Send):
+            if isinstance(instruction, messages.Send):
                 worker = self._workers[instruction.device]
                 worker.tasks.append(instruction.task)
                 if len(worker.tasks) == 1:
                     self._begin(worker)
-            elif isinstance(instruction, Release):
+            elif isinstance(instruction, messages.Release):
                 self._items += instruction.stop - instruction.start
-            elif isinstance(instruction, StartWorker):
+            elif isinstance(instruction, messages.StartWorker):
                 worker = self._workers[instruction.device]
                 worker.number = instruction.worker
                 # The first are there at once.
                 self._plan(round(self._scenario.restart * TICKS) if worker.lives else 0, _READY, worker)
                 worker.lives += 1
-            elif isinstance(instruction, Retire):
+            elif isinstance(instruction, messages.Retire):
                 self._retired += 1
 
     def _begin(self, worker: _Worker) -> None:
@@ -216,17 +212,8 @@ class _Simulation:
         self._spans.add(worker.device, worker.since, self._now)
         if worker.tasks:
             self._begin(worker)
-        self._obey(self._dispatcher.handle(TaskDone(worker.device, worker.number, task.number), self._now / TICKS))
-
-    def _lose(self, worker: _Worker) -> None:
-        self._losses += 1
-        if worker.tasks:
-            self._spans.add(worker.device, worker.since, self._now)
-            self._lost += (self._now - worker.since) * self._inputs.speeds[worker.device]
-            worker.tasks.clear()
-        lost = WorkerLost(worker.device, worker.number, "lost by chance")
-        worker.number = -1
-        self._obey(self._dispatcher.handle(lost, self._now / TICKS))
+        done = messages.TaskDone(worker.device, worker.number, task.number)
+        self._obey(self._dispatcher.handle(done, self._now / TICKS))
 
     def _plan(self, ticks: int, what: int, worker: _Worker) -> None:
         self._count += 1

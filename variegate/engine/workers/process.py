@@ -24,17 +24,9 @@ from typing import Any
 
 from variegate.engine.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
 from variegate.engine.messages import Fatal, Task, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
+from variegate.engine.workers import wire
 from variegate.engine.workers.local import LocalWorkers, start_thread
-from variegate.engine.workers.wire import (
-    Parts,
-    decode,
-    encode,
-    pack_event,
-    receive_parts,
-    send_parts,
-    unpack_event,
-    unpack_task,
-)
+from variegate.engine.workers.wire import Parts
 
 # The exit code of a worker that found itself starting workers: it was importing the main script.
 _UNGUARDED = 97
@@ -91,7 +83,7 @@ class ProcessWorkers(LocalWorkers):
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             # This process is a worker that is still importing the main script.
             raise SystemExit(_UNGUARDED)
-        super().__init__(partial(_WorkerProcess, encode(spec)), devices, num_threads)
+        super().__init__(partial(_WorkerProcess, wire.encode(spec)), devices, num_threads)
 
 
 class _WorkerProcess:
@@ -120,7 +112,7 @@ class _WorkerProcess:
 
     def send(self, task: Task, payload: Sequence[Any] | None) -> None:
         head = pickle.dumps((task.number, task.start, task.stop))
-        self._outbox.put([head] if payload is None else [head, *encode(payload)])
+        self._outbox.put([head] if payload is None else [head, *wire.encode(payload)])
 
     def finish(self) -> None:
         if self._is_ready:
@@ -137,7 +129,7 @@ class _WorkerProcess:
         # Where the worker is gone, the listener finds out.
         with suppress(OSError):
             while (parts := self._outbox.get()) is not None:
-                send_parts(self._socket, parts)
+                wire.send_parts(self._socket, parts)
                 del parts
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -145,8 +137,8 @@ class _WorkerProcess:
         remark = ""
         try:
             while self._has_said_something():
-                head, *body = receive_parts(self._socket)
-                message = unpack_event((pickle.loads(head), body or None))
+                head, *body = wire.receive_parts(self._socket)
+                message = wire.unpack_event((pickle.loads(head), body or None))
                 self._is_ready = self._is_ready or isinstance(message, WorkerReady)
                 self._say(message)
                 # Not to be held while the next one is awaited.
@@ -186,19 +178,19 @@ def _run_worker(sock: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     start_thread("end with parent", _end_with_parent)
-    head, *spec = receive_parts(sock)
+    head, *spec = wire.receive_parts(sock)
     info = WorkerInfo(*pickle.loads(head))
     tasks: SimpleQueue[Assignment | None] = SimpleQueue()
     outbox: SimpleQueue[Parts | None] = SimpleQueue()
 
     def say(message: WorkerEvent) -> None:
-        event, outputs = pack_event(message)
+        event, outputs = wire.pack_event(message)
         outbox.put([pickle.dumps(event), *(outputs or [])])
 
     start_thread("hear", _hear, sock, info, tasks, say)
     speaker = start_thread("speak", _speak, sock, outbox)
     try:
-        serve(lambda: decode(spec), info, tasks.get, say)
+        serve(lambda: wire.decode(spec), info, tasks.get, say)
     finally:
         outbox.put(None)
         speaker.join()
@@ -208,8 +200,8 @@ def _hear(sock: socket.socket, info: WorkerInfo, tasks: SimpleQueue[Assignment |
     try:
         with suppress(EOFError, OSError):
             while True:
-                head, *body = receive_parts(sock)
-                assignment = unpack_task(info, body or None, *pickle.loads(head))
+                head, *body = wire.receive_parts(sock)
+                assignment = wire.unpack_task(info, body or None, *pickle.loads(head))
                 say(assignment) if isinstance(assignment, TaskFailed) else tasks.put(assignment)
                 # Not to be held while the next one is awaited.
                 del head, body, assignment
@@ -220,7 +212,7 @@ def _hear(sock: socket.socket, info: WorkerInfo, tasks: SimpleQueue[Assignment |
 def _speak(sock: socket.socket, outbox: SimpleQueue[Parts | None]) -> None:
     try:
         while (parts := outbox.get()) is not None:
-            send_parts(sock, parts)
+            wire.send_parts(sock, parts)
             del parts
     except OSError:
         # Nobody hears this worker any more.

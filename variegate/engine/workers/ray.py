@@ -15,16 +15,8 @@ import numpy as np
 
 from variegate.engine.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
 from variegate.engine.messages import Task, TaskFailed, WorkerEvent, WorkerLost
-from variegate.engine.workers.wire import (
-    PackedEvent,
-    Parts,
-    decode,
-    encode,
-    pack_event,
-    take_buffer,
-    unpack_event,
-    unpack_task,
-)
+from variegate.engine.workers import wire
+from variegate.engine.workers.wire import PackedEvent, Parts
 from variegate.outside.addresses import shown_host, without_secrets
 
 INSTALL = "pip install 'variegate[ray]'"
@@ -77,7 +69,7 @@ class RayWorkers:
     def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int, address: str | None = None) -> None:
         self._ray = connect(address)
         self._pickler = self._ray.cloudpickle.CloudPickler
-        self._spec = self._ray.put(_as_arrays(encode(spec, self._pickler)))
+        self._spec = self._ray.put(_as_arrays(wire.encode(spec, self._pickler)))
         self._devices, self._num_threads = devices, num_threads
         self._actor_class = self._ray.remote(concurrency_groups={"hear": 1, "speak": 1})(_Actor)
         self._actors: dict[int, Any] = {}
@@ -93,7 +85,7 @@ class RayWorkers:
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
         if (actor := self._actors.get(worker)) is not None:
-            parts = None if payload is None else _as_arrays(encode(payload, self._pickler))
+            parts = None if payload is None else _as_arrays(wire.encode(payload, self._pickler))
             actor.hear.options(concurrency_group="hear").remote(task.number, task.start, task.stop, parts)
 
     def stop(self, worker: int) -> None:
@@ -125,7 +117,7 @@ class RayWorkers:
         info = self._polls.pop(said)
         try:
             packed = self._ray.get(said)
-            found = [unpack_event((event, parts and _copied(parts))) for event, parts in packed]
+            found = [wire.unpack_event((event, parts and _copied(parts))) for event, parts in packed]
         except self._ray.exceptions.RayError as error:
             found = [WorkerLost(info.device, info.worker, how_it_died(error))]
         if any(isinstance(message, WorkerLost) for message in found):
@@ -148,7 +140,7 @@ class _Actor:
         threading.Thread(target=self._run, daemon=True).start()
 
     def hear(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
-        assignment = unpack_task(self._info, None if parts is None else _copied(parts), task, start, stop)
+        assignment = wire.unpack_task(self._info, None if parts is None else _copied(parts), task, start, stop)
         self._say(assignment) if isinstance(assignment, TaskFailed) else self._tasks.put(assignment)
 
     def speak(self) -> list[PackedEvent]:
@@ -160,12 +152,12 @@ class _Actor:
 
     def _run(self) -> None:
         try:
-            serve(lambda: decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
+            serve(lambda: wire.decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
         except BaseException as error:
             self._say(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
 
     def _say(self, message: WorkerEvent) -> None:
-        event, parts = pack_event(message, self._pickler)
+        event, parts = wire.pack_event(message, self._pickler)
         self._said.put((event, None if parts is None else _as_arrays(parts)))
 
 
@@ -178,7 +170,7 @@ def _copied(parts: Parts) -> Parts:
     """What Ray gives lies in memory that all processes share and none may write to."""
     copies = []
     for part in parts[1:]:
-        copies.append(take_buffer(len(part)))
+        copies.append(wire.take_buffer(len(part)))
         memoryview(copies[-1])[:] = part
     return [parts[0], *copies]
 

@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 from variegate.engine.jobs import Assignment, WorkerInfo, end_of
@@ -42,7 +43,8 @@ def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
         return False
 
     stream = io.BytesIO()
-    _with_tensors(pickler)(stream, protocol=5, buffer_callback=keep_small).dump(value)
+    make = _with_tensors(pickler)  # type: ignore[arg-type]  # a class is hashable, whatever its instances are
+    make(stream, protocol=5, buffer_callback=keep_small).dump(value)
     parts[0] = stream.getbuffer()
     return parts
 
@@ -52,23 +54,19 @@ def decode(parts: Sequence[Buffer]) -> Any:
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-_PICKLERS: dict[type[pickle.Pickler], type[pickle.Pickler]] = {}
-
-
+@cache
 def _with_tensors(base: type[pickle.Pickler]) -> type[pickle.Pickler]:
     """``base``, but CPU tensors are pickled as arrays: by themselves they would be copied into the pickle."""
-    if base not in _PICKLERS:
 
-        class Pickler(base):  # type: ignore[valid-type, misc]
-            def reducer_override(self, value: Any) -> Any:
-                torch = sys.modules.get("torch")
-                if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
-                    return _from_array, _as_array(value, torch)
-                override = getattr(super(), "reducer_override", None)
-                return NotImplemented if override is None else override(value)
+    class Pickler(base):  # type: ignore[valid-type, misc]
+        def reducer_override(self, value: Any) -> Any:
+            torch = sys.modules.get("torch")
+            if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
+                return _from_array, _as_array(value, torch)
+            override = getattr(super(), "reducer_override", None)
+            return NotImplemented if override is None else override(value)
 
-        _PICKLERS[base] = Pickler
-    return _PICKLERS[base]
+    return Pickler
 
 
 def _is_plain(tensor: Any, torch: Any) -> bool:
