@@ -19,6 +19,9 @@ from variegate.engine.jobs import JobSpec, WorkerPool
 from variegate.engine.mapping import MapSpec, iter_shots, map_shots
 from variegate.engine.messages import Snapshot
 from variegate.engine.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
+from variegate.engine.workers.local import ThreadWorkers
+from variegate.engine.workers.process import ProcessWorkers
+from variegate.engine.workers.ray import RayWorkers, connect
 from variegate.outside.addresses import shown_host
 from variegate.transforms import Transform
 from variegate.transforms.output import Identity
@@ -80,11 +83,7 @@ class Engine:
         self._rules = Rules(
             allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
         )
-        ray = None
-        if workers == "ray":
-            from variegate.engine.workers.ray import connect
-
-            ray = connect(address)
+        ray = connect(address) if workers == "ray" else None
         self.devices = choose_devices(devices, ray)
         self.workers = workers
         self.address = address
@@ -163,14 +162,7 @@ class Engine:
 
     def _make_workers(self, spec: JobSpec) -> WorkerPool:
         names = [augmenter_name(name) for name in self.devices]
-        if self.workers == "thread":
-            from variegate.engine.workers.local import ThreadWorkers
-
-            return ThreadWorkers(spec, names, self.num_threads)
-        if self.workers == "process":
-            from variegate.engine.workers.process import ProcessWorkers
-
-            return ProcessWorkers(spec, names, self.num_threads)
-        from variegate.engine.workers.ray import RayWorkers
-
-        return RayWorkers(spec, names, self.num_threads, self.address)
+        if self.workers == "ray":
+            return RayWorkers(spec, names, self.num_threads, self.address)
+        kind = ThreadWorkers if self.workers == "thread" else ProcessWorkers
+        return kind(spec, names, self.num_threads)

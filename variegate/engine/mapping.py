@@ -166,17 +166,16 @@ def iter_shots(images: Any, ids: Iterable[int] | None, given: Mapping[str, Itera
     except TypeError:
         accepted = "images one by one, or one array [N, H, W, C]"
         raise TypeError(f"images: got {type(images).__name__}; accepted: {accepted}") from None
-    beside = {f"conditions[{name!r}]": iter(values) for name, values in given.items()}
-    return _iter_shots(one_by_one, {} if ids is None else {"ids": iter(ids)}, beside)
+    streams = {} if ids is None else {"ids": iter(ids)}
+    streams |= {f"conditions[{name!r}]": iter(values) for name, values in given.items()}
 
+    def shots() -> Iterator[Shot]:
+        for number, image in enumerate(one_by_one):
+            beside = [_next(name, values, number) for name, values in streams.items()]
+            id = number if ids is None else integer(f"ids[{number}]", beside.pop(0), 0, 2**64 - 1)
+            yield Shot(check_image(image, number), id, tuple(beside))
 
-def _iter_shots(
-    images: Iterator[Any], ids: dict[str, Iterator[Any]], given: dict[str, Iterator[Any]]
-) -> Iterator[Shot]:
-    for number, image in enumerate(images):
-        beside = [_next(name, values, number) for name, values in (ids | given).items()]
-        id = integer(f"ids[{number}]", beside.pop(0), 0, 2**64 - 1) if ids else number
-        yield Shot(check_image(image, number), id, tuple(beside))
+    return shots()
 
 
 def _next(name: str, values: Iterator[Any], number: int) -> Any:

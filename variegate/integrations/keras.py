@@ -74,12 +74,7 @@ class PyDataset(keras.utils.PyDataset):
 
     def epochs(self) -> keras.callbacks.Callback:
         """A callback for ``fit`` that sets the loader's epoch to the number that Keras gives it."""
-        loader = self.loader
-
-        def begin(epoch: int, logs: Any = None) -> None:
-            loader.set_epoch(epoch)
-
-        return keras.callbacks.LambdaCallback(on_epoch_begin=begin)
+        return keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs=None: self.loader.set_epoch(epoch))
 
     def _make(self, epoch: int, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         batch: Batch = self.loader.batch(index, epoch)

@@ -61,7 +61,8 @@ class ArrayBatch:
 
 
 class TableBatch:
-    """``batch_format="pyarrow"``: columns keep their types, and integers stay integers where some are null."""
+    """``batch_format="pyarrow"``, used as ``ArrayBatch`` is. Columns keep their types, and integers stay integers where
+    some are null."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -71,18 +72,15 @@ class TableBatch:
         return int(self._table.num_rows)
 
     def values(self, name: str) -> npt.NDArray[Any]:
-        """One value per row."""
         return np.asarray(self._table.column(name).to_numpy())
 
     def first(self, name: str, rows: int) -> list[Any]:
-        """What the first rows hold, one by one."""
         column = self._table.column(name).slice(0, rows)
         if not isinstance(column.type, pa.BaseExtensionType):
             return list(column.to_pylist())
         return [value for chunk in column.chunks if len(chunk) for value in _tensors(chunk)]
 
     def images(self, name: str) -> Any:
-        """One array [N, H, W, C], or whatever the rows hold one by one."""
         column = self._table.column(name)
         if not isinstance(column.type, pa.BaseExtensionType):
             return column.to_pylist()
@@ -90,7 +88,6 @@ class TableBatch:
         return parts[0] if len(parts) == 1 else [image for part in parts for image in part]
 
     def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> pa.Table:
-        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
         kept = self._table.drop_columns([name for name in new if name in self.names])
         if rows is not None:
             kept = kept.take(pa.array(rows, pa.int64()))

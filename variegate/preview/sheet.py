@@ -59,12 +59,9 @@ def draw_sheet(
     sheet = Image.new("RGB", (layout.width, layout.height), PAPER)
     draw = ImageDraw.Draw(sheet)
     y = MARGIN
-    for line in layout.titles:
-        draw.text((MARGIN, y), line, INK, layout.heading)
-        y += line_height(TITLE_SIZE)
-    for line in layout.notes:
-        draw.text((MARGIN, y), line, FAINT, layout.note)
-        y += line_height(NOTE_SIZE)
+    for line, ink, size in layout.heading:
+        draw.text((MARGIN, y), line, ink, layout.fonts[size])
+        y += line_height(size)
 
     y = layout.top
     for row, lines_of, picture_height, row_height in zip(
@@ -77,7 +74,7 @@ def draw_sheet(
             sheet.paste(picture, (x, upper))
             text_y = y + picture_height + TEXT_GAP
             for line, ink in lines:
-                draw.text((x, text_y), line, ink, layout.caption)
+                draw.text((x, text_y), line, ink, layout.fonts[CAPTION_SIZE])
                 text_y += line_height(CAPTION_SIZE)
         y += row_height + ROW_GAP
     return sheet
@@ -120,24 +117,21 @@ class _Layout:
     ) -> None:
         """``like``: a layout of the same with columns of the same width, whose lines are taken over."""
         self.cell, self.column = cell, column
-        self.heading, self.note, self.caption = (
-            ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)
-        )
+        self.fonts = {size: ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)}
         columns = max(len(row) for row in rows)
         self.width = 2 * MARGIN + columns * column + (columns - 1) * GAP
         inner = self.width - 2 * MARGIN
-        self.titles = wrap(title, self.heading, inner)
-        self.notes = [line for note in notes for line in wrap(note, self.note, inner)]
+        texts = [(title, INK, TITLE_SIZE), *((note, FAINT, NOTE_SIZE) for note in notes)]
+        self.heading = [(line, ink, size) for text, ink, size in texts for line in wrap(text, self.fonts[size], inner)]
         self.captions: list[list[list[tuple[str, str]]]] = (
-            [[_caption_lines(one, self.caption, column) for one in row] for row in rows]
+            [[_caption_lines(one, self.fonts[CAPTION_SIZE], column) for one in row] for row in rows]
             if like is None
             else like.captions
         )
         self.picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
         text_heights = [max(len(lines) for lines in row) * line_height(CAPTION_SIZE) for row in self.captions]
         self.row_heights = [a + TEXT_GAP + b for a, b in zip(self.picture_heights, text_heights, strict=True)]
-        heading_height = len(self.titles) * line_height(TITLE_SIZE) + len(self.notes) * line_height(NOTE_SIZE)
-        self.top = MARGIN + heading_height + ROW_GAP
+        self.top = MARGIN + sum(line_height(size) for _, _, size in self.heading) + ROW_GAP
         self.height = self.top + sum(self.row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
 
 

@@ -105,7 +105,7 @@ def simulate(
     ``inputs`` may be shared by strategies. Raises EngineError where workers are lost so often that all devices are
     given up.
     """
-    return _Simulation(scenario, strategy, inputs or RandomInputs(scenario), on_progress).play()
+    return _Simulation(scenario, strategy, inputs or RandomInputs(scenario)).play(on_progress)
 
 
 @dataclass(slots=True)
@@ -120,10 +120,8 @@ class _Worker:
 
 
 class _Simulation:
-    def __init__(
-        self, scenario: Scenario, strategy: Strategy, inputs: RandomInputs, on_progress: Callable[[int, int], None]
-    ) -> None:
-        self._scenario, self._strategy, self._inputs, self._on_progress = scenario, strategy, inputs, on_progress
+    def __init__(self, scenario: Scenario, strategy: Strategy, inputs: RandomInputs) -> None:
+        self._scenario, self._strategy, self._inputs = scenario, strategy, inputs
         names = [f"device {number}" for number in range(scenario.devices)]
         self._dispatcher = Dispatcher(names, strategy.rules(scenario))
         self._workers = [_Worker(number) for number in range(scenario.devices)]
@@ -133,7 +131,7 @@ class _Simulation:
         self._now = self._count = self._submitted = self._items = self._losses = self._retired = 0
         self._lost = 0.0
 
-    def play(self) -> Outcome:
+    def play(self, on_progress: Callable[[int, int], None]) -> Outcome:
         dispatcher, agenda = self._dispatcher, self._agenda
         total = self._scenario.tasks * self._scenario.task_items
         self._obey(dispatcher.start(0.0))
@@ -144,7 +142,11 @@ class _Simulation:
             if number != worker.number:
                 continue  # of an earlier life
             if what == _DONE:
-                self._finish(worker)
+                task = worker.tasks.popleft()
+                self._spans.add(device, worker.since, self._now)
+                if worker.tasks:
+                    self._begin(worker)
+                self._obey(dispatcher.handle(messages.TaskDone(device, number, task.number), self._now / TICKS))
             elif what == _READY:
                 if self._scenario.failure_rate:
                     self._plan(self._inputs.uptime(device, worker.lives - 1), _LOST, worker)
@@ -159,7 +161,7 @@ class _Simulation:
                 self._obey(dispatcher.handle(messages.WorkerLost(device, number, "lost by chance"), self._now / TICKS))
             self._submit()
             if count % _TELL_EVERY == 0:
-                self._on_progress(self._items, total)
+                on_progress(self._items, total)
         return Outcome(
             self._strategy,
             self._now / TICKS,
@@ -206,14 +208,6 @@ class _Simulation:
         worker.since = self._now
         # Never less than the work would take, so that nobody is faster than the ideal.
         self._plan(math.ceil(work / self._inputs.speeds[worker.device]), _DONE, worker)
-
-    def _finish(self, worker: _Worker) -> None:
-        task = worker.tasks.popleft()
-        self._spans.add(worker.device, worker.since, self._now)
-        if worker.tasks:
-            self._begin(worker)
-        done = messages.TaskDone(worker.device, worker.number, task.number)
-        self._obey(self._dispatcher.handle(done, self._now / TICKS))
 
     def _plan(self, ticks: int, what: int, worker: _Worker) -> None:
         self._count += 1

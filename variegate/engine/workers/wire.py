@@ -28,7 +28,6 @@ _SMALL_BYTES = 4096
 # Of the tensors that an array can stand for; others go as torch pickles them.
 _NAMES = ("uint8", "int8", "int16", "int32", "int64", "bool", "float16", "bfloat16", "float32", "float64")
 _DTYPES = {f"torch.{name}" for name in _NAMES}
-_COUNT = struct.Struct("<I")
 
 
 def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
@@ -98,7 +97,7 @@ def send_parts(sock: socket.socket, parts: Sequence[Buffer]) -> None:
 
 def receive_parts(sock: socket.socket) -> Parts:
     """Raises EOFError where the other side has ended, be it in the middle; OSError where the connection is lost."""
-    (count,) = _COUNT.unpack(_receive(sock, _COUNT.size))
+    (count,) = struct.unpack("<I", _receive(sock, 4))
     sizes = struct.unpack(f"<{count}Q", _receive(sock, 8 * count))
     return [_receive(sock, size) for size in sizes]
 
