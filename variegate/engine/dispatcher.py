@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from variegate.engine import messages
 from variegate.engine.devices import State
 from variegate.engine.jobs import EngineError
-from variegate.engine.messages import Instruction, Task
+from variegate.engine.messages import Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
 from variegate.engine.options import Rules
 from variegate.engine.queues import Merge, Queues
 
@@ -80,20 +80,20 @@ class Dispatcher:
 
         A worker reports a task that it has, once; KeyError for any other.
         """
-        if isinstance(event, messages.Tick):
+        if isinstance(event, Tick):
             return self._check_times(now)
         device = self._devices[event.device]
         if event.worker != device.worker:
             # It was given up: its tasks are elsewhere by now.
-            return [messages.Forget(event.task)] if isinstance(event, messages.TaskDone) else []
+            return [messages.Forget(event.task)] if isinstance(event, TaskDone) else []
         device.last_seen = now
-        if isinstance(event, messages.TaskDone):
+        if isinstance(event, TaskDone):
             out = self._done(event.device, event.task, event.failed, now)
-        elif isinstance(event, messages.TaskFailed):
+        elif isinstance(event, TaskFailed):
             out = self._failed(event.device, event.task, event.reason, event.is_memory, now)
-        elif isinstance(event, messages.WorkerLost):
+        elif isinstance(event, WorkerLost):
             out = self._lost(event.device, event.reason, now)
-        elif isinstance(event, messages.WorkerReady):
+        elif isinstance(event, WorkerReady):
             out = []
             if device.state is State.STARTING:
                 device.state, device.failed_starts, device.free_since = State.READY, 0, now

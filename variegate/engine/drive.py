@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from variegate.engine import messages
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.jobs import EngineError, FatalError, WorkerPool
+from variegate.engine.messages import Forget, Release, Send, TaskDone, TaskFailed, Tick
 from variegate.outside.addresses import speakable
 
 Payload: TypeAlias = Sequence[Any] | None
@@ -118,7 +119,7 @@ class _DispatchLoop:
         self._is_fed = False
         self._chunks: dict[int, _Chunk] = {}  # by first item
         self._starts: list[int] = []  # the keys of these, ascending
-        self._sent: dict[int, messages.Send] = {}  # by task
+        self._sent: dict[int, Send] = {}  # by task
         self._results: dict[int, Sequence[Any]] = {}  # by task
         self._out: deque[FinishedItems | FailedItem] = deque()
         self._clock, self._seen, self._time, self._ticked = clock, clock(), 0.0, 0.0
@@ -166,7 +167,7 @@ class _DispatchLoop:
             now = self.now()
             if now >= self._ticked + _TICK_SECONDS:
                 self._ticked = now
-                self.obey(self._dispatcher.handle(messages.Tick(), now))
+                self.obey(self._dispatcher.handle(Tick(), now))
         except EngineError as error:
             self.failure = error
         return self._out
@@ -174,9 +175,9 @@ class _DispatchLoop:
     def _hear(self, event: messages.WorkerEvent) -> None:
         if isinstance(event, messages.Fatal):
             raise FatalError(event.reason)
-        if isinstance(event, messages.TaskDone):
+        if isinstance(event, TaskDone):
             self._results[event.task] = event.outputs
-        elif isinstance(event, messages.TaskFailed):
+        elif isinstance(event, TaskFailed):
             self._sent.pop(event.task, None)
         elif isinstance(event, messages.WorkerLost):
             self._forget_sent(event.worker)
@@ -184,14 +185,14 @@ class _DispatchLoop:
 
     def obey(self, instructions: Iterable[messages.Instruction]) -> None:
         for told in instructions:
-            if isinstance(told, messages.Send):
+            if isinstance(told, Send):
                 self._sent[told.task.number] = told
                 self._workers.send(told.worker, told.task, self._payload(told.task))
-            elif isinstance(told, messages.Release):
+            elif isinstance(told, Release):
                 first = self._sent[told.task].task.start
                 outputs = self._results[told.task][told.start - first : told.stop - first]
                 self._hand_out(told.start, told.stop, FinishedItems(told.start, told.stop, outputs))
-            elif isinstance(told, messages.Forget):
+            elif isinstance(told, Forget):
                 self._results.pop(told.task, None)
                 self._sent.pop(told.task, None)
             elif isinstance(told, messages.Quarantine):

@@ -204,8 +204,11 @@ class Merge:
         if not pieces:
             return [Forget(task)]
         if not self._is_ordered:
-            self.outstanding -= sum(stop - start for start, stop in pieces)
-            return [*(Release(task, start, stop) for start, stop in pieces), Forget(task)]
+            out: list[Instruction] = []
+            for start, stop in pieces:
+                self.outstanding -= stop - start
+                out.append(Release(task, start, stop))
+            return [*out, Forget(task)]
         self._pieces[task] = len(pieces)
         for start, stop in pieces:
             self._waiting[start] = stop, task

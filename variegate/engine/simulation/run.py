@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from variegate.engine import messages
 from variegate.engine.dispatcher import Dispatcher
+from variegate.engine.messages import Release, Send, StartWorker, Task, TaskDone, WorkerReady
 from variegate.engine.simulation.scenario import TICKS, RandomInputs, Strategy
 from variegate.options.simulation import Scenario
 
@@ -115,7 +116,7 @@ class _Worker:
     device: int
     number: int = -1  # of the life that it is in
     lives: int = 0
-    tasks: deque[messages.Task] = field(default_factory=deque)  # the first is being worked on ...
+    tasks: deque[Task] = field(default_factory=deque)  # the first is being worked on ...
     since: int = 0  # ... since then
 
 
@@ -146,11 +147,11 @@ class _Simulation:
                 self._spans.add(device, worker.since, self._now)
                 if worker.tasks:
                     self._begin(worker)
-                self._obey(dispatcher.handle(messages.TaskDone(device, number, task.number), self._now / TICKS))
+                self._obey(dispatcher.handle(TaskDone(device, number, task.number), self._now / TICKS))
             elif what == _READY:
                 if self._scenario.failure_rate:
                     self._plan(self._inputs.uptime(device, worker.lives - 1), _LOST, worker)
-                self._obey(dispatcher.handle(messages.WorkerReady(device, number), self._now / TICKS))
+                self._obey(dispatcher.handle(WorkerReady(device, number), self._now / TICKS))
             else:
                 self._losses += 1
                 if worker.tasks:
@@ -186,14 +187,14 @@ class _Simulation:
 
     def _obey(self, instructions: list[messages.Instruction]) -> None:
         for instruction in instructions:
-            if isinstance(instruction, messages.Send):
+            if isinstance(instruction, Send):
                 worker = self._workers[instruction.device]
                 worker.tasks.append(instruction.task)
                 if len(worker.tasks) == 1:
                     self._begin(worker)
-            elif isinstance(instruction, messages.Release):
+            elif isinstance(instruction, Release):
                 self._items += instruction.stop - instruction.start
-            elif isinstance(instruction, messages.StartWorker):
+            elif isinstance(instruction, StartWorker):
                 worker = self._workers[instruction.device]
                 worker.number = instruction.worker
                 # The first are there at once.
