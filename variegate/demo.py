@@ -8,9 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.samples import sample_photo
@@ -71,16 +68,9 @@ def run_demo(
     engine = Engine(["cpu:0"], "thread", num_threads=threads)
     expansion = Expansion(plan, augmented, engine, on_error="raise")
     run(expansion)
-    drawn = policy_sheet(
-        photos,
-        POLICY,
-        size=SIZE,
-        images=len(PHOTOS),
-        samples=min(copies, SHEET_SAMPLES),
-        seed=seed,
-        note=f"Columns after the first are the files <name>_0.jpg, <name>_1.jpg, ... in {augmented.name}/",
-    )
-    drawn.save(sheet)
+    note = f"Columns after the first are the files <name>_0.jpg, <name>_1.jpg, ... in {augmented.name}/"
+    samples = min(copies, SHEET_SAMPLES)
+    policy_sheet(photos, POLICY, size=SIZE, images=len(PHOTOS), samples=samples, seed=seed, note=note).save(sheet)
     return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
 
 
@@ -89,7 +79,10 @@ def write_photos(root: Path) -> None:
     for name in PHOTOS:
         img_HWC = read_image(sample_photo(name))
         for number, view in enumerate(VIEWS):
-            write_atomically(root / name / f"view{number}.jpg", encode_image(_view(img_HWC, view), "jpg", 92))
+            sides = img_HWC.shape[:2] * 2
+            top, left, height, width = (round(share * side) for share, side in zip(view, sides, strict=True))
+            pixels = img_HWC[top : top + height, left : left + width]
+            write_atomically(root / name / f"view{number}.jpg", encode_image(pixels, "jpg", 92))
 
 
 def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, threads: int | None) -> float:
@@ -101,10 +94,3 @@ def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, 
     for copy in range(min(copies, 2)):
         augmenter(images, ids=ids, copy=copy)
     return time.perf_counter() - started
-
-
-def _view(img_HWC: npt.NDArray[np.uint8], view: tuple[float, float, float, float]) -> npt.NDArray[np.uint8]:
-    top, left, height, width = (
-        round(share * side) for share, side in zip(view, (*img_HWC.shape[:2], *img_HWC.shape[:2]), strict=True)
-    )
-    return img_HWC[top : top + height, left : left + width]

@@ -15,7 +15,7 @@ from tests.engine.workers.toys import Give, Toy
 from variegate.engine.drive import FailedItem, FinishedItems
 from variegate.engine.jobs import EngineError
 from variegate.engine.messages import Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
-from variegate.engine.workers.thread import ThreadWorkers
+from variegate.engine.workers.local import ThreadWorkers
 
 
 def run_of(work: Any, names: tuple[str, ...] = NAMES, **rules: Any) -> Run:

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from variegate.integrations.lookahead import BatchesAhead
+from variegate.integrations.keras import BatchesAhead
 
 
 def make(epoch: int, index: int) -> tuple[int, int]:
@@ -47,6 +47,13 @@ def test_jumping_about_makes_nothing_in_vain() -> None:
     for index in (4, 2, 6, 1):
         ahead.get(0, index, 9)
     assert made == [4, 2, 6, 1]
+
+
+def test_numbers_that_no_batch_has_are_refused_by_who_makes_them() -> None:
+    ahead = BatchesAhead(lambda epoch, index: "abc"[index], 2, depth=1)
+    assert [ahead.get(0, index, 3) for index in range(3)] == ["a", "b", "c"]
+    with pytest.raises(IndexError):
+        ahead.get(0, 3, 3)
 
 
 def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:

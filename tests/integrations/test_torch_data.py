@@ -227,16 +227,16 @@ def test_manual_seed_makes_a_run_repeat() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, -1, 2**63 - 1, -(2**63)])
 def test_any_seed_of_a_worker_is_a_place(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from variegate.integrations import streams
+    from variegate.integrations import items
 
     class Worker:
         pass
 
     worker = Worker()
     worker.seed = seed  # type: ignore[attr-defined]
-    ids = streams.RunningIds()
+    ids = items.RunningIds()
     main = ids.take(2).tolist()
-    monkeypatch.setattr(streams, "get_worker_info", lambda: worker)
+    monkeypatch.setattr(items, "get_worker_info", lambda: worker)
     taken = ids.take(3)
     assert main == [0, 1]
     assert taken.dtype == np.uint64

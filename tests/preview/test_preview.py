@@ -17,10 +17,8 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
 from variegate.errors import DecodeError
 from variegate.preview import check_out, policy_sheet, sweep_sheet, sweepable
-from variegate.preview.samples import captions, choose_images, sample_rows
-from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
-from variegate.preview.sweep import Sweep, sweep_of, sweep_rows
-from variegate.preview.text import wrap, wrap_name
+from variegate.preview.rows import StrengthSweep, captions, choose_images, sample_rows, sweep_of, sweep_rows
+from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet, wrap, wrap_name
 
 FONT = ImageFont.load_default(14)
 
@@ -132,7 +130,7 @@ def test_the_first_picture_of_a_sweep_is_the_identity(photos: Path, name: str, l
     first = sweep_rows(chosen, sweep, seed=0)[0][0]
     assert first.lines[-1] == f"identity: {label}"
     # It would be: the operation with that argument gives the same picture.
-    same = sweep_rows(chosen, Sweep(name, [sweep.identity, sweep.identity]), seed=0)[0][1]  # type: ignore[list-item]
+    same = sweep_rows(chosen, StrengthSweep(name, [sweep.identity, sweep.identity]), seed=0)[0][1]  # type: ignore[list-item]
     np.testing.assert_array_equal(same.img_HWC, first.img_HWC)
     # An even number of steps is spread around it, so that nothing is shown twice.
     assert (sweep.identity in sweep.magnitudes) == (steps == 5 and name != "Posterize")

@@ -19,8 +19,8 @@ import variegate as vg
 from tests.images import gray, photo
 from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
-from variegate.integrations import one_image
-from variegate.integrations.streams import RunningIds
+from variegate.integrations import items
+from variegate.integrations.items import RunningIds
 
 EVERY = [
     *(pytest.param(example, id=f"{name}-{i}") for name, all_ in EXAMPLES.items() for i, example in enumerate(all_)),
@@ -40,7 +40,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _count_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_image, "_ids", RunningIds())
+    monkeypatch.setattr(items, "_ids", RunningIds())
 
 
 @pytest.mark.parametrize("transform", EVERY)

@@ -13,7 +13,7 @@ from variegate.cli.options import CommandOptions
 from variegate.options import option, same_option
 
 if TYPE_CHECKING:
-    from variegate.sinks.verify import Verified
+    from variegate.sinks.verify_outputs import Verified
 
 _SHOWN = 20
 

@@ -28,7 +28,7 @@ from variegate.options.simulation import Scenario
 
 if TYPE_CHECKING:
     from variegate.diagnose import Measurements
-    from variegate.engine.simulation import Outcome
+    from variegate.engine.simulation.run import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,10 +143,9 @@ def simulate(options: SimulateOptions) -> None:
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     from variegate.engine.jobs import EngineError
-    from variegate.engine.simulation import RandomInputs, ideal_seconds, parse_strategies
-    from variegate.engine.simulation import simulate as play
     from variegate.engine.simulation.plot import draw_plot
-    from variegate.engine.simulation.scenario import describe
+    from variegate.engine.simulation.run import simulate as play
+    from variegate.engine.simulation.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
     from variegate.plotting import check_path
 
     as_json = options.as_json

@@ -35,9 +35,7 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
     steps: list[Transform] = [] if size is None else [RandomResizedCrop(size)]
     if policy.lower() != "none":
         steps.append(load_policy(policy))
-    if not steps:
-        steps.append(Identity())
-    return steps[0] if len(steps) == 1 else Compose(steps)
+    return Compose(steps) if len(steps) > 1 else (steps or [Identity()])[0]
 
 
 def idle_note(policy: str, epoch: int) -> str | None:

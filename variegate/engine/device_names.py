@@ -33,10 +33,8 @@ def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, 
         raise ValueError(f"devices: got {name!r} {times} times; accepted: every device once")
     kinds = sorted({kind_of(name) for name in names})
     if len(kinds) > 1:
-        raise ValueError(
-            f"devices: got {' and '.join(kinds)} together; accepted: devices of one kind: the pixels of others may "
-            "differ by a level, and which of them makes an image is not known before"
-        )
+        why = "the pixels of others may differ by a level, and which of them makes an image is not known before"
+        raise ValueError(f"devices: got {' and '.join(kinds)} together; accepted: devices of one kind: {why}")
     return names
 
 

@@ -134,31 +134,21 @@ Allocate = Callable[[int, frozenset[int]], int]
 
 def allocator(name: Allocation, loads: Loads, seed: int) -> Allocate:
     """``least_loaded``: where it would be done first, by the measured speeds; ``random``: by ``seed``."""
-    if name == "least_loaded":
-        return loads.least
-    return _RoundRobin(loads) if name == "round_robin" else _Random(loads, seed)
+    random, turn = Random(seed), 0
 
+    def candidates(avoid: frozenset[int]) -> list[int]:
+        """Live devices, ascending: those not to be avoided, or if there are no others, all."""
+        return [device for device in loads.live if device not in avoid] or loads.live if avoid else loads.live
 
-class _RoundRobin:
-    def __init__(self, loads: Loads) -> None:
-        self._loads, self._next = loads, 0
-
-    def __call__(self, size: int, avoid: frozenset[int]) -> int:
-        devices = _candidates(self._loads, avoid)
-        device = devices[bisect_left(devices, self._next) % len(devices)]
-        self._next = device + 1
+    def round_robin(size: int, avoid: frozenset[int]) -> int:
+        nonlocal turn
+        devices = candidates(avoid)
+        device = devices[bisect_left(devices, turn) % len(devices)]
+        turn = device + 1
         return device
 
+    def by_chance(size: int, avoid: frozenset[int]) -> int:
+        devices = candidates(avoid)
+        return devices[int(random.random() * len(devices))]
 
-class _Random:
-    def __init__(self, loads: Loads, seed: int) -> None:
-        self._loads, self._random = loads, Random(seed)
-
-    def __call__(self, size: int, avoid: frozenset[int]) -> int:
-        devices = _candidates(self._loads, avoid)
-        return devices[int(self._random.random() * len(devices))]
-
-
-def _candidates(loads: Loads, avoid: frozenset[int]) -> list[int]:
-    """Live devices, ascending: those not to be avoided, or if there are no others, all."""
-    return [device for device in loads.live if device not in avoid] or loads.live if avoid else loads.live
+    return {"least_loaded": loads.least, "round_robin": round_robin, "random": by_chance}[name]

@@ -13,28 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from variegate.engine import messages
 from variegate.engine.devices import State
 from variegate.engine.jobs import EngineError
-from variegate.engine.merge import Merge
-from variegate.engine.messages import (
-    Beat,
-    DeviceSnapshot,
-    Event,
-    Forget,
-    Instruction,
-    Retire,
-    Snapshot,
-    StartWorker,
-    StopWorker,
-    Task,
-    TaskDone,
-    TaskFailed,
-    Tick,
-    WorkerLost,
-    WorkerReady,
-)
+from variegate.engine.messages import Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
 from variegate.engine.options import Rules
-from variegate.engine.queues import Queues
+from variegate.engine.queues import Merge, Queues
 
 
 class Dispatcher:
@@ -91,7 +75,7 @@ class Dispatcher:
         """Send nothing any more; what is in flight may still come in. A worker that is lost now is not replaced."""
         self._queues.drain()
 
-    def handle(self, event: Event, now: float) -> list[Instruction]:
+    def handle(self, event: messages.Event, now: float) -> list[Instruction]:
         """Raises EngineError when the last device is given up.
 
         A worker reports a task that it has, once; KeyError for any other.
@@ -101,7 +85,7 @@ class Dispatcher:
         device = self._devices[event.device]
         if event.worker != device.worker:
             # It was given up: its tasks are elsewhere by now.
-            return [Forget(event.task)] if isinstance(event, TaskDone) else []
+            return [messages.Forget(event.task)] if isinstance(event, TaskDone) else []
         device.last_seen = now
         if isinstance(event, TaskDone):
             out = self._done(event.device, event.task, event.failed, now)
@@ -110,18 +94,21 @@ class Dispatcher:
         elif isinstance(event, WorkerLost):
             out = self._lost(event.device, event.reason, now)
         elif isinstance(event, WorkerReady):
-            out = self._ready(event.device, now)
+            out = []
+            if device.state is State.STARTING:
+                device.state, device.failed_starts, device.free_since = State.READY, 0, now
+                self._queues.loads.is_ready[event.device] = True
         else:
-            assert isinstance(event, Beat)
+            assert isinstance(event, messages.Beat)
             return []
         self._queues.fill(event.device, now, out)
         self._queues.feed(now, out)
         return out
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> messages.Snapshot:
         """How it stands."""
         devices = [
-            DeviceSnapshot(
+            messages.DeviceSnapshot(
                 device.name,
                 device.state.value,
                 self._queues.loads.rate(number),
@@ -133,20 +120,13 @@ class Dispatcher:
             )
             for number, device in enumerate(self._devices)
         ]
-        return Snapshot(devices, self._merge.outstanding, self._quarantined)
+        return messages.Snapshot(devices, self._merge.outstanding, self._quarantined)
 
-    def _start_worker(self, number: int, now: float) -> StartWorker:
+    def _start_worker(self, number: int, now: float) -> messages.StartWorker:
         device = self._devices[number]
         device.state, device.worker, device.last_seen = State.STARTING, self._next_worker, now
         self._next_worker += 1
-        return StartWorker(number, device.worker)
-
-    def _ready(self, number: int, now: float) -> list[Instruction]:
-        device = self._devices[number]
-        if device.state is State.STARTING:
-            device.state, device.failed_starts, device.free_since = State.READY, 0, now
-            self._queues.loads.is_ready[number] = True
-        return []
+        return messages.StartWorker(number, device.worker)
 
     def _done(self, number: int, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
         task, sent = self._queues.take_back(number, task_number)
@@ -203,7 +183,7 @@ class Dispatcher:
                 reason = f"gave no sign of life for {self._rules.heartbeat_timeout:g} s"
             else:
                 continue
-            out.append(StopWorker(number, device.worker, reason))
+            out.append(messages.StopWorker(number, device.worker, reason))
             out += self._lost(number, reason, now)
         self._queues.feed(now, out)
         return out
@@ -232,10 +212,10 @@ class Dispatcher:
         if device.failed_starts < rules.max_failed_starts and device.setbacks < rules.max_setbacks:
             return []
         what = "did not start" if device.failed_starts else f"{device.setbacks} failures in a row"
-        stop = [StopWorker(number, device.worker, reason)] if self._queues.loads.is_ready[number] else []
+        stop = [messages.StopWorker(number, device.worker, reason)] if self._queues.loads.is_ready[number] else []
         orphans = self._queues.retire(number)
         if not self._queues.loads.live:
             raise EngineError(f"no device is left; the last was {device.name}, {what}: {reason}")
         for task in reversed(orphans):
             self._queues.add_again(task, task.is_suspect)
-        return [*stop, Retire(number, f"{what}: {reason}")]
+        return [*stop, messages.Retire(number, f"{what}: {reason}")]

@@ -11,27 +11,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from variegate.engine import messages
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.jobs import EngineError, FatalError
-from variegate.engine.messages import (
-    Fatal,
-    Forget,
-    Instruction,
-    Quarantine,
-    Release,
-    Retire,
-    Send,
-    Snapshot,
-    StartWorker,
-    StopWorker,
-    Task,
-    TaskDone,
-    TaskFailed,
-    Tick,
-    WorkerEvent,
-    WorkerLost,
-)
-from variegate.engine.workers.base import WorkerPool
+from variegate.engine.jobs import EngineError, FatalError, WorkerPool
+from variegate.engine.messages import Forget, Release, Send, TaskDone, TaskFailed, Tick
 from variegate.outside.addresses import speakable
 
 Payload: TypeAlias = Sequence[Any] | None
@@ -72,7 +55,7 @@ def drive(
     feed: TaskStream,
     *,
     stop: threading.Event | None = None,
-    on_turn: Callable[[Snapshot], None] | None = None,
+    on_turn: Callable[[messages.Snapshot], None] | None = None,
     has_room: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Generator[FinishedItems | FailedItem, None, None]:
@@ -189,18 +172,18 @@ class _DispatchLoop:
             self.failure = error
         return self._out
 
-    def _hear(self, event: WorkerEvent) -> None:
-        if isinstance(event, Fatal):
+    def _hear(self, event: messages.WorkerEvent) -> None:
+        if isinstance(event, messages.Fatal):
             raise FatalError(event.reason)
         if isinstance(event, TaskDone):
             self._results[event.task] = event.outputs
         elif isinstance(event, TaskFailed):
             self._sent.pop(event.task, None)
-        elif isinstance(event, WorkerLost):
+        elif isinstance(event, messages.WorkerLost):
             self._forget_sent(event.worker)
         self.obey(self._dispatcher.handle(event, self.now()))
 
-    def obey(self, instructions: Iterable[Instruction]) -> None:
+    def obey(self, instructions: Iterable[messages.Instruction]) -> None:
         for told in instructions:
             if isinstance(told, Send):
                 self._sent[told.task.number] = told
@@ -212,16 +195,16 @@ class _DispatchLoop:
             elif isinstance(told, Forget):
                 self._results.pop(told.task, None)
                 self._sent.pop(told.task, None)
-            elif isinstance(told, Quarantine):
+            elif isinstance(told, messages.Quarantine):
                 self._hand_out(told.item, told.item + 1, FailedItem(told.item, told.reason))
-            elif isinstance(told, StartWorker):
+            elif isinstance(told, messages.StartWorker):
                 if self._give_up_at is None:
                     self._workers.start(told.device, told.worker)
-            elif isinstance(told, StopWorker):
+            elif isinstance(told, messages.StopWorker):
                 self._forget_sent(told.worker)
                 self._workers.stop(told.worker)
             else:
-                assert isinstance(told, Retire)
+                assert isinstance(told, messages.Retire)
                 name = self._dispatcher.snapshot().devices[told.device].name
                 _log.warning("%s", speakable(f"{name} is given up: {told.reason}"))
 
@@ -234,7 +217,7 @@ class _DispatchLoop:
     def _chunk_of(self, item: int) -> _Chunk:
         return self._chunks[self._starts[bisect_right(self._starts, item) - 1]]
 
-    def _payload(self, task: Task) -> Payload:
+    def _payload(self, task: messages.Task) -> Payload:
         chunk = self._chunk_of(task.start)
         if chunk.payload is None or task.size == chunk.stop - chunk.start:
             return chunk.payload

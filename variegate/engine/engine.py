@@ -15,19 +15,13 @@ from variegate.checks import renamed
 from variegate.engine.device_names import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
-from variegate.engine.jobs import JobSpec
+from variegate.engine.jobs import JobSpec, WorkerPool
 from variegate.engine.mapping import MapSpec, iter_shots, map_shots
 from variegate.engine.messages import Snapshot
-from variegate.engine.options import (
-    WORKER_KINDS,
-    Allocation,
-    AugmenterOptions,
-    OnError,
-    Rules,
-    WorkerKind,
-    check_on_error,
-)
-from variegate.engine.workers.base import WorkerPool
+from variegate.engine.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
+from variegate.engine.workers.local import ThreadWorkers
+from variegate.engine.workers.process import ProcessWorkers
+from variegate.engine.workers.ray import RayWorkers, connect
 from variegate.outside.addresses import shown_host
 from variegate.transforms import Transform
 from variegate.transforms.output import Identity
@@ -80,21 +74,16 @@ class Engine:
         if workers not in WORKER_KINDS:
             raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKER_KINDS))}")
         if address is not None and workers != "ray":
-            raise ValueError(
-                f"address: got {shown_host(address)!r} with workers={workers!r}; accepted: None, or workers='ray'"
-            )
+            got = f"got {shown_host(address)!r} with workers={workers!r}"
+            raise ValueError(f"address: {got}; accepted: None, or workers='ray'")
         self.transform = transform
-        self._options = AugmenterOptions(transform or Identity(), seed, dtype, layout, geometry)
+        self._spec = MapSpec(transform or Identity(), seed, dtype, layout, geometry)
         # Made to be checked: it says best what it does not accept.
-        self._options.augmenter("reference", num_threads)
+        self._spec.augmenter(num_threads=num_threads)
         self._rules = Rules(
             allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
         )
-        ray = None
-        if workers == "ray":
-            from variegate.engine.workers.ray import connect
-
-            ray = connect(address)
+        ray = connect(address) if workers == "ray" else None
         self.devices = choose_devices(devices, ray)
         self.workers = workers
         self.address = address
@@ -141,7 +130,7 @@ class Engine:
         if chosen is None:
             raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
         check_on_error(on_error)
-        spec = MapSpec(replace(self._options, transform=chosen), epoch, copy, tuple(conditions or ()))
+        spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
         shots = iter_shots(images, ids, conditions or {})
         self.quarantined = []
@@ -173,14 +162,7 @@ class Engine:
 
     def _make_workers(self, spec: JobSpec) -> WorkerPool:
         names = [augmenter_name(name) for name in self.devices]
-        if self.workers == "thread":
-            from variegate.engine.workers.thread import ThreadWorkers
-
-            return ThreadWorkers(spec, names, self.num_threads)
-        if self.workers == "process":
-            from variegate.engine.workers.process import ProcessWorkers
-
-            return ProcessWorkers(spec, names, self.num_threads)
-        from variegate.engine.workers.ray import RayWorkers
-
-        return RayWorkers(spec, names, self.num_threads, self.address)
+        if self.workers == "ray":
+            return RayWorkers(spec, names, self.num_threads, self.address)
+        kind = ThreadWorkers if self.workers == "thread" else ProcessWorkers
+        return kind(spec, names, self.num_threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,12 +13,12 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.inputs import check_image
+from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import integer
 from variegate.engine.drive import FailedItem, FinishedItems, Payload
-from variegate.engine.jobs import EngineError, Result, is_devices_fault
-from variegate.engine.options import AugmenterOptions
-from variegate.engine.workers.base import end_of
+from variegate.engine.jobs import EngineError, Result, end_of, is_devices_fault
 from variegate.errors import each_alone
+from variegate.transforms import Transform
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
 _TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
@@ -37,19 +38,26 @@ class Shot(NamedTuple):
 class MapSpec:
     """What an ``Augmenter`` is made of, and called with. ``names``: of the values in ``Shot.given``."""
 
-    options: AugmenterOptions
-    epoch: int
-    copy: int
-    names: tuple[str, ...]
+    transform: Transform
+    seed: int
+    dtype: Dtype | torch.dtype
+    layout: Layout
+    geometry: Geometry
+    epoch: int = 0
+    copy: int = 0
+    names: tuple[str, ...] = ()
+
+    def augmenter(self, device: str = "reference", num_threads: int | None = 1) -> Augmenter:
+        """Raises ValueError or TypeError for what it does not accept."""
+        return Augmenter(self.transform, device, self.seed, self.dtype, self.layout, num_threads, self.geometry)
 
     def check(self) -> None:
         """Raises ValueError or TypeError as the Augmenter does, for all but the images."""
         none = dict.fromkeys(self.names, ())
-        augmenter = self.options.augmenter("reference", 1)
-        augmenter.program([], ids=[], epoch=self.epoch, copy=self.copy, conditions=none)
+        self.augmenter().program([], ids=[], epoch=self.epoch, copy=self.copy, conditions=none)
 
     def open(self, device: str, num_threads: int) -> MapJob:
-        return MapJob(self, self.options.augmenter(device, num_threads))
+        return MapJob(self, self.augmenter(device, num_threads))
 
 
 class MapJob:
@@ -57,7 +65,11 @@ class MapJob:
 
     def __init__(self, work: MapSpec, augmenter: Augmenter) -> None:
         self._work, self._augmenter = work, augmenter
-        self._warm_up()
+        # Compile kernels, or load them, before there is a task that has to show that it gets on. The transform may well
+        # take other images than this one; if it takes none, tasks will say so.
+        image = np.zeros((64, 64, 3), np.uint8)
+        with suppress(Exception):
+            augmenter([image] * 2, ids=[0, 1], conditions={name: [0, 0] for name in work.names})
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         beat()
@@ -86,14 +98,6 @@ class MapJob:
         ids = [shot.id for shot in shots]
         made = self._augmenter([shot.image for shot in shots], ids, self._work.epoch, self._work.copy, given)
         return list(made.cpu()) if isinstance(made, torch.Tensor) else [tensor.cpu() for tensor in made]
-
-    def _warm_up(self) -> None:
-        """Compile kernels, or load them, before there is a task that has to show that it gets on."""
-        image = np.zeros((64, 64, 3), np.uint8)
-        try:
-            self._augmenter([image] * 2, ids=[0, 1], conditions={name: [0, 0] for name in self._work.names})
-        except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
-            return
 
 
 def map_shots(
@@ -162,17 +166,16 @@ def iter_shots(images: Any, ids: Iterable[int] | None, given: Mapping[str, Itera
     except TypeError:
         accepted = "images one by one, or one array [N, H, W, C]"
         raise TypeError(f"images: got {type(images).__name__}; accepted: {accepted}") from None
-    beside = {f"conditions[{name!r}]": iter(values) for name, values in given.items()}
-    return _iter_shots(one_by_one, {} if ids is None else {"ids": iter(ids)}, beside)
+    streams = {} if ids is None else {"ids": iter(ids)}
+    streams |= {f"conditions[{name!r}]": iter(values) for name, values in given.items()}
 
+    def shots() -> Iterator[Shot]:
+        for number, image in enumerate(one_by_one):
+            beside = [_next(name, values, number) for name, values in streams.items()]
+            id = number if ids is None else integer(f"ids[{number}]", beside.pop(0), 0, 2**64 - 1)
+            yield Shot(check_image(image, number), id, tuple(beside))
 
-def _iter_shots(
-    images: Iterator[Any], ids: dict[str, Iterator[Any]], given: dict[str, Iterator[Any]]
-) -> Iterator[Shot]:
-    for number, image in enumerate(images):
-        beside = [_next(name, values, number) for name, values in (ids | given).items()]
-        id = integer(f"ids[{number}]", beside.pop(0), 0, 2**64 - 1) if ids else number
-        yield Shot(check_image(image, number), id, tuple(beside))
+    return shots()
 
 
 def _next(name: str, values: Iterator[Any], number: int) -> Any:

@@ -40,9 +40,6 @@ class Task(NamedTuple):
         return pieces
 
 
-# Events.
-
-
 class WorkerReady(NamedTuple):
     """A worker has started and takes tasks."""
 
@@ -102,9 +99,6 @@ Event: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | Tic
 WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | Fatal
 
 
-# Instructions.
-
-
 class StartWorker(NamedTuple):
     """Start a worker for the device; WorkerReady or WorkerLost is expected of it."""
 
@@ -157,9 +151,6 @@ class Retire(NamedTuple):
 
 
 Instruction: TypeAlias = StartWorker | StopWorker | Send | Release | Quarantine | Forget | Retire
-
-
-# For those who watch a run.
 
 
 class DeviceSnapshot(NamedTuple):

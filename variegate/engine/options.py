@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
-
-if TYPE_CHECKING:
-    import torch
-
-    from variegate.augmenter import Augmenter
-    from variegate.backends.runner import Dtype, Geometry, Layout
-    from variegate.transforms.base import Transform
+from typing import Literal, get_args
 
 Allocation = Literal["least_loaded", "round_robin", "random"]
 WorkerKind = Literal["process", "thread", "ray"]
@@ -71,20 +64,3 @@ class Rules:
             value = getattr(self, name)
             if not value > 0:
                 raise ValueError(f"{name}: got {value!r}; accepted: seconds, more than 0")
-
-
-@dataclass(frozen=True)
-class AugmenterOptions:
-    """What an ``Augmenter`` is made with, on whichever device. They mean there what they mean for it."""
-
-    transform: Transform
-    seed: int
-    dtype: Dtype | torch.dtype
-    layout: Layout
-    geometry: Geometry
-
-    def augmenter(self, device: str, num_threads: int | None) -> Augmenter:
-        """Raises ValueError or TypeError for what it does not accept."""
-        from variegate.augmenter import Augmenter
-
-        return Augmenter(self.transform, device, self.seed, self.dtype, self.layout, num_threads, self.geometry)

@@ -1,16 +1,20 @@
-"""Which task waits where, and which goes to whom: a queue per device, stealing, and suspects that run alone."""
+"""Which task waits where and goes to whom (``Queues``), and in which order results come out (``Merge``)."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from variegate.engine.devices import Device, Loads, State, allocator
-from variegate.engine.messages import Instruction, Send, Task
+from variegate.engine.messages import Forget, Instruction, Quarantine, Release, Send, Task
 from variegate.engine.options import Rules
 
 
 class Queues:
-    """All tasks that were not given up: waiting, or in flight at a worker."""
+    """All tasks that were not given up: waiting, or in flight at a worker.
+
+    A queue per device, stealing, and suspects that run alone.
+    """
 
     def __init__(self, names: Sequence[str], rules: Rules) -> None:
         self.devices = [Device(name) for name in names]
@@ -177,3 +181,68 @@ class Queues:
         self.devices[thief].steals += 1
         self.add(task, thief)
         self.fill(thief, now, out)
+
+
+class Merge:
+    """Takes pieces of results in any order; gives instructions to hand them out, each item once: as they come, or in
+    order, where an item waits until all that were submitted before it are out."""
+
+    def __init__(self, is_ordered: bool) -> None:
+        self.outstanding = 0  # items that were submitted and are not out
+        self._is_ordered = is_ordered
+        self._submitted: deque[tuple[int, int]] = deque()  # ranges that are not out yet; the first one in part
+        self._waiting: dict[int, tuple[int, int] | str] = {}  # by first item: (stop, task), or why there is none
+        self._pieces: dict[int, int] = {}  # by task: how many pieces of its result are not out
+
+    def submit(self, start: int, stop: int) -> None:
+        self.outstanding += stop - start
+        if self._is_ordered:
+            self._submitted.append((start, stop))
+
+    def add(self, task: int, pieces: list[tuple[int, int]]) -> list[Instruction]:
+        """The result of a task is here, and good for these ranges of items."""
+        if not pieces:
+            return [Forget(task)]
+        if not self._is_ordered:
+            out: list[Instruction] = []
+            for start, stop in pieces:
+                self.outstanding -= stop - start
+                out.append(Release(task, start, stop))
+            return [*out, Forget(task)]
+        self._pieces[task] = len(pieces)
+        for start, stop in pieces:
+            self._waiting[start] = stop, task
+        return self._advance()
+
+    def give_up(self, item: int, reason: str) -> list[Instruction]:
+        """There will be no result for this item."""
+        if not self._is_ordered:
+            self.outstanding -= 1
+            return [Quarantine(item, reason)]
+        self._waiting[item] = reason
+        return self._advance()
+
+    def _advance(self) -> list[Instruction]:
+        out: list[Instruction] = []
+        submitted, waiting, pieces = self._submitted, self._waiting, self._pieces
+        while submitted:
+            start, last = submitted[0]
+            found = waiting.pop(start, None)
+            if found is None:
+                break
+            if isinstance(found, str):
+                stop = start + 1
+                out.append(Quarantine(start, found))
+            else:
+                stop, task = found
+                out.append(Release(task, start, stop))
+                pieces[task] -= 1
+                if pieces[task] == 0:
+                    del pieces[task]
+                    out.append(Forget(task))
+            self.outstanding -= stop - start
+            if stop == last:
+                submitted.popleft()
+            else:
+                submitted[0] = stop, last
+        return out

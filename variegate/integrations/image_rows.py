@@ -1,7 +1,8 @@
-"""Images of a table's rows, augmented; rows that hold no good image are noted by their number."""
+"""A table's rows, augmented: which random numbers each gets, and which hold no good image."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.checks import as_integer
 from variegate.data.sources.objects.sample import image_of
 from variegate.errors import DecodeError, each_alone, not_taken
 
@@ -39,26 +41,18 @@ class ImageRows:
     ) -> None:
         self.bad: dict[int, DecodeError] = {}
         self._ids, self._given, self._name_of = ids, given, name_of
-        if _is_batch(images):
+        # A whole that can be handed to an Augmenter without looking at each row.
+        is_array = isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim == 4
+        if is_array and images.shape[3] in (1, 3) and 0 not in images.shape:
             self._data: Any = images
             self._shapes = [images.shape[1:]] * len(images)
             return
         self._data, self._shapes = [None] * len(images), [(1, 1, 3)] * len(images)
         for row, image in enumerate(images):
-            self._open(row, image)
-
-    def _open(self, row: int, image: Any) -> None:
-        name = self._name_of(row)
-        try:
-            if image is None:
-                raise DecodeError(name, "no image: null")
-            data = image_of(image, name, reads_files=False)
-            # Formats other than JPEG are decoded here; of a JPEG only the header is read.
-            encoded = EncodedBatch([data], lambda _: name)
-        except DecodeError as error:
-            self.bad[row] = error
-            return
-        self._data[row], self._shapes[row] = encoded.decoded.get(0, data), tuple(encoded.shapes[0].tolist())
+            try:
+                self._data[row], self._shapes[row] = _opened(image, name_of(row))
+            except DecodeError as error:
+                self.bad[row] = error
 
     def augment(self, augmenter: Augmenter, epoch: int, copy: int) -> tuple[list[int], Pixels, dict[int, DecodeError]]:
         """-> the rows that were made, their outputs, and the rows that turned out to be bad beyond those in ``bad``.
@@ -90,19 +84,13 @@ class ImageRows:
         """Pixels by the place in ``rows``; anything for those that are added to ``bad``."""
         if not rows:
             return []
-        is_all = len(rows) == len(self._ids)
-        data = self._data if is_all else [self._data[row] for row in rows]
-        arguments: dict[str, Any] = {
-            "ids": self._ids[rows],
-            "epoch": epoch,
-            "copy": copy,
-            "conditions": {name: values[rows] for name, values in self._given.items()},
-        }
+        data = self._data if len(rows) == len(self._ids) else [self._data[row] for row in rows]
+        conditions = {name: values[rows] for name, values in self._given.items()}
         if isinstance(data, np.ndarray) or all(isinstance(piece, np.ndarray) for piece in data):
-            return _as_arrays(augmenter(data, **arguments))
+            return _as_arrays(augmenter(data, self._ids[rows], epoch, copy, conditions))
         failures: dict[int, DecodeError] = {}
         encoded = EncodedBatch(data, lambda place: self._name_of(rows[place]), failures)
-        outputs = _as_arrays(augmenter.decode_and_run(encoded, **arguments))
+        outputs = _as_arrays(augmenter.decode_and_run(encoded, self._ids[rows], epoch, copy, conditions))
         bad.update({rows[place]: error for place, error in failures.items()})
         return outputs
 
@@ -112,11 +100,48 @@ class ImageRows:
         augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, conditions=given)
 
 
-def _is_batch(images: Any) -> bool:
-    """Whether the whole can be handed to an Augmenter without looking at each row."""
-    is_array = isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim == 4
-    return is_array and images.shape[3] in (1, 3) and 0 not in images.shape
+def _opened(image: Any, name: str) -> tuple[Any, tuple[int, ...]]:
+    if image is None:
+        raise DecodeError(name, "no image: null")
+    data = image_of(image, name, reads_files=False)
+    # Formats other than JPEG are decoded here; of a JPEG only the header is read.
+    encoded = EncodedBatch([data], lambda _: name)
+    return encoded.decoded.get(0, data), tuple(encoded.shapes[0].tolist())
 
 
 def _as_arrays(outputs: torch.Tensor | list[torch.Tensor]) -> Pixels:
     return [output.cpu().numpy() for output in outputs] if isinstance(outputs, list) else outputs.cpu().numpy()
+
+
+ACCEPTED_IDS = "integers from 0 to 2**64 - 1, or strings"
+
+
+def id_of(text: str) -> int:
+    """The id that a string stands for: 64 bits of its BLAKE2b hash, on every machine and in every version the same.
+
+    Of a million different strings two meet with a chance of one in forty million; they would share random numbers.
+    """
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")
+
+
+def ids_of(values: npt.NDArray[Any], column: str) -> npt.NDArray[np.uint64]:
+    """Integers as they are, strings by ``id_of``. Raises ValueError naming the column, the row and its value."""
+    if values.ndim != 1:
+        raise ValueError(f"id: column {column!r} holds arrays {list(values.shape[1:])}; accepted: {ACCEPTED_IDS}")
+    if values.dtype.kind in "iu":
+        if not (values < 0).any():
+            return values.astype(np.uint64)
+        values = values.astype(object)
+    if values.dtype.kind == "f":
+        why = ", as integers become where some are missing (null)" if np.isnan(values).any() else ""
+        raise ValueError(f"id: column {column!r} holds {values.dtype}{why}; accepted: {ACCEPTED_IDS}")
+    return np.array([_number(value, column, row) for row, value in enumerate(values)], np.uint64)
+
+
+def _number(value: Any, column: str, row: int) -> int:
+    if isinstance(value, str):
+        return id_of(value)
+    number = as_integer(value)
+    if number is None or not 0 <= number < 1 << 64:
+        raise ValueError(f"id: column {column!r} holds {value!r} in row {row} of the batch; accepted: {ACCEPTED_IDS}")
+    return number

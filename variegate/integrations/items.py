@@ -1,22 +1,91 @@
-"""A list of a data set's items taken apart: images, labels, ids."""
+"""Samples as torch's data sets give them: an image, its label, and its id, or the count that stands for one.
+
+Objects with a count or an epoch are copied into the worker processes of a ``DataLoader``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import default_collate, get_worker_info
 
-from variegate.checks import as_integer
+from variegate.augmenter import Augmenter
+from variegate.checks import as_integer, integer
+from variegate.data.decode import check_side, read_image
+from variegate.data.sources.objects.sample import image_of
 from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
-from variegate.integrations.one_image import to_array
+from variegate.program import rng
+from variegate.transforms import Transform
 
+_MASK64 = (1 << 64) - 1
 _ACCEPTED = '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"'
+_ATTRIBUTE = "_alone"  # which a transform leaves out of what it tells of itself
+
+
+class SharedEpoch:
+    """The epoch, in memory that an object and its copies in worker processes look at together.
+
+    Workers that live for several epochs (``persistent_workers=True``) hold the copy they were started with, and
+    nothing that is set in the main process later would reach them otherwise. Copies made by torch's multiprocessing
+    share the memory, whether workers are forked or spawned; a plain ``pickle`` gives a separate one.
+    """
+
+    def __init__(self, epoch: int = 0) -> None:
+        self._cell = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self.set(epoch)
+
+    def get(self) -> int:
+        return int(self._cell.item())
+
+    def set(self, epoch: int) -> None:
+        """Raises ValueError for anything but an integer from 0 to 2**63 - 1."""
+        self._cell.fill_(integer("epoch", epoch, 0, 2**63 - 1))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._cell = state["_cell"]
+        if not self._cell.is_shared():  # copied by value
+            self._cell = self._cell.clone().share_memory_()
+
+
+class RunningIds:
+    """Ids for samples that have none: a count, which in a worker begins at a place of that worker's own.
+
+    The place is a 64-bit hash of the worker's seed. The DataLoader makes that of a number drawn from torch's generator
+    whenever it starts workers, and of the worker's place: so workers do not repeat one another, nor what they did in an
+    earlier epoch, and ``torch.manual_seed`` makes a run repeat. Persistent workers keep their seed and count on.
+
+    The seed goes into the ids and not into the epoch, whose value schedules and ``Cond(by="epoch")`` read.
+    """
+
+    def __init__(self) -> None:
+        # One count per worker's seed (None: no worker), should several live in one process.
+        self._counts: dict[int | None, Iterator[int]] = {}
+
+    def take(self, number: int) -> npt.NDArray[np.uint64]:
+        """The next ``number`` ids."""
+        worker = get_worker_info()
+        seed = None if worker is None else int(worker.seed)
+        count = self._counts.get(seed)
+        if count is None:
+            low, high = (0, 0) if seed is None else rng.stream_key(seed & _MASK64, 0)
+            count = self._counts.setdefault(seed, itertools.count(int(low) | int(high) << 32))
+        # Taken one by one: of several threads none gets what another got.
+        return np.array([next(count) & _MASK64 for _ in range(number)], np.uint64)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunningIds, ()  # a copy is for a worker, and begins anew there
+
+
+# One count for all transforms of a process: two that are called one after another, each with a count of its own, would
+# draw the same numbers for every image.
+_ids = RunningIds()
 
 
 def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[Any], list[int] | None]:
@@ -30,7 +99,12 @@ def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[
     parts = [_parts(item, f"items[{i}]") for i, item in enumerate(items)]
     images = [to_array(part[0], f"the image of items[{i}]") for i, part in enumerate(parts)]
     for i, (item, image) in enumerate(zip(items, images, strict=True)):
-        _check_beside(item, image, f"items[{i}]")
+        size = (image.shape[0], image.shape[1])
+        if isinstance(item, Mapping):
+            check_entries(item, "image", f"items[{i}]", size)
+        else:
+            for n, value in enumerate(item[1:], 1):
+                check_beside(value, f"items[{i}][{n}]", size)
     labels = [part[1] for part in parts]
     with_id = [len(part) == 3 for part in parts]
     if not any(with_id):
@@ -40,15 +114,6 @@ def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[
     return images, labels, [_id(part[2], f"items[{i}]") for i, part in enumerate(parts)]
 
 
-def _check_beside(item: Any, image: npt.NDArray[np.uint8], where: str) -> None:
-    size = (image.shape[0], image.shape[1])
-    if isinstance(item, Mapping):
-        check_entries(item, "image", where, size)
-    else:
-        for i, value in enumerate(item[1:], 1):
-            check_beside(value, f"{where}[{i}]", size)
-
-
 def _parts(item: Any, where: str) -> tuple[Any, ...]:
     if isinstance(item, Mapping):
         if "image" in item and "label" in item:
@@ -56,10 +121,12 @@ def _parts(item: Any, where: str) -> tuple[Any, ...]:
         raise TypeError(f"{where}: got a dict with {', '.join(map(repr, item)) or 'nothing'}; accepted: {_ACCEPTED}")
     if isinstance(item, (tuple, list)) and len(item) in (2, 3):
         return tuple(item)
-    got = f"a {type(item).__name__}"
-    if isinstance(item, (tuple, list)):
-        got += f" of {len(item)}"
-    raise TypeError(f"{where}: got {got}; accepted: {_ACCEPTED}")
+    raise TypeError(f"{where}: got {form_of(item)}; accepted: {_ACCEPTED}")
+
+
+def form_of(item: Any) -> str:
+    """``"a dict"``, ``"a tuple of 4"``."""
+    return f"a {type(item).__name__}" + (f" of {len(item)}" if isinstance(item, (tuple, list)) else "")
 
 
 def _id(value: Any, where: str) -> int:
@@ -89,11 +156,34 @@ def stack_labels(labels: Sequence[Any]) -> Any:
         shapes = [tuple(label.shape) if hasattr(label, "shape") else type(label).__name__ for label in labels]
         different = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
         if different is not None:
-            raise ValueError(
-                f"the label of items[{different}]: got {shapes[different]} where items[0] has {shapes[0]}; accepted: "
-                "labels of one shape"
-            )
+            got = f"the label of items[{different}]: got {shapes[different]} where items[0] has {shapes[0]}"
+            raise ValueError(f"{got}; accepted: labels of one shape")
         return torch.stack([torch.as_tensor(label) for label in labels])
-    if isinstance(first, (Mapping, tuple, list)):
-        return default_collate(list(labels))
-    return list(labels)
+    return default_collate(list(labels)) if isinstance(first, (Mapping, tuple, list)) else list(labels)
+
+
+def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:
+    """uint8 [H, W, 3] or [H, W, 1] of whatever ``image_of`` takes; the bytes of files are decoded.
+
+    Raises TypeError, or DecodeError for a damaged image or a shape that is no image's, calling the image ``where``.
+    """
+    pixels = image_of(image, where)
+    if isinstance(pixels, bytes):
+        pixels = read_image(pixels, where)
+        check_side(where, *pixels.shape[:2])
+    return pixels
+
+
+def augment_one(transform: Transform, image: Any) -> torch.Tensor:
+    """``image`` as for ``as_transform``, at the next place of the running count and epoch 0; a tensor [C, H, W]."""
+    accepted = "one image; vg.Augmenter(t)(images) takes a list or a batch"
+    if isinstance(image, (list, tuple)):
+        raise TypeError(f"image: got {form_of(image)}; accepted: {accepted}")
+    if len(shape := getattr(image, "shape", ())) == 4:
+        raise ValueError(f"image: got shape {tuple(shape)}; accepted: {accepted}")
+    augmenter: Augmenter | None = transform.__dict__.get(_ATTRIBUTE)
+    if augmenter is None:
+        augmenter = Augmenter(transform, num_threads=1)
+        # Beside the fields, so that equality, hash and descriptions know nothing of it.
+        object.__setattr__(transform, _ATTRIBUTE, augmenter)
+    return augmenter([to_array(image, "image")], ids=_ids.take(1))[0]

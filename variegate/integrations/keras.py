@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import keras
 import numpy as np
@@ -12,7 +15,7 @@ import torch
 from variegate.checks import integer
 from variegate.data.loader import Batch, Loader
 from variegate.data.sources.base import Source
-from variegate.integrations.lookahead import BatchesAhead
+from variegate.threads import Lookahead, Threads, at_fork
 
 _LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}
 _CROP = "End the transform with a crop or resize of fixed size, such as T.RandomResizedCrop(224)"
@@ -71,12 +74,7 @@ class PyDataset(keras.utils.PyDataset):
 
     def epochs(self) -> keras.callbacks.Callback:
         """A callback for ``fit`` that sets the loader's epoch to the number that Keras gives it."""
-        loader = self.loader
-
-        def begin(epoch: int, logs: Any = None) -> None:
-            loader.set_epoch(epoch)
-
-        return keras.callbacks.LambdaCallback(on_epoch_begin=begin)
+        return keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs=None: self.loader.set_epoch(epoch))
 
     def _make(self, epoch: int, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         batch: Batch = self.loader.batch(index, epoch)
@@ -92,15 +90,11 @@ def _check_loader(loader: Any) -> None:
     if not isinstance(loader, Loader):
         raise TypeError(f"loader: got {type(loader).__name__}; accepted: a vg.Loader")
     if not isinstance(loader.source, Source):
-        raise TypeError(
-            "loader: its source is a stream, whose length is not known; accepted: a source that can be indexed, as "
-            "open_source(..., stream=False) gives"
-        )
+        accepted = "a source that can be indexed, as open_source(..., stream=False) gives"
+        raise TypeError(f"loader: its source is a stream, whose length is not known; accepted: {accepted}")
     if loader.device.startswith("cuda"):
-        raise ValueError(
-            f"loader: got device={loader.device!r}; accepted: 'cpu'. Keras moves batches to its devices itself, from "
-            "the host's memory"
-        )
+        why = "Keras moves batches to its devices itself, from the host's memory"
+        raise ValueError(f"loader: got device={loader.device!r}; accepted: 'cpu'. {why}")
     data_format = keras.config.image_data_format()
     layout = loader.augmenter.layout
     if layout != _LAYOUTS[data_format]:
@@ -132,3 +126,46 @@ def _to_one_hot(labels: npt.NDArray[Any], num_classes: int) -> npt.NDArray[np.fl
     if len(outside):
         raise ValueError(f"one_hot: got the label {outside[0]}; accepted: 0 to {num_classes - 1}")
     return np.eye(num_classes, dtype=np.float32)[labels]
+
+
+T = TypeVar("T")
+
+
+class BatchesAhead(Generic[T]):
+    """``make(epoch, index)`` in threads: while a consumer goes through an epoch in order, the next are on their way.
+
+    Args:
+        make: gives a batch; called by up to ``workers`` threads.
+        depth: batches begun ahead of the one asked for.
+
+    A consumer that jumps about gets each batch when it asks for it, and nothing is made in vain.
+    """
+
+    def __init__(self, make: Callable[[int, int], T], workers: int, depth: int) -> None:
+        self._make, self._depth = make, depth
+        self._pool = Threads(workers, "variegate-ahead")
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        """What was on its way is made by threads of the parent; a child begins again."""
+        self._lock = Lock()
+        self._ahead: Lookahead[Future[T]] = Lookahead(iter(()))
+        self._next: tuple[int, int] | None = None
+
+    def get(self, epoch: int, index: int, length: int) -> T:
+        """Batch ``index`` of 0..length-1, and begin those after it. Raises what ``make`` raised."""
+        if not 0 <= index < length:
+            return self._make(epoch, index)  # which says what is accepted
+        with self._lock:
+            is_in_order = self._next == (epoch, index)
+            if not is_in_order:  # an epoch begins, or order was not kept: what is on its way may never be asked for
+                for waiting in self._ahead.close():
+                    waiting.cancel()
+                self._ahead = Lookahead(self._pool.submit(self._make, epoch, i) for i in range(index, length))
+            asked = self._ahead.take()
+            if is_in_order or index == 0:
+                self._ahead.begin(self._depth)
+            self._next = (epoch, index + 1)
+        assert asked is not None
+        return asked.result()

@@ -19,8 +19,7 @@ from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import integer
 from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
-from variegate.integrations.ids import ACCEPTED_IDS, id_of, ids_of
-from variegate.integrations.image_rows import ImageRows, Pixels
+from variegate.integrations.image_rows import ACCEPTED_IDS, ImageRows, Pixels, id_of, ids_of
 from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
 from variegate.transforms import Transform
 from variegate.transforms.cond import KNOWN, Cond
@@ -92,15 +91,8 @@ class MapBatches:
             raise TypeError(f"untouched: got {untouched!r}; accepted: a list of names of columns")
         self._image, self._id, self._on_error, self._untouched = image, id, on_error, tuple(untouched)
         self._files = None if encode is None else ImageFiles(encode, quality, numbered=self._copies > 1)
-        self._arguments: dict[str, Any] = {
-            "transform": transform,
-            "device": str(device),
-            "seed": seed,
-            "dtype": dtype,
-            "layout": layout,
-            "num_threads": num_threads,
-            "geometry": geometry,
-        }
+        arguments = {"transform": transform, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
+        self._arguments: dict[str, Any] = {**arguments, "device": str(device), "num_threads": num_threads}
         # Bad arguments are refused here, where the pipeline is written, and not by a worker. GPUs are the workers'.
         is_theirs = self._arguments["device"].startswith(("cuda", "auto"))
         Augmenter(**{**self._arguments, **({"device": "reference"} if is_theirs else {})})
@@ -154,10 +146,8 @@ class MapBatches:
     def _check_columns(self, columns: ArrayBatch | TableBatch) -> None:
         there = ", ".join(map(repr, columns.names))
         if self._image not in columns.names:
-            raise ValueError(
-                f"image: there is no column {self._image!r}; the batch has {there}; accepted: the name of the column "
-                "that holds images"
-            )
+            accepted = "the name of the column that holds images"
+            raise ValueError(f"image: there is no column {self._image!r}; the batch has {there}; accepted: {accepted}")
         if self._id not in columns.names:
             raise ValueError(
                 f"id: there is no column {self._id!r}; the batch has {there}; accepted: the name of a column of "
@@ -169,9 +159,8 @@ class MapBatches:
             if name not in columns.names:
                 raise ValueError(f"transform: Cond(by={name!r}) needs a column {name!r}; the batch has {there}")
         if self._copies > 1 and "copy" in columns.names:
-            raise ValueError(
-                f"copies: got {self._copies}, and the batch has a column 'copy'; accepted: 1, or another name"
-            )
+            got = f"got {self._copies}, and the batch has a column 'copy'"
+            raise ValueError(f"copies: {got}; accepted: 1, or another name")
 
     def _check_rest(self, columns: ArrayBatch | TableBatch, images: Any) -> None:
         """Of what passes through, nothing may be a place in the image that is not there any more."""
@@ -226,17 +215,14 @@ def _path(images: Any, row: int) -> str | None:
 
 
 def _interleaved(made: list[tuple[list[int], Pixels]]) -> tuple[list[int], list[int], Pixels]:
-    """Rows and pixels of each copy -> rows in their order, each with its copies one after another."""
-    if len(made) == 1:
-        numbers, pixels = made[0]
-        return numbers, [0] * len(numbers), _stacked(pixels)
-    places = sorted((row, copy, place) for copy, (rows, _) in enumerate(made) for place, row in enumerate(rows))
-    pixels = [made[copy][1][place] for _, copy, place in places]
-    return [row for row, _, _ in places], [copy for _, copy, _ in places], _stacked(pixels)
-
-
-def _stacked(pixels: Pixels) -> Pixels:
-    """One array, if the shapes agree."""
+    """Rows and pixels of each copy -> rows in their order, each with its copies one after another; pixels as one array
+    if their shapes agree."""
+    numbers, pixels = made[0]
+    copies = [0] * len(numbers)
+    if len(made) > 1:
+        places = sorted((row, copy, place) for copy, (rows, _) in enumerate(made) for place, row in enumerate(rows))
+        pixels = [made[copy][1][place] for _, copy, place in places]
+        numbers, copies = [row for row, _, _ in places], [copy for _, copy, _ in places]
     if isinstance(pixels, list) and len({each.shape for each in pixels}) == 1:
-        return np.stack(pixels)
-    return pixels
+        pixels = np.stack(pixels)
+    return numbers, copies, pixels

@@ -44,13 +44,11 @@ class ArrayBatch:
 
     def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> dict[str, Any]:
         """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
-        index = None if rows is None else np.array(rows, np.int64)
-        kept = {
-            name: column if index is None else np.asarray(column)[index]
-            for name, column in self._columns.items()
-            if name not in new
-        }
-        return {name: new[name] if name in new else kept[name] for name in dict.fromkeys([*self.names, *new])}
+        columns = {**self._columns, **new}
+        if rows is None:
+            return columns
+        index = np.array(rows, np.int64)
+        return {name: column if name in new else np.asarray(column)[index] for name, column in columns.items()}
 
     def pixels(self, images: Pixels) -> npt.NDArray[Any]:
         return _objects(images) if isinstance(images, list) else images
@@ -63,7 +61,8 @@ class ArrayBatch:
 
 
 class TableBatch:
-    """``batch_format="pyarrow"``: columns keep their types, and integers stay integers where some are null."""
+    """``batch_format="pyarrow"``, used as ``ArrayBatch`` is. Columns keep their types, and integers stay integers where
+    some are null."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -73,18 +72,15 @@ class TableBatch:
         return int(self._table.num_rows)
 
     def values(self, name: str) -> npt.NDArray[Any]:
-        """One value per row."""
         return np.asarray(self._table.column(name).to_numpy())
 
     def first(self, name: str, rows: int) -> list[Any]:
-        """What the first rows hold, one by one."""
         column = self._table.column(name).slice(0, rows)
         if not isinstance(column.type, pa.BaseExtensionType):
             return list(column.to_pylist())
         return [value for chunk in column.chunks if len(chunk) for value in _tensors(chunk)]
 
     def images(self, name: str) -> Any:
-        """One array [N, H, W, C], or whatever the rows hold one by one."""
         column = self._table.column(name)
         if not isinstance(column.type, pa.BaseExtensionType):
             return column.to_pylist()
@@ -92,7 +88,6 @@ class TableBatch:
         return parts[0] if len(parts) == 1 else [image for part in parts for image in part]
 
     def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> pa.Table:
-        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
         kept = self._table.drop_columns([name for name in new if name in self.names])
         if rows is not None:
             kept = kept.take(pa.array(rows, pa.int64()))
@@ -137,10 +132,8 @@ class ImageFiles:
         Raises ValueError for pixels that are not uint8, and for a picture larger than the format can hold.
         """
         if img_HWC.dtype != np.uint8:
-            raise ValueError(
-                f"encode: got {img_HWC.dtype} pixels, as the transform ends in Normalize; accepted: one without it, "
-                "since image files hold bytes"
-            )
+            got = f"got {img_HWC.dtype} pixels, as the transform ends in Normalize"
+            raise ValueError(f"encode: {got}; accepted: one without it, since image files hold bytes")
         stem = os.path.splitext(path)[0]
         name = output_path(stem, copy, self.format) if self.numbered else f"{stem}.{self.format}"
         return {"bytes": encode_image(img_HWC, self.format, self.quality), "path": name}
@@ -152,10 +145,8 @@ def open_batch(batch: Any) -> ArrayBatch | TableBatch:
         return ArrayBatch(batch)
     if isinstance(batch, pa.Table):
         return TableBatch(batch)
-    raise TypeError(
-        f"batch: got a {type(batch).__name__}; accepted: a dict of arrays or an Arrow table, as "
-        "map_batches(batch_format='numpy') and 'pyarrow' give"
-    )
+    accepted = "a dict of arrays or an Arrow table, as map_batches(batch_format='numpy') and 'pyarrow' give"
+    raise TypeError(f"batch: got a {type(batch).__name__}; accepted: {accepted}")
 
 
 def _tensors(chunk: Any) -> Any:

@@ -13,9 +13,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from variegate.augmenter import Augmenter
 from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import renamed
-from variegate.integrations.items import stack_labels, take_apart
-from variegate.integrations.one_image import to_array
-from variegate.integrations.streams import RunningIds, SharedEpoch
+from variegate.integrations.items import RunningIds, SharedEpoch, form_of, stack_labels, take_apart, to_array
 from variegate.transforms import Transform
 from variegate.warm import make_ready
 
@@ -59,11 +57,12 @@ class _InWorkers:
             )
         is_single = worker is not None and self._arguments["num_threads"] is None
         if is_single not in self._augmenters:
-            threads = {"num_threads": 1} if is_single else {}
-            self._augmenters[is_single] = Augmenter(**{**self._arguments, **threads})
+            self._augmenters[is_single] = Augmenter(**self._arguments | ({"num_threads": 1} if is_single else {}))
         return self._augmenters[is_single]
 
     def _run(self, images: Any, ids: Any, given: Mapping[str, Any] | None) -> Tensors:
+        """``ids``: None for running ones."""
+        ids = self._running_ids.take(len(images)) if ids is None else ids
         return self._get_augmenter()(images, ids=ids, epoch=self.epoch, conditions=given)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -89,9 +88,8 @@ class ImageTransform(_InWorkers):
 
         Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
-        array = to_array(image, "image")
-        ids = self._running_ids.take(1) if id is None else [id]
-        return self._run([array], ids, {name: [value] for name, value in (conditions or {}).items()})[0]
+        given = {name: [value] for name, value in (conditions or {}).items()}
+        return self._run([to_array(image, "image")], None if id is None else [id], given)[0]
 
 
 def as_transform(
@@ -168,7 +166,7 @@ class Collate(_InWorkers):
         stacked = stack_labels(labels)
         is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
         given = {"label": stacked.tolist()} if is_numbers else None
-        return self._run(arrays, self._running_ids.take(len(arrays)) if ids is None else ids, given), stacked
+        return self._run(arrays, ids, given), stacked
 
 
 class WithIds(Dataset[Any]):
@@ -181,9 +179,8 @@ class WithIds(Dataset[Any]):
     """
 
     def __init__(self, dataset: Any) -> None:
-        if isinstance(dataset, IterableDataset) or not (
-            hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
-        ):
+        is_indexed = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        if isinstance(dataset, IterableDataset) or not is_indexed:
             accepted = "a map-style data set, with __getitem__ and __len__"
             raise TypeError(f"dataset: got {type(dataset).__name__}; accepted: {accepted}")
         self.dataset = dataset
@@ -213,8 +210,7 @@ class WithIds(Dataset[Any]):
             return {**item, "id": place}
         if isinstance(item, (tuple, list)) and len(item) == 2:
             return (*item, place)
-        got = f"a {type(item).__name__}" + (f" of {len(item)}" if isinstance(item, (tuple, list)) else "")
-        raise TypeError(f"dataset[{place}]: got {got}; accepted: (image, label), or a dict")
+        raise TypeError(f"dataset[{place}]: got {form_of(item)}; accepted: (image, label), or a dict")
 
     def __getattr__(self, name: str) -> Any:
         # Names with underscores are asked for by copying and pickling, before there is a data set to ask.

@@ -13,9 +13,8 @@ from variegate.engine.arguments import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.outside.addresses import check_is_local
 from variegate.outside.durable import write_atomically
-from variegate.preview.samples import choose_images, sample_rows
+from variegate.preview.rows import choose_images, sample_rows, sweep_of, sweep_rows, sweepable
 from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
-from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
 
 __all__ = ["Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
 
@@ -59,9 +58,8 @@ class Sheet:
             wanted = self.num_images + self.dropped
             notes.append(f"{self.num_images} of {wanted} images fit on a screen; --images {wanted} shows all")
         if self.picture.width > width or self.picture.height > height:
-            notes.append(
-                f"the sheet is larger than {width} x {height} pixels; fewer --images or --samples make it smaller"
-            )
+            how = "fewer --images or --samples make it smaller"
+            notes.append(f"the sheet is larger than {width} x {height} pixels; {how}")
         elif self.is_reduced:
             notes.append(f"pictures are reduced to {self.cell} pixels to fit on a screen; --cell 224 draws them larger")
         return notes
@@ -112,9 +110,8 @@ def sweep_sheet(
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
     chosen, bad = choose_images(source, images or MOST_ROWS)
-    rows = sweep_rows(chosen, sweep, seed)
     notes = [f"Over {sweep.source}; the argument is under each picture."]
-    return _drawn(rows, f"Operation {sweep.name}", notes, cell, bad, images is None)
+    return _drawn(sweep_rows(chosen, sweep, seed), f"Operation {sweep.name}", notes, cell, bad, images is None)
 
 
 def _drawn(

@@ -1,17 +1,21 @@
-"""A contact sheet: rows of pictures, each with lines of text under it, and a heading."""
+"""A contact sheet: rows of pictures, each with lines of text under it, broken where a reader would, and a heading."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from variegate.outside.addresses import speakable
 from variegate.plotting import FAINT, FRAME, INK
-from variegate.preview.text import Font, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 PAPER = (252, 252, 250)
 MARGIN, GAP, TEXT_GAP, ROW_GAP = 24, 12, 6, 18
@@ -21,6 +25,11 @@ LINE_SPACING = 1.3
 LARGEST_CELL, SMALLEST_CELL, _CELL_STEP = 224, 112, 8
 NARROWEST_COLUMN = 160
 SCREEN = (1600, 1000)
+
+_GLUE = "\xa0"
+_ELLIPSIS = "..."
+# A name may be broken behind these, and they stay with what stands before them.
+_SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,9 @@ def draw_sheet(
     sheet = Image.new("RGB", (layout.width, layout.height), PAPER)
     draw = ImageDraw.Draw(sheet)
     y = MARGIN
-    for line in layout.titles:
-        draw.text((MARGIN, y), line, INK, layout.heading)
-        y += line_height(TITLE_SIZE)
-    for line in layout.notes:
-        draw.text((MARGIN, y), line, FAINT, layout.note)
-        y += line_height(NOTE_SIZE)
+    for line, ink, size in layout.heading:
+        draw.text((MARGIN, y), line, ink, layout.fonts[size])
+        y += line_height(size)
 
     y = layout.top
     for row, lines_of, picture_height, row_height in zip(
@@ -68,7 +74,7 @@ def draw_sheet(
             sheet.paste(picture, (x, upper))
             text_y = y + picture_height + TEXT_GAP
             for line, ink in lines:
-                draw.text((x, text_y), line, ink, layout.caption)
+                draw.text((x, text_y), line, ink, layout.fonts[CAPTION_SIZE])
                 text_y += line_height(CAPTION_SIZE)
         y += row_height + ROW_GAP
     return sheet
@@ -87,13 +93,10 @@ def sizes_for(rows: list[list[Cell]], title: str, notes: list[str]) -> tuple[int
         layout = wrapped[column] = _Layout(rows, title, notes, cell, column, wrapped.get(column))
         return layout
 
-    def excess(layout: _Layout) -> float:
-        return max(1.0, layout.width / SCREEN[0], layout.height / SCREEN[1])
-
     sides = range(LARGEST_CELL, SMALLEST_CELL - 1, -_CELL_STEP)
     best = min(
         (laid_out(cell, max(cell, NARROWEST_COLUMN, min(room, LARGEST_CELL))) for cell in sides),
-        key=lambda layout: (excess(layout), -layout.cell),
+        key=lambda layout: (max(1.0, layout.width / SCREEN[0], layout.height / SCREEN[1]), -layout.cell),
     )
     for column in range(max(best.cell, NARROWEST_COLUMN), best.column, _CELL_STEP):
         if laid_out(best.cell, column).height <= best.height:  # short captions need no wider one
@@ -110,34 +113,25 @@ class _Layout:
     """Where everything goes for one size of pictures; nothing is drawn yet."""
 
     def __init__(
-        self,
-        rows: list[list[Cell]],
-        title: str,
-        notes: list[str],
-        cell: int,
-        column: int,
-        like: _Layout | None = None,
+        self, rows: list[list[Cell]], title: str, notes: list[str], cell: int, column: int, like: _Layout | None = None
     ) -> None:
         """``like``: a layout of the same with columns of the same width, whose lines are taken over."""
         self.cell, self.column = cell, column
-        self.heading, self.note, self.caption = (
-            ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)
-        )
+        self.fonts = {size: ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)}
         columns = max(len(row) for row in rows)
         self.width = 2 * MARGIN + columns * column + (columns - 1) * GAP
         inner = self.width - 2 * MARGIN
-        self.titles = wrap(title, self.heading, inner)
-        self.notes = [line for note in notes for line in wrap(note, self.note, inner)]
+        texts = [(title, INK, TITLE_SIZE), *((note, FAINT, NOTE_SIZE) for note in notes)]
+        self.heading = [(line, ink, size) for text, ink, size in texts for line in wrap(text, self.fonts[size], inner)]
         self.captions: list[list[list[tuple[str, str]]]] = (
-            [[_caption_lines(one, self.caption, column) for one in row] for row in rows]
+            [[_caption_lines(one, self.fonts[CAPTION_SIZE], column) for one in row] for row in rows]
             if like is None
             else like.captions
         )
         self.picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
         text_heights = [max(len(lines) for lines in row) * line_height(CAPTION_SIZE) for row in self.captions]
         self.row_heights = [a + TEXT_GAP + b for a, b in zip(self.picture_heights, text_heights, strict=True)]
-        heading_height = len(self.titles) * line_height(TITLE_SIZE) + len(self.notes) * line_height(NOTE_SIZE)
-        self.top = MARGIN + heading_height + ROW_GAP
+        self.top = MARGIN + sum(line_height(size) for _, _, size in self.heading) + ROW_GAP
         self.height = self.top + sum(self.row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
 
 
@@ -160,3 +154,60 @@ def _fit(img_HWC: Image_HWC, cell: int) -> Image.Image:
     is_small = max(image.size) <= cell
     resample = Image.Resampling.NEAREST if is_small else Image.Resampling.LANCZOS
     return image.convert("RGB").resize(_fitted(img_HWC, cell), resample)
+
+
+def wrap(text: str, font: Font, width: int) -> list[str]:
+    """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
+    lines: list[str] = []
+    current = ""
+    # A name stays on one line with the number after it, "Rotate -9.00", where a line has room for both.
+    glued = re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" ")
+    for word in (part for one in glued for part in (one.split(_GLUE) if font.getlength(one) > width else [one])):
+        if font.getlength(f"{current} {word}".strip()) <= width:
+            current = f"{current} {word}".strip()
+            continue
+        if current:
+            lines.append(current)
+        current = word
+        while font.getlength(current) > width:
+            fits = _fitting(current, font, width)
+            lines.append(current[:fits])
+            current = current[fits:]
+    return [line.replace(_GLUE, " ") for line in [*lines, current] if line]
+
+
+def wrap_name(name: str, font: Font, width: int, most: int = 2) -> list[str]:
+    """A file's name in at most ``most`` lines, broken behind separators; the middle of a longer one is left out."""
+    name = speakable(name)
+    lines = _break_name(name, font, width)
+    if len(lines) <= most:
+        return lines
+
+    def shortened(kept: int) -> list[str]:
+        # What tells files apart is mostly at the end.
+        head, tail = kept // 3, kept - kept // 3
+        return _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
+
+    return shortened(_largest(1, len(name) - 1, lambda kept: len(shortened(kept)) <= most))
+
+
+def _break_name(name: str, font: Font, width: int) -> list[str]:
+    lines = [""]
+    for part in _SEPARATOR.split(name):
+        if lines[-1] and font.getlength(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+        while font.getlength(lines[-1].rstrip()) > width:
+            fits = _fitting(lines[-1], font, width)
+            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
+    return [line.strip() for line in lines]
+
+
+def _fitting(text: str, font: Font, width: int) -> int:
+    """How many characters of ``text`` go on a line; one at least."""
+    return _largest(1, len(text), lambda n: font.getlength(text[:n]) <= width)
+
+
+def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number that fits, where all below it do; ``least`` where none does."""
+    return least + bisect_left(range(least + 1, most + 1), True, key=lambda number: not fits(number))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
-_CALLED_BY = "variegate.integrations.one_image"
+_CALLED_BY = "variegate.integrations.items"
 
 
 def set_field(owner: object, name: str, value: Any) -> None:

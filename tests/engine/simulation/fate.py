@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from variegate.engine.simulation import RandomInputs, Scenario
-from variegate.engine.simulation.inputs import TICKS
+from variegate.engine.simulation.scenario import TICKS, RandomInputs
+from variegate.options.simulation import Scenario
 
 
 class Fate(RandomInputs):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.engine.simulation.fate import Fate
-from variegate.engine.simulation import STRATEGIES, RandomInputs, Scenario, ideal_seconds, parse_strategies
-from variegate.engine.simulation.inputs import TICKS
+from variegate.engine.simulation.scenario import STRATEGIES, TICKS, RandomInputs, ideal_seconds, parse_strategies
+from variegate.options.simulation import Scenario
 
 
 def test_nothing_is_left_to_chance_where_nothing_varies() -> None:

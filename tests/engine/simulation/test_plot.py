@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from variegate.engine.simulation import STRATEGIES, Outcome, RandomInputs, Scenario, ideal_seconds, simulate
-from variegate.engine.simulation.run import BINS, BusyTimes
-from variegate.engine.simulation.scenario import describe, seconds
+from variegate.engine.simulation.run import BINS, BusyTimes, Outcome, simulate
+from variegate.engine.simulation.scenario import STRATEGIES, RandomInputs, describe, ideal_seconds, seconds
+from variegate.options.simulation import Scenario
 
 
 def test_who_was_at_work_when() -> None:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.engine.simulation.fate import Fate
 from variegate.engine.jobs import EngineError
-from variegate.engine.simulation import STRATEGIES, Outcome, RandomInputs, Scenario, Strategy, ideal_seconds, simulate
+from variegate.engine.simulation.run import Outcome, simulate
+from variegate.engine.simulation.scenario import STRATEGIES, RandomInputs, Strategy, ideal_seconds
+from variegate.options.simulation import Scenario
 
 ROUND_ROBIN, WITH_STEALING = Strategy("round_robin", False), Strategy("round_robin", True)
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)

@@ -17,9 +17,8 @@ import torch
 from tests.engine.workers.toys import Echo, Give, Made, Toy
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import FailedItem, FinishedItems, drive
-from variegate.engine.jobs import FatalError
+from variegate.engine.jobs import FatalError, WorkerPool
 from variegate.engine.options import Rules
-from variegate.engine.workers.base import WorkerPool
 
 NAMES = ("cpu:0", "cpu:1")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from variegate.engine.jobs import Result
-from variegate.engine.workers import child_process
+from variegate.engine.workers import wire
 from variegate.engine.workers.wire import send_parts
 
 
@@ -34,7 +34,7 @@ class DiesWhileItSpeaks:
             sock.sendall(theirs.recv(50_000, socket.MSG_WAITALL))
             os.kill(os.getpid(), signal.SIGKILL)
 
-        child_process.send_parts = send_half  # type: ignore[attr-defined]
+        wire.send_parts = send_half  # type: ignore[attr-defined]
         return self
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:

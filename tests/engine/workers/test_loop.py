@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from variegate.engine.jobs import Result
+from variegate.engine.jobs import Assignment, Result, WorkerInfo, serve
 from variegate.engine.messages import TaskDone, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
-from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
 
 PLACE = WorkerInfo(0, 7, "cuda:0", 1)
 # Before it had a class of its own, torch raised such errors as RuntimeError.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.engine.workers.contract import WorkersContract
-from variegate.engine.workers.thread import ThreadWorkers
+from variegate.engine.workers.local import ThreadWorkers
 
 
 class TestThreads(WorkersContract):

@@ -59,9 +59,5 @@ def _colour(outcome: Outcome) -> str:
 
 def _title(outcomes: Sequence[Outcome], ideal: float) -> str:
     best, worst = (choose(outcomes, key=lambda outcome: outcome.makespan) for choose in (min, max))
-    if len(outcomes) == 1:
-        return f"{best.strategy.name} takes {best.makespan / ideal:.2f}x the ideal"
-    return (
-        f"{best.strategy.name} takes {best.makespan / ideal:.2f}x the ideal, "
-        f"{worst.strategy.name} {worst.makespan / ideal:.2f}x"
-    )
+    title = f"{best.strategy.name} takes {best.makespan / ideal:.2f}x the ideal"
+    return title + (f", {worst.strategy.name} {worst.makespan / ideal:.2f}x" if len(outcomes) > 1 else "")

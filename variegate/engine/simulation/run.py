@@ -1,4 +1,7 @@
-"""The dispatcher, driven by a virtual clock instead of workers, and what comes of it."""
+"""The dispatcher under a virtual clock: devices that nobody has, failures that nobody waits for.
+
+``simulate`` plays a ``Scenario`` by a ``Strategy``. All numbers are simulated: nothing here measures a machine.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,16 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.engine import messages
 from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.messages import (
-    Instruction,
-    Release,
-    Retire,
-    Send,
-    StartWorker,
-    Task,
-    TaskDone,
-    WorkerLost,
-    WorkerReady,
-)
-from variegate.engine.simulation.inputs import TICKS, RandomInputs
-from variegate.engine.simulation.scenario import Strategy
+from variegate.engine.messages import Release, Send, StartWorker, Task, TaskDone, WorkerReady
+from variegate.engine.simulation.scenario import TICKS, RandomInputs, Strategy
 from variegate.options.simulation import Scenario
 
 # Parts of the time from the beginning to the end for which it is said how many devices were at work.
@@ -67,11 +60,7 @@ class Outcome:
             "makespan": self.makespan,
             "utilisation_mean": float(self.utilisation.mean()),
             "utilisation_min": float(self.utilisation.min()),
-            "steals": self.steals,
-            "losses": self.losses,
-            "lost": self.lost,
-            "retired": self.retired,
-            "items": self.items,
+            **{name: getattr(self, name) for name in ("steals", "losses", "lost", "retired", "items")},
         }
 
 
@@ -117,42 +106,33 @@ def simulate(
     ``inputs`` may be shared by strategies. Raises EngineError where workers are lost so often that all devices are
     given up.
     """
-    return _Simulation(scenario, strategy, inputs or RandomInputs(scenario), on_progress).play()
+    return _Simulation(scenario, strategy, inputs or RandomInputs(scenario)).play(on_progress)
 
 
+@dataclass(slots=True)
 class _Worker:
     """Works through what it is sent, a task at a time."""
 
-    __slots__ = ("device", "lives", "number", "since", "tasks")
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-        self.number = -1  # of the life that it is in
-        self.lives = 0
-        self.tasks: deque[Task] = deque()  # the first is being worked on ...
-        self.since = 0  # ... since then
+    device: int
+    number: int = -1  # of the life that it is in
+    lives: int = 0
+    tasks: deque[Task] = field(default_factory=deque)  # the first is being worked on ...
+    since: int = 0  # ... since then
 
 
 class _Simulation:
-    def __init__(
-        self, scenario: Scenario, strategy: Strategy, inputs: RandomInputs, on_progress: Callable[[int, int], None]
-    ) -> None:
-        self._scenario, self._strategy, self._inputs, self._on_progress = scenario, strategy, inputs, on_progress
+    def __init__(self, scenario: Scenario, strategy: Strategy, inputs: RandomInputs) -> None:
+        self._scenario, self._strategy, self._inputs = scenario, strategy, inputs
         names = [f"device {number}" for number in range(scenario.devices)]
         self._dispatcher = Dispatcher(names, strategy.rules(scenario))
         self._workers = [_Worker(number) for number in range(scenario.devices)]
         self._spans = BusyTimes(scenario.devices)
-        self._now = 0
         # (when, count, what, device, worker): what happens next is first, and of two at a time what was known first.
         self._agenda: list[tuple[int, int, int, int, int]] = []
-        self._count = 0
-        self._submitted = 0
-        self._items = 0
-        self._losses = 0
-        self._retired = 0
+        self._now = self._count = self._submitted = self._items = self._losses = self._retired = 0
         self._lost = 0.0
 
-    def play(self) -> Outcome:
+    def play(self, on_progress: Callable[[int, int], None]) -> Outcome:
         dispatcher, agenda = self._dispatcher, self._agenda
         total = self._scenario.tasks * self._scenario.task_items
         self._obey(dispatcher.start(0.0))
@@ -163,16 +143,26 @@ class _Simulation:
             if number != worker.number:
                 continue  # of an earlier life
             if what == _DONE:
-                self._finish(worker)
+                task = worker.tasks.popleft()
+                self._spans.add(device, worker.since, self._now)
+                if worker.tasks:
+                    self._begin(worker)
+                self._obey(dispatcher.handle(TaskDone(device, number, task.number), self._now / TICKS))
             elif what == _READY:
                 if self._scenario.failure_rate:
                     self._plan(self._inputs.uptime(device, worker.lives - 1), _LOST, worker)
                 self._obey(dispatcher.handle(WorkerReady(device, number), self._now / TICKS))
             else:
-                self._lose(worker)
+                self._losses += 1
+                if worker.tasks:
+                    self._spans.add(device, worker.since, self._now)
+                    self._lost += (self._now - worker.since) * self._inputs.speeds[device]
+                    worker.tasks.clear()
+                worker.number = -1
+                self._obey(dispatcher.handle(messages.WorkerLost(device, number, "lost by chance"), self._now / TICKS))
             self._submit()
             if count % _TELL_EVERY == 0:
-                self._on_progress(self._items, total)
+                on_progress(self._items, total)
         return Outcome(
             self._strategy,
             self._now / TICKS,
@@ -195,7 +185,7 @@ class _Simulation:
             if self._submitted == tasks:
                 self._dispatcher.close()
 
-    def _obey(self, instructions: list[Instruction]) -> None:
+    def _obey(self, instructions: list[messages.Instruction]) -> None:
         for instruction in instructions:
             if isinstance(instruction, Send):
                 worker = self._workers[instruction.device]
@@ -210,7 +200,7 @@ class _Simulation:
                 # The first are there at once.
                 self._plan(round(self._scenario.restart * TICKS) if worker.lives else 0, _READY, worker)
                 worker.lives += 1
-            elif isinstance(instruction, Retire):
+            elif isinstance(instruction, messages.Retire):
                 self._retired += 1
 
     def _begin(self, worker: _Worker) -> None:
@@ -219,23 +209,6 @@ class _Simulation:
         worker.since = self._now
         # Never less than the work would take, so that nobody is faster than the ideal.
         self._plan(math.ceil(work / self._inputs.speeds[worker.device]), _DONE, worker)
-
-    def _finish(self, worker: _Worker) -> None:
-        task = worker.tasks.popleft()
-        self._spans.add(worker.device, worker.since, self._now)
-        if worker.tasks:
-            self._begin(worker)
-        self._obey(self._dispatcher.handle(TaskDone(worker.device, worker.number, task.number), self._now / TICKS))
-
-    def _lose(self, worker: _Worker) -> None:
-        self._losses += 1
-        if worker.tasks:
-            self._spans.add(worker.device, worker.since, self._now)
-            self._lost += (self._now - worker.since) * self._inputs.speeds[worker.device]
-            worker.tasks.clear()
-        lost = WorkerLost(worker.device, worker.number, "lost by chance")
-        worker.number = -1
-        self._obey(self._dispatcher.handle(lost, self._now / TICKS))
 
     def _plan(self, ticks: int, what: int, worker: _Worker) -> None:
         self._count += 1

@@ -1,27 +1,24 @@
-"""What threads and processes of this machine have in common as workers: how they come and go, and where what they say
-waits."""
+"""Workers of this machine: what threads and processes have in common, and a thread per device."""
 
 from __future__ import annotations
 
+import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from variegate.engine.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
 from variegate.engine.messages import Task, WorkerEvent, WorkerLost
-from variegate.engine.workers.base import GRACE, end_of
-from variegate.engine.workers.loop import WorkerInfo
 
 
 class LocalWorker(Protocol):
     """One worker, as seen by whoever started it. ``finish`` lets it do what it has, and end; ``kill`` ends it as far as
-    force can; ``is_alive`` as long as anything is left of it, for which ``join`` waits."""
+    force can; ``thread`` lives as long as anything is left of it."""
 
     ends_when_killed: bool
-
-    @property
-    def is_alive(self) -> bool: ...
+    thread: threading.Thread
 
     def send(self, task: Task, payload: Sequence[Any] | None) -> None: ...
 
@@ -29,32 +26,31 @@ class LocalWorker(Protocol):
 
     def kill(self) -> None: ...
 
-    def join(self, timeout: float) -> None: ...
 
+class LocalWorkers:
+    """See ``WorkerPool``. ``begin`` starts a worker that tells what it has to say, or raises OSError."""
 
-class LocalWorkers(ABC):
-    """See ``WorkerPool``."""
-
-    def __init__(self, devices: Sequence[str], num_threads: int) -> None:
-        self._devices, self._num_threads = devices, num_threads
+    def __init__(
+        self,
+        begin: Callable[[WorkerInfo, Callable[[WorkerEvent], None]], LocalWorker],
+        devices: Sequence[str],
+        num_threads: int,
+    ) -> None:
+        self._begin, self._devices, self._num_threads = begin, devices, num_threads
         self._messages: SimpleQueue[WorkerEvent] = SimpleQueue()  # from the threads that hear the workers
         self._heard: set[int] = set()  # workers that are not lost or stopped
         self._workers: dict[int, LocalWorker] = {}
         self._stopped: list[LocalWorker] = []
 
-    @abstractmethod
-    def _begin(self, info: WorkerInfo) -> LocalWorker:
-        """Raises OSError where it cannot be started."""
-
     def start(self, device: int, worker: int) -> None:
-        self._workers = {number: one for number, one in self._workers.items() if one.is_alive}
-        self._stopped = [one for one in self._stopped if one.is_alive]
+        self._workers = {number: one for number, one in self._workers.items() if one.thread.is_alive()}
+        self._stopped = [one for one in self._stopped if one.thread.is_alive()]
         self._heard.add(worker)
+        info = WorkerInfo(device, worker, self._devices[device], self._num_threads)
         try:
-            self._workers[worker] = self._begin(WorkerInfo(device, worker, self._devices[device], self._num_threads))
+            self._workers[worker] = self._begin(info, self._messages.put)
         except OSError as error:
-            reason = f"no process could be started: {end_of(error)}"
-            self._messages.put(WorkerLost(device, worker, reason))
+            self._messages.put(WorkerLost(device, worker, f"no process could be started: {end_of(error)}"))
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
         if (one := self._workers.get(worker)) is not None:
@@ -99,7 +95,62 @@ class LocalWorkers(ABC):
             _join([one for one in workers if one.ends_when_killed])
 
 
+def start_thread(name: str, run: Callable[..., None], *args: Any) -> threading.Thread:
+    """A daemon: an interpreter that ends does not wait for it."""
+    thread = threading.Thread(target=run, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
 def _join(workers: Sequence[LocalWorker]) -> None:
     deadline = time.monotonic() + GRACE
     for one in workers:
-        one.join(max(0.0, deadline - time.monotonic()))
+        one.thread.join(max(0.0, deadline - time.monotonic()))
+
+
+class ThreadWorkers(LocalWorkers):
+    """See ``WorkerPool``. A thread cannot be ended: one that is stopped is left alone, and ends at its next beat."""
+
+    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int) -> None:
+        super().__init__(partial(_WorkerThread, spec), devices, num_threads)
+
+
+class _Abandoned(BaseException):
+    """Nobody waits for what this thread does."""
+
+
+class _WorkerThread:
+    ends_when_killed = False
+
+    def __init__(self, spec: JobSpec, info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> None:
+        self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
+        self._spec, self._info, self._tell = spec, info, say
+        self._is_abandoned = threading.Event()
+        self.thread = start_thread(f"variegate {info.name} #{info.worker}", self._run)
+
+    def send(self, task: Task, payload: Sequence[Any] | None) -> None:
+        self._tasks.put(Assignment(task.number, task.start, task.stop, payload))
+
+    def finish(self) -> None:
+        self._tasks.put(None)
+
+    def kill(self) -> None:
+        self._is_abandoned.set()
+        self._tasks.put(None)
+
+    def _run(self) -> None:
+        try:
+            serve(lambda: self._spec, self._info, self._take, self._say)
+        except _Abandoned:
+            return
+        except BaseException as error:
+            self._tell(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
+
+    def _take(self) -> Assignment | None:
+        assignment = self._tasks.get()
+        return None if self._is_abandoned.is_set() else assignment
+
+    def _say(self, message: WorkerEvent) -> None:
+        if self._is_abandoned.is_set():
+            raise _Abandoned
+        self._tell(message)

@@ -1,47 +1,89 @@
 """A process per device: a crash takes only itself along, and Python's lock is not shared.
 
-Each worker has a socket of its own to the parent, with a thread that reads it and one that writes it. Nothing is shared
-between workers, so one that is killed in the middle of a message breaks nothing but that message.
+Processes are always started anew (spawn), so that each gets a CUDA context and threads of its own. Each has a socket of
+its own to the parent, with a thread that reads it and one that writes it. Nothing is shared between workers, so one
+that is killed in the middle of a message breaks nothing but that message.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import pickle
+import signal
 import socket
+import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from multiprocessing import connection
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import connection, parent_process, resource_tracker
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from variegate.engine.jobs import JobSpec
-from variegate.engine.messages import Fatal, Task, WorkerEvent, WorkerLost, WorkerReady
-from variegate.engine.workers.base import GRACE, end_of
-from variegate.engine.workers.child_process import run_worker
-from variegate.engine.workers.local import LocalWorker, LocalWorkers
-from variegate.engine.workers.loop import WorkerInfo
-from variegate.engine.workers.spawning import (
-    SPAWN,
-    UNGUARDED,
-    UNGUARDED_REASON,
-    check_guard,
-    how_it_ended,
-    surroundings,
+from variegate.engine.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
+from variegate.engine.messages import Fatal, Task, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
+from variegate.engine.workers import wire
+from variegate.engine.workers.local import LocalWorkers, start_thread
+from variegate.engine.workers.wire import Parts
+
+# The exit code of a worker that found itself starting workers: it was importing the main script.
+_UNGUARDED = 97
+_UNGUARDED_REASON = (
+    "the main script starts worker processes as soon as it is imported, and each of these imports it first. Put what "
+    "it does under\n\n    if __name__ == '__main__':\n        ...\n\nor use workers=\"thread\""
 )
-from variegate.engine.workers.wire import Parts, encode, receive_parts, send_parts, unpack_event
+
+# Read by OpenMP (torch), BLAS libraries (NumPy) and Numba when they are loaded, and never again.
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_lock = threading.Lock()
+
+
+@contextmanager
+def _surroundings(num_threads: int) -> Iterator[None]:
+    """What a process inherits that is started inside: counts of threads, no Ctrl-C, a main module that can be found."""
+    # The main module of a program read from standard input has the name of a file that there is not.
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    is_file = file is None or getattr(main, "__spec__", None) is not None or Path(file).exists()
+    with _lock:
+        kept = {name: os.environ.get(name) for name in _THREAD_COUNTS}
+        # Started by the first process otherwise, which would unblock the signal.
+        resource_tracker.ensure_running()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            os.environ.update(dict.fromkeys(_THREAD_COUNTS, str(num_threads)))
+            if not is_file:
+                main.__file__ = None
+            yield
+        finally:
+            if not is_file:
+                main.__file__ = file
+            for name, value in kept.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _how_it_ended(exitcode: int | None) -> str:
+    if exitcode is None:
+        return "does not end"
+    if exitcode >= 0:
+        return f"ended with exit code {exitcode}"
+    names = {number.value: f" ({number.name})" for number in signal.Signals}
+    return f"killed by signal {-exitcode}{names.get(-exitcode, '')}"
 
 
 class ProcessWorkers(LocalWorkers):
     """See ``WorkerPool``. The spec is pickled here, once: raises what that raises."""
 
     def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int) -> None:
-        check_guard()
-        super().__init__(devices, num_threads)
-        self._spec = encode(spec)
-
-    def _begin(self, info: WorkerInfo) -> LocalWorker:
-        return _WorkerProcess(self._spec, info, self._messages.put)
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            # This process is a worker that is still importing the main script.
+            raise SystemExit(_UNGUARDED)
+        super().__init__(partial(_WorkerProcess, wire.encode(spec)), devices, num_threads)
 
 
 class _WorkerProcess:
@@ -54,9 +96,10 @@ class _WorkerProcess:
         self._socket, theirs = socket.socketpair()
         name = f"variegate {info.name} #{info.worker}"
         # A daemon: an interpreter that ends without closing its workers does not wait for them.
-        self._process = SPAWN.Process(target=run_worker, args=(theirs,), name=name, daemon=True)
+        spawn = multiprocessing.get_context("spawn")
+        self._process = spawn.Process(target=_run_worker, args=(theirs,), name=name, daemon=True)
         try:
-            with surroundings(info.num_threads):
+            with _surroundings(info.num_threads):
                 self._process.start()
         except BaseException:
             self._socket.close()
@@ -64,18 +107,12 @@ class _WorkerProcess:
         finally:
             theirs.close()
         self._outbox.put([pickle.dumps(tuple(info)), *spec])
-        self._speaker = threading.Thread(target=self._speak, name=f"to {name}", daemon=True)
-        self._speaker.start()
-        self._listener = threading.Thread(target=self._listen, name=f"from {name}", daemon=True)
-        self._listener.start()
-
-    @property
-    def is_alive(self) -> bool:
-        return self._listener.is_alive()
+        self._speaker = start_thread(f"to {name}", self._speak)
+        self.thread = start_thread(f"from {name}", self._listen)
 
     def send(self, task: Task, payload: Sequence[Any] | None) -> None:
         head = pickle.dumps((task.number, task.start, task.stop))
-        self._outbox.put([head] if payload is None else [head, *encode(payload)])
+        self._outbox.put([head] if payload is None else [head, *wire.encode(payload)])
 
     def finish(self) -> None:
         if self._is_ready:
@@ -88,14 +125,11 @@ class _WorkerProcess:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def join(self, timeout: float) -> None:
-        self._listener.join(timeout)
-
     def _speak(self) -> None:
         # Where the worker is gone, the listener finds out.
         with suppress(OSError):
             while (parts := self._outbox.get()) is not None:
-                send_parts(self._socket, parts)
+                wire.send_parts(self._socket, parts)
                 del parts
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -103,8 +137,8 @@ class _WorkerProcess:
         remark = ""
         try:
             while self._has_said_something():
-                head, *body = receive_parts(self._socket)
-                message = unpack_event((pickle.loads(head), body or None))
+                head, *body = wire.receive_parts(self._socket)
+                message = wire.unpack_event((pickle.loads(head), body or None))
                 self._is_ready = self._is_ready or isinstance(message, WorkerReady)
                 self._say(message)
                 # Not to be held while the next one is awaited.
@@ -115,7 +149,11 @@ class _WorkerProcess:
             remark = f"what it said cannot be read: {end_of(error)}; "
         self.kill()
         self._process.join()
-        self._tell_end(remark)
+        device, worker = self._info.device, self._info.worker
+        if self._process.exitcode == _UNGUARDED:
+            self._say(Fatal(device, worker, _UNGUARDED_REASON))
+        else:
+            self._say(WorkerLost(device, worker, remark + _how_it_ended(self._process.exitcode)))
         self._outbox.put(None)
         self._speaker.join()
         self._socket.close()
@@ -129,10 +167,64 @@ class _WorkerProcess:
             if not self._process.is_alive():
                 return False
 
-    def _tell_end(self, remark: str) -> None:
-        device, worker = self._info.device, self._info.worker
-        if self._process.exitcode == UNGUARDED:
-            self._say(Fatal(device, worker, UNGUARDED_REASON))
-        else:
-            reason = remark + how_it_ended(self._process.exitcode)
-            self._say(WorkerLost(device, worker, reason))
+
+def _run_worker(sock: socket.socket) -> None:
+    """What the process does; returns when the parent has closed its side and all that it sent before is done.
+
+    Tasks are read and results written by threads of their own: the next task is here when the last is done, and neither
+    side ever waits for the other to read before it reads itself.
+    """
+    # The parent decides what a Ctrl-C means; it was blocked until here, see ``_surroundings``.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    start_thread("end with parent", _end_with_parent)
+    head, *spec = wire.receive_parts(sock)
+    info = WorkerInfo(*pickle.loads(head))
+    tasks: SimpleQueue[Assignment | None] = SimpleQueue()
+    outbox: SimpleQueue[Parts | None] = SimpleQueue()
+
+    def say(message: WorkerEvent) -> None:
+        event, outputs = wire.pack_event(message)
+        outbox.put([pickle.dumps(event), *(outputs or [])])
+
+    start_thread("hear", _hear, sock, info, tasks, say)
+    speaker = start_thread("speak", _speak, sock, outbox)
+    try:
+        serve(lambda: wire.decode(spec), info, tasks.get, say)
+    finally:
+        outbox.put(None)
+        speaker.join()
+
+
+def _hear(sock: socket.socket, info: WorkerInfo, tasks: SimpleQueue[Assignment | None], say: Any) -> None:
+    try:
+        with suppress(EOFError, OSError):
+            while True:
+                head, *body = wire.receive_parts(sock)
+                assignment = wire.unpack_task(info, body or None, *pickle.loads(head))
+                say(assignment) if isinstance(assignment, TaskFailed) else tasks.put(assignment)
+                # Not to be held while the next one is awaited.
+                del head, body, assignment
+    finally:
+        tasks.put(None)
+
+
+def _speak(sock: socket.socket, outbox: SimpleQueue[Parts | None]) -> None:
+    try:
+        while (parts := outbox.get()) is not None:
+            wire.send_parts(sock, parts)
+            del parts
+    except OSError:
+        # Nobody hears this worker any more.
+        os._exit(1)
+
+
+def _end_with_parent() -> None:
+    """End at once when the parent has, however it did."""
+    parent = parent_process()
+    assert parent is not None
+    number = os.getppid()
+    # The sentinel alone is not enough: a process that the parent forked holds it open.
+    while not connection.wait([parent.sentinel], timeout=1.0) and os.getppid() == number:
+        pass
+    os._exit(1)

@@ -13,20 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from variegate.engine.jobs import JobSpec
-from variegate.engine.messages import Task, WorkerEvent, WorkerLost
-from variegate.engine.workers.base import GRACE, end_of
-from variegate.engine.workers.loop import Assignment, WorkerInfo, serve
-from variegate.engine.workers.wire import (
-    PackedEvent,
-    Parts,
-    decode,
-    encode,
-    pack_event,
-    take_buffer,
-    unpack_event,
-    unpack_task,
-)
+from variegate.engine.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
+from variegate.engine.messages import Task, TaskFailed, WorkerEvent, WorkerLost
+from variegate.engine.workers import wire
+from variegate.engine.workers.wire import PackedEvent, Parts
 from variegate.outside.addresses import shown_host, without_secrets
 
 INSTALL = "pip install 'variegate[ray]'"
@@ -43,40 +33,34 @@ def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
     except ImportError as error:
         raise ImportError(f"{wanted} needs Ray: {INSTALL}") from error
     if not ray.is_initialized():
-        _check_address(address)
+        if address is not None:
+            _check_address(address)
         is_debugging = logging.getLogger("variegate").isEnabledFor(logging.DEBUG)
         # Read when a cluster is started here; who has made up their mind keeps it.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
-            ray.init(
-                address=address,
-                include_dashboard=False,
-                log_to_driver=is_debugging,
-                logging_level=logging.INFO if is_debugging else logging.ERROR,
-            )
+            level = logging.INFO if is_debugging else logging.ERROR
+            ray.init(address=address, include_dashboard=False, log_to_driver=is_debugging, logging_level=level)
         except (ConnectionError, RuntimeError, ValueError) as error:
             if address is None or shown_host(address) == address:
                 raise
             # Without the cause: its message may hold the address with a password.
             said = " ".join(without_secrets(str(error), address).split())
-            raise ConnectionError(
-                f"address: got {shown_host(address)!r}, where Ray does not connect ({said})"
-            ) from None
+            where = f"got {shown_host(address)!r}, where Ray does not connect"
+            raise ConnectionError(f"address: {where} ({said})") from None
     return ray
 
 
-def _check_address(address: str | None) -> None:
+def _check_address(address: str) -> None:
     """Ray itself would try for minutes."""
-    if address is None:
-        return
-    host, _, port = shown_host(address).removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        return
+    shown = shown_host(address)
+    host, _, port = shown.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
+        if host and port.isdigit():
+            socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
-        raise ConnectionError(f"address: got {shown_host(address)!r}, where no Ray cluster answers ({error})") from None
+        raise ConnectionError(f"address: got {shown!r}, where no Ray cluster answers ({error})") from None
 
 
 class RayWorkers:
@@ -85,7 +69,7 @@ class RayWorkers:
     def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int, address: str | None = None) -> None:
         self._ray = connect(address)
         self._pickler = self._ray.cloudpickle.CloudPickler
-        self._spec = self._ray.put(_as_arrays(encode(spec, self._pickler)))
+        self._spec = self._ray.put(_as_arrays(wire.encode(spec, self._pickler)))
         self._devices, self._num_threads = devices, num_threads
         self._actor_class = self._ray.remote(concurrency_groups={"hear": 1, "speak": 1})(_Actor)
         self._actors: dict[int, Any] = {}
@@ -101,7 +85,7 @@ class RayWorkers:
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
         if (actor := self._actors.get(worker)) is not None:
-            parts = None if payload is None else _as_arrays(encode(payload, self._pickler))
+            parts = None if payload is None else _as_arrays(wire.encode(payload, self._pickler))
             actor.hear.options(concurrency_group="hear").remote(task.number, task.start, task.stop, parts)
 
     def stop(self, worker: int) -> None:
@@ -133,7 +117,7 @@ class RayWorkers:
         info = self._polls.pop(said)
         try:
             packed = self._ray.get(said)
-            found = [unpack_event((event, parts and _copied(parts))) for event, parts in packed]
+            found = [wire.unpack_event((event, parts and _copied(parts))) for event, parts in packed]
         except self._ray.exceptions.RayError as error:
             found = [WorkerLost(info.device, info.worker, how_it_died(error))]
         if any(isinstance(message, WorkerLost) for message in found):
@@ -156,11 +140,8 @@ class _Actor:
         threading.Thread(target=self._run, daemon=True).start()
 
     def hear(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
-        assignment = unpack_task(self._info, task, start, stop, None if parts is None else _copied(parts))
-        if isinstance(assignment, WorkerEvent):
-            self._say(assignment)
-        else:
-            self._tasks.put(assignment)
+        assignment = wire.unpack_task(self._info, None if parts is None else _copied(parts), task, start, stop)
+        self._say(assignment) if isinstance(assignment, TaskFailed) else self._tasks.put(assignment)
 
     def speak(self) -> list[PackedEvent]:
         """Waits until there is something to say."""
@@ -171,13 +152,12 @@ class _Actor:
 
     def _run(self) -> None:
         try:
-            serve(lambda: decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
+            serve(lambda: wire.decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
         except BaseException as error:
-            reason = f"ended by {end_of(error)}"
-            self._say(WorkerLost(self._info.device, self._info.worker, reason))
+            self._say(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
 
     def _say(self, message: WorkerEvent) -> None:
-        event, parts = pack_event(message, self._pickler)
+        event, parts = wire.pack_event(message, self._pickler)
         self._said.put((event, None if parts is None else _as_arrays(parts)))
 
 
@@ -190,7 +170,7 @@ def _copied(parts: Parts) -> Parts:
     """What Ray gives lies in memory that all processes share and none may write to."""
     copies = []
     for part in parts[1:]:
-        copies.append(take_buffer(len(part)))
+        copies.append(wire.take_buffer(len(part)))
         memoryview(copies[-1])[:] = part
     return [parts[0], *copies]
 

@@ -13,11 +13,11 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
+from variegate.engine.jobs import Assignment, WorkerInfo, end_of
 from variegate.engine.messages import TaskDone, TaskFailed, WorkerEvent
-from variegate.engine.workers.base import end_of
-from variegate.engine.workers.loop import Assignment, WorkerInfo
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
 # What is pickled at once: the first part is the pickle, the others are its buffers.
@@ -28,7 +28,6 @@ _SMALL_BYTES = 4096
 # Of the tensors that an array can stand for; others go as torch pickles them.
 _NAMES = ("uint8", "int8", "int16", "int32", "int64", "bool", "float16", "bfloat16", "float32", "float64")
 _DTYPES = {f"torch.{name}" for name in _NAMES}
-_COUNT = struct.Struct("<I")
 
 
 def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
@@ -43,7 +42,8 @@ def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
         return False
 
     stream = io.BytesIO()
-    _with_tensors(pickler)(stream, protocol=5, buffer_callback=keep_small).dump(value)
+    make = _with_tensors(pickler)  # type: ignore[arg-type]  # a class is hashable, whatever its instances are
+    make(stream, protocol=5, buffer_callback=keep_small).dump(value)
     parts[0] = stream.getbuffer()
     return parts
 
@@ -53,28 +53,24 @@ def decode(parts: Sequence[Buffer]) -> Any:
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-_PICKLERS: dict[type[pickle.Pickler], type[pickle.Pickler]] = {}
-
-
+@cache
 def _with_tensors(base: type[pickle.Pickler]) -> type[pickle.Pickler]:
     """``base``, but CPU tensors are pickled as arrays: by themselves they would be copied into the pickle."""
-    if base not in _PICKLERS:
 
-        class Pickler(base):  # type: ignore[valid-type, misc]
-            def reducer_override(self, value: Any) -> Any:
-                torch = sys.modules.get("torch")
-                if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
-                    return _from_array, _as_array(value, torch)
-                override = getattr(super(), "reducer_override", None)
-                return NotImplemented if override is None else override(value)
+    class Pickler(base):  # type: ignore[valid-type, misc]
+        def reducer_override(self, value: Any) -> Any:
+            torch = sys.modules.get("torch")
+            if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
+                return _from_array, _as_array(value, torch)
+            override = getattr(super(), "reducer_override", None)
+            return NotImplemented if override is None else override(value)
 
-        _PICKLERS[base] = Pickler
-    return _PICKLERS[base]
+    return Pickler
 
 
 def _is_plain(tensor: Any, torch: Any) -> bool:
     is_dense = tensor.device.type == "cpu" and tensor.layout is torch.strided
-    return is_dense and str(tensor.dtype) in _DTYPES and not tensor.requires_grad and not tensor.is_neg()
+    return is_dense and str(tensor.dtype) in _DTYPES and not (tensor.requires_grad or tensor.is_neg())
 
 
 def _as_array(tensor: Any, torch: Any) -> tuple[Any, bool]:
@@ -101,7 +97,7 @@ def send_parts(sock: socket.socket, parts: Sequence[Buffer]) -> None:
 
 def receive_parts(sock: socket.socket) -> Parts:
     """Raises EOFError where the other side has ended, be it in the middle; OSError where the connection is lost."""
-    (count,) = _COUNT.unpack(_receive(sock, _COUNT.size))
+    (count,) = struct.unpack("<I", _receive(sock, 4))
     sizes = struct.unpack(f"<{count}Q", _receive(sock, 8 * count))
     return [_receive(sock, size) for size in sizes]
 
@@ -109,12 +105,11 @@ def receive_parts(sock: socket.socket) -> Parts:
 def _receive(sock: socket.socket, size: int) -> Buffer:
     data = take_buffer(size)
     view = memoryview(data)
-    at = 0
-    while at < size:
-        read = sock.recv_into(view[at:])
+    while view:
+        read = sock.recv_into(view)
         if not read:
             raise EOFError("the other side has ended")
-        at += read
+        view = view[read:]
     return data
 
 
@@ -137,7 +132,7 @@ def pack_event(event: WorkerEvent, pickler: type[pickle.Pickler] = pickle.Pickle
     try:
         return event._replace(outputs=()), encode(event.outputs, pickler)
     except Exception as error:
-        return _failed(event, f"its results cannot be sent: {end_of(error)}"), None
+        return TaskFailed(*event[:3], f"its results cannot be sent: {end_of(error)}"), None
 
 
 def unpack_event(packed: PackedEvent) -> WorkerEvent:
@@ -147,15 +142,11 @@ def unpack_event(packed: PackedEvent) -> WorkerEvent:
     try:
         return event._replace(outputs=decode(parts))
     except Exception as error:
-        return _failed(event, f"its results cannot be read: {end_of(error)}")
+        return TaskFailed(*event[:3], f"its results cannot be read: {end_of(error)}")
 
 
-def _failed(event: TaskDone, reason: str) -> TaskFailed:
-    return TaskFailed(event.device, event.worker, event.task, reason)
-
-
-def unpack_task(info: WorkerInfo, task: int, start: int, stop: int, parts: Parts | None) -> Assignment | WorkerEvent:
-    """The report says why there is no assignment."""
+def unpack_task(info: WorkerInfo, parts: Parts | None, task: int, start: int, stop: int) -> Assignment | TaskFailed:
+    """TaskFailed says why there is no assignment."""
     try:
         return Assignment(task, start, stop, None if parts is None else decode(parts))
     except Exception as error:
