@@ -10,7 +10,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.data.decode import check_side, read_image
-from variegate.data.sources.sample import image_of
+from variegate.data.sources.objects.sample import image_of
 from variegate.integrations.streams import RunningIds
 from variegate.transforms import Transform
 
