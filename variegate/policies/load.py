@@ -13,17 +13,14 @@ import yaml
 
 from variegate.errors import PolicyError, shown
 from variegate.outside.durable import write_atomically
-from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
-from variegate.policies.described import check_keys, check_tree, from_dict
 from variegate.policies.files import SUFFIXES, read_policy_file
 from variegate.policies.pba import PBA
-from variegate.policies.randaugment import RandAugment
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
-from variegate.policies.three_augment import ThreeAugment
 from variegate.policies.timm import parse_timm
-from variegate.policies.trivialaugment import TrivialAugmentWide
-from variegate.transforms import ArgumentError, Transform
+from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.base import Transform, check_keys, check_tree, from_dict
 
 POLICY_FORMAT = "variegate-policy/1"
 _NAMED: dict[str, Callable[[], Transform]] = {

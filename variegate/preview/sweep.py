@@ -10,8 +10,8 @@ import numpy as np
 
 from variegate.augmenter import Augmenter
 from variegate.policies.augmentation import Augmentation
-from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import space
+from variegate.policies.table import EMISSIONS
 from variegate.preview.samples import Chosen, captions, original
 from variegate.preview.sheet import Cell
 from variegate.program.describe import operations_of

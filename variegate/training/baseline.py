@@ -11,9 +11,8 @@ import torch
 from variegate.training.images import LabelledImages
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
-from variegate.transforms.crop import RandomCrop
+from variegate.transforms.crop import RandomCrop, RandomHorizontalFlip
 from variegate.transforms.erase import Cutout
-from variegate.transforms.flips import RandomHorizontalFlip
 from variegate.transforms.output import Normalize
 
 # Of the deviation, so that a channel that never changes is divided by something.

@@ -50,14 +50,14 @@ def shape_of(img: Any) -> tuple[int, int, int]:
 class Single(Generic[Img]):
     """A program for one image, written instruction by instruction."""
 
-    def __init__(self, img: Img, seed: int = 0, num_slots: int = 0) -> None:
+    def __init__(self, img: Img, seed: int = 0) -> None:
         self.img = img
         self.height, self.width, self.channels = shape_of(img)
         self.sampling = Sampling(
             np.array([[self.height, self.width, self.channels]], np.int32),
             np.zeros(1, np.uint64),
             stream_key(seed, 0),
-            num_slots=num_slots,
+            num_slots=0,
         )
 
     def emit(
@@ -92,9 +92,9 @@ def declared(declare: Callable[[], Declared], **names: str) -> Declared:
 
 
 def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -> Img:
-    """``img`` through the transform that ``declare`` makes; ``names`` as for ``declared``."""
+    """``img`` through the transform that ``declare`` makes, which draws nothing; ``names`` as for ``declared``."""
     transform = declared(declare, **names)
-    single = Single(img, num_slots=transform.num_slots)
+    single = Single(img)
     transform.sample(single.sampling, ROW, 0)
     return single.run(device)
 
