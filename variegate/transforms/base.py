@@ -66,6 +66,8 @@ class Transform:
         error = partial(ArgumentError, self)
         for argument, check in self._checks.items():
             object.__setattr__(self, argument, check(argument, getattr(self, argument), error=error))
+        if self._format_advice:
+            object.__setattr__(self, "_format_setter", self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
