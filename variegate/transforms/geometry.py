@@ -49,9 +49,7 @@ class RandomRotation(Resampled):
     _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self.emit_angle(sampling, rows, between(self.degrees, sampling.uniform(rows, slot)[:, 0]))
-
-    def emit_angle(self, sampling: Sampling, rows: Rows, angle: Floats) -> None:
+        angle = between(self.degrees, sampling.uniform(rows, slot)[:, 0])
         cx, cy = self.center or (math.nan, math.nan)
         size = rotated_size(sampling.size[rows], angle, self.center) if self.expand else None
         self._emit_map(sampling, rows, Op.ROTATE, angle, cx, cy, float(self.expand), size=size)

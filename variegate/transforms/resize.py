@@ -95,12 +95,12 @@ class Resize(Transform):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         before = sampling.size[rows]
         if isinstance(self.size, tuple):
-            wanted = np.broadcast_to(np.asarray(self.size, np.int32), before.shape)
+            wanted = np.array(self.size, np.int32)
         else:
             wanted = resized_size(before, self.size, self.max_size)  # type: ignore[arg-type]
         changed = (wanted != before).any(axis=1)
         if not changed.all():
-            rows, before, wanted = rows[changed], before[changed], wanted[changed]
+            rows, before, wanted = rows[changed], before[changed], wanted if wanted.ndim == 1 else wanted[changed]
         emit_resized_crop(sampling, rows, (0, 0, *before.T), wanted, self.interpolation)
 
 

@@ -8,6 +8,7 @@ A ValueError names an argument out of range.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ from variegate.transforms.arguments import (
 )
 from variegate.transforms.crop import emit_crop
 from variegate.transforms.functional.single import ROW, Img, Single, declared, refused, run, run_at
-from variegate.transforms.matrices import inverse_affine, perspective_coefficients
+from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
 from variegate.transforms.resize import emit_resized_crop
 
 
@@ -59,10 +60,11 @@ def rotate(
     Pillow's Image.rotate, exact for whole half turns, and for quarter turns of square images or with ``expand``.
     """
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
-    rotation = declared(lambda: T.RandomRotation((turn, turn), interpolation, bool(expand), center, fill))  # type: ignore[arg-type]
+    about = CENTER("center", center, error=refused)
     single = Single(img)
-    rotation.emit_angle(single.sampling, ROW, np.array([turn], np.float64))
-    return single.run(device)
+    size = rotated_size([[single.height, single.width]], turn, about) if expand else None
+    args = (turn, *(about or (math.nan, math.nan)), float(bool(expand)))
+    return _run_map(single, device, Op.ROTATE, args, interpolation, fill, size)
 
 
 def affine(
@@ -222,10 +224,17 @@ def resized_crop(
 
 
 def _run_map(
-    single: Single[Img], device: str, op: Op, args: Sequence[Number], interpolation: InterpolationName, fill: Fill
+    single: Single[Img],
+    device: str,
+    op: Op,
+    args: Sequence[Number],
+    interpolation: InterpolationName,
+    fill: Fill,
+    size: Any = None,
 ) -> Img:
     name = check_interpolation("interpolation", interpolation, error=refused)
-    return single.emit(op, *args, interpolation=name, fill=check_colour("fill", fill, error=refused)).run(device)
+    colour = check_colour("fill", fill, error=refused)
+    return single.emit(op, *args, interpolation=name, fill=colour, size=size).run(device)
 
 
 def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

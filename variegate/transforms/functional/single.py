@@ -61,10 +61,16 @@ class Single(Generic[Img]):
         )
 
     def emit(
-        self, op: Op, *args: float, interpolation: str = "nearest", fill: Sequence[int] | None = None
+        self,
+        op: Op,
+        *args: float,
+        interpolation: str = "nearest",
+        fill: Sequence[int] | None = None,
+        size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
-        """Append an instruction that keeps the image's size."""
-        self.sampling.emit(ROW, op, *args, flags=int(Interpolation[interpolation.upper()]), fill=fill)
+        """Append an instruction; ``size`` int[1, 2] where it changes."""
+        flags = int(Interpolation[interpolation.upper()])
+        self.sampling.emit(ROW, op, *args, flags=flags, fill=fill, size=size)
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
@@ -100,6 +106,11 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
 
 
 def run_at(img: Img, device: str, operation: type[MagnitudeOp], name: str, value: object, **others: Any) -> Img:
-    """``img`` through an operation with exactly one number, ``value``, which is called ``name`` here."""
+    """``img`` through an operation of one instruction at exactly one number, ``value``, which is called ``name`` here.
+
+    ``others``: what the operation takes besides.
+    """
     number = operation.check_number(name, value, error=refused)
-    return run(img, device, lambda: operation(**{operation._number: number}, **others))
+    if others:
+        return run(img, device, lambda: operation(**{operation._number: number}, **others))
+    return Single(img).emit(operation._op, number, *operation.constants()).run(device)
