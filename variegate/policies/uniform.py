@@ -29,7 +29,7 @@ from variegate.transforms.arguments import (
 )
 from variegate.transforms.base import Transform, set_field
 from variegate.transforms.color import Solarize
-from variegate.transforms.magnitude import limits, span
+from variegate.transforms.magnitude import between, limits, span
 
 DEEPEST = 3
 # Every chain is an image of its own until they are joined.
@@ -45,8 +45,8 @@ class RandAugment(Policy):
     ``magnitude`` is a bin, 0 to ``num_magnitude_bins`` - 1; the last bin is the end of every operation's range (rotate
     30 degrees, shear 0.3, enhance 1 +- 0.9), so 9 of 31 is three tenths of it; the sign is drawn where an operation has
     one. ``operations``: names (such as "Rotate", "Invert"), Augmentations and custom operations
-    in place of torchvision's fourteen.
-    ``fill``: None (black), a level or (red, green, blue). For timm's magnitudes use ``TimmRandAugment``.
+    in place of torchvision's fourteen. ``fill``: None (black), a level or (red, green, blue). For timm's magnitudes use
+    ``TimmRandAugment``.
 
     Raises ArgumentError for arguments out of range. Paper: arXiv 1909.13719.
     """
@@ -162,7 +162,7 @@ class AugMix(Policy):
         super().__post_init__()
         if self.chain_depth == 0:
             raise ArgumentError(self, "chain_depth", 0, f"an integer from 1 to {MAX_STEPS}, or -1 for one to three")
-        set_field(self, "num_slots", self._weight_slots + self.mixture_width * self._chain_slots)
+        set_field(self, "num_slots", self._weight_slots + self.mixture_width * (1 + self._deepest))
 
     @property
     def _weight_slots(self) -> int:
@@ -172,10 +172,6 @@ class AugMix(Policy):
     @property
     def _deepest(self) -> int:
         return DEEPEST if self.chain_depth < 0 else self.chain_depth
-
-    @property
-    def _chain_slots(self) -> int:
-        return 1 + self._deepest
 
     @computed_once
     def _table(self) -> OperationTable:
@@ -210,7 +206,7 @@ class AugMix(Policy):
 
     def _run_chains(self, sampling: Sampling, forks: npt.NDArray[np.intp], slot: int) -> None:
         """All chains of all images side by side, step by step; a chain's own slots make it differ from the others."""
-        first = [slot + chain * self._chain_slots for chain in range(self.mixture_width)]
+        first = [slot + chain * (1 + self._deepest) for chain in range(self.mixture_width)]
         depth = np.full(forks.shape, self._deepest)
         if self.chain_depth < 0:
             drawn = [sampling.uniform(row, begin)[:, 0] for row, begin in zip(forks, first, strict=True)]
@@ -249,8 +245,7 @@ class ThreeAugment(Transform):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         draw = sampling.uniform(rows, slot)
         choice = (draw[:, 0] * 3).astype(np.intp)
-        low, high = self.sigma
         blurred = np.flatnonzero(choice == 2)
         sampling.emit(rows[choice == 0], Op.GRAYSCALE)
         sampling.emit(rows[choice == 1], Op.SOLARIZE, self.threshold)
-        emit_blur(sampling, rows[blurred], low + (high - low) * draw[blurred, 1])
+        emit_blur(sampling, rows[blurred], between(self.sigma, draw[blurred, 1]))

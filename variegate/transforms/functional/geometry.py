@@ -249,8 +249,7 @@ def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]
 
 
 def _cut(single: Single[Img], top: float, left: float, height: float, width: float) -> None:
-    sides = {"height": height, "width": width}
-    size = [integer(name, value, 1, MAX_LENGTH, error=refused) for name, value in sides.items()]
-    corner = {"top": top, "left": left}
-    origin = [integer(name, value, -MAX_LENGTH, MAX_LENGTH, error=refused) for name, value in corner.items()]
+    size = [integer(n, v, 1, MAX_LENGTH, error=refused) for n, v in (("height", height), ("width", width))]
+    corner = (("top", top), ("left", left))
+    origin = [integer(n, v, -MAX_LENGTH, MAX_LENGTH, error=refused) for n, v in corner]
     emit_crop(single.sampling, ROW, np.array([origin], np.int32), np.array(size, np.int32), BLACK)
