@@ -23,28 +23,9 @@ __version__ = "0.1.0"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
-__all__ = [
-    "IMAGENET_MEAN",
-    "IMAGENET_STD",
-    "Augmenter",
-    "Batch",
-    "Collate",
-    "DecodeError",
-    "DeviceMemoryError",
-    "Engine",
-    "EngineError",
-    "Loader",
-    "RaggedBatch",
-    "TooManyErrors",
-    "WithIds",
-    "as_transform",
-    "diagnose",
-    "load_policy",
-    "open_source",
-    "policies",
-    "sample_images",
-    "transforms",
-]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
+__all__ += ["Augmenter", "Batch", "Collate", "Engine", "Loader", "RaggedBatch", "WithIds", "as_transform"]
+__all__ += ["diagnose", "load_policy", "open_source", "policies", "sample_images", "transforms"]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
 _HOMES = {

@@ -42,16 +42,11 @@ class RunningCount:
 
 
 def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
-    try:
-        array = _as_array(ids)
-    except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
-        raise ValueError(f"ids: got {shown(ids)}; accepted: one integer per image, {number} here") from error
+    array = _one_each("ids", ids, number, "one integer per image")
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and None not in map(as_integer, ids):
         # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
         array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
         array = array.astype(np.int64 if (array < 0).any() else np.uint64)
-    if array.shape != (number,):
-        raise ValueError(f"ids: got shape {array.shape}; accepted: one integer per image, {number} here")
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
         raise ValueError(f"ids: got {shown(ids)}; accepted: integers from 0 to 2**64 - 1")
     return array.astype(np.uint64)
@@ -63,7 +58,10 @@ def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArr
     if not isinstance(conditions, Mapping) or not all(isinstance(name, str) for name in conditions):
         accepted = 'a dict from name to one value per image, such as {"label": labels}'
         raise TypeError(f"conditions: got {shown(conditions)}; accepted: {accepted}")
-    return {name: _check_condition(name, value, number) for name, value in conditions.items()}
+    return {
+        name: _one_each(f"conditions[{name!r}]", values, number, "one value per image", scalar=False)
+        for name, values in conditions.items()
+    }
 
 
 def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
@@ -71,31 +69,22 @@ def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
     if isinstance(copy, Integral):
         accepted = "an integer from 0 to 2**32 - 1, or one per image"
         return np.array([integer("copy", copy, 0, 2**32 - 1, accepted=accepted)], np.uint32)
-    try:
-        array = _as_array(copy)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"copy: got {shown(copy)}; accepted: one integer, or one per image, {number} here") from error
-    if array.shape != (number,):
-        raise ValueError(f"copy: got shape {array.shape}; accepted: one integer, or one per image, {number} here")
+    array = _one_each("copy", copy, number, "one integer, or one per image")
     if array.dtype.kind not in "iu" or (number and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32):
         raise ValueError(f"copy: got {shown(copy)}; accepted: integers from 0 to 2**32 - 1")
     return array.astype(np.uint32)
 
 
-def _check_condition(name: str, value: npt.ArrayLike, number: int) -> npt.NDArray[Any]:
-    accepted = f"accepted: one value per image, {number} here"
+def _one_each(name: str, values: Any, number: int, accepted: str, scalar: bool = True) -> npt.NDArray[Any]:
+    """``number`` values as an array of the host, those of tensors too; each a number, unless ``scalar`` is False."""
+    accepted = f"accepted: {accepted}, {number} here"
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        values = values.float() if values.dtype == torch.bfloat16 else values  # which NumPy does not read
     try:
-        array = _as_array(value)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"conditions[{name!r}]: got {shown(value)}; {accepted}") from error
-    if array.shape[:1] != (number,):
-        raise ValueError(f"conditions[{name!r}]: got shape {array.shape}; {accepted}")
+        array = np.asarray(values)
+    except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
+        raise ValueError(f"{name}: got {shown(values)}; {accepted}") from error
+    if (array.shape if scalar else array.shape[:1]) != (number,):
+        raise ValueError(f"{name}: got shape {array.shape}; {accepted}")
     return array
-
-
-def _as_array(value: Any) -> npt.NDArray[Any]:
-    """Numbers of the host, also those of tensors that NumPy does not read itself."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-        value = value.float() if value.dtype == torch.bfloat16 else value
-    return np.asarray(value)

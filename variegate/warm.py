@@ -30,7 +30,7 @@ ENTRIES = (
     "program.lowering.tables._compose",
     "program.lowering.fuse._assign",
     "program.lowering.pass_table._describe",
-    "transforms.boxes._draw",
+    "transforms.resize._draw",
     "executors.cpu.passes.run_rows",
     "executors.cpu.blend.blend_outputs",
     "data.shuffle._permute",

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from variegate.policies.catalogue import EMISSIONS
 from variegate.policies.spaces import SPACES, space
+from variegate.policies.table import EMISSIONS
 
 ENHANCE = ("Brightness", "Color", "Contrast", "Sharpness")
 PLAIN = ("AutoContrast", "Equalize", "Invert", "Identity")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,12 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, pair, refused
-from variegate.policies.catalogue import EMISSIONS, Emission, emission_of, kernel_for, takes_magnitude
-from variegate.policies.spaces import Space
-from variegate.policies.table import Entry, OperationTable, Policy
+from variegate.policies.spaces import Space, space
+from variegate.policies.table import (
+    EMISSIONS,
+    Emission,
+    Entry,
+    OperationTable,
+    Policy,
+    emission_of,
+    kernel_for,
+    takes_magnitude,
+)
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms import Transform
 from variegate.transforms.arguments import (
     BLACK,
     FLAG,
@@ -27,7 +35,7 @@ from variegate.transforms.arguments import (
     InterpolationName,
     checks,
 )
-from variegate.transforms.base import set_field
+from variegate.transforms.base import Transform, set_field
 
 Mapping = Literal["identity", "one_plus", "truncate", "round"]
 MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
@@ -177,26 +185,31 @@ def declared_entry(augmentation: Augmentation, full: float) -> Entry:
     return Entry(augmentation.name, augmentation.emission, _Declared(augmentation, full))
 
 
-def entry_of(owner: object, where: str, operation: Any, space: Space, full: float | None = None) -> Entry:
-    """The entry of a name of ``space`` or of an Augmentation; ``full``: the highest level, if not the space's own.
+def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
+    """The entry of a name of the space ``source`` or of an Augmentation; ``full``: the highest level, if not its own.
 
     Raises ArgumentError with ``where``, the place in the owner's arguments.
     """
-    top = float(space.full if full is None else max(full, 1.0))
+    top = float(source.full if full is None else max(full, 1.0))
     if isinstance(operation, Augmentation):
         return declared_entry(operation, top)
-    if not isinstance(operation, str) or operation not in space.rules:
-        raise ArgumentError(owner, where, operation, "an Augmentation, or one of " + ", ".join(space.rules))
+    if not isinstance(operation, str) or operation not in source.rules:
+        raise ArgumentError(owner, where, operation, "an Augmentation, or one of " + ", ".join(source.rules))
+    return _named_entry(source.name, operation, top)
+
+
+@functools.cache
+def _named_entry(space_name: str, operation: str, full: float) -> Entry:
+    named = space(space_name)
     # Where a policy has its own number of bins, its last bin is the end of the space's range.
-    rule = replace(space.rules[operation], full=top)
-    return Entry(operation, emission_of(space.ops[operation]), rule)
+    return Entry(operation, emission_of(named.ops[operation]), replace(named.rules[operation], full=full))
 
 
 def entries_of(
-    owner: object, argument: str, operations: Sequence[Any], space: Space, full: float | None = None
+    owner: object, argument: str, operations: Sequence[Any], source: Space, full: float | None = None
 ) -> list[Entry]:
     """``entry_of`` every one of a list."""
-    return [entry_of(owner, f"{argument}[{i}]", op, space, full) for i, op in enumerate(operations)]
+    return [entry_of(owner, f"{argument}[{i}]", op, source, full) for i, op in enumerate(operations)]
 
 
 def check_operations(name: str, operations: Any, *, error: Refusal = refused) -> tuple[str | Augmentation, ...]:

@@ -48,10 +48,6 @@ def _deviation(name: str, value: Any, *, error: Refusal = refused) -> float:
     return number(name, value, 0, 1e6, error=error)
 
 
-def _set_of_operations(name: str, value: Any, *, error: Refusal = refused) -> str:
-    return one_of(name, value, tuple(operation_sets()), error=error)
-
-
 def _interpolation(name: str, value: Any, *, error: Refusal = refused) -> str:
     return one_of(name, getattr(value, "value", value), ("random", *INTERPOLATIONS), error=error)
 
@@ -89,7 +85,7 @@ class TimmRandAugment(Policy):
         magnitude_std=_deviation,
         magnitude_max=partial(number, low=0, high=1e6),
         increasing=FLAG,
-        operations=_set_of_operations,
+        operations=partial(one_of, choices=tuple(operation_sets())),
         translate_pct=partial(number, low=0, high=10),
         interpolation=_interpolation,
     )

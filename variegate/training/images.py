@@ -19,9 +19,8 @@ from variegate.errors import DecodeError
 from variegate.outside.addresses import shown
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
-from variegate.transforms.crop import RandomCrop
+from variegate.transforms.crop import RandomCrop, RandomHorizontalFlip
 from variegate.transforms.erase import Cutout
-from variegate.transforms.flips import RandomHorizontalFlip
 from variegate.transforms.output import Identity, Normalize
 from variegate.transforms.resize import Resize
 

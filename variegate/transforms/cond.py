@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,15 @@ from variegate.transforms.compose import Compose, adopt
 
 Range = tuple[float | None, float | None, Transform]
 
-KNOWN = ("uniform", "epoch", "height", "width", "channels", "area", "aspect")
+KNOWN: dict[str, Callable[..., npt.NDArray[Any]]] = {
+    "uniform": lambda sampling, rows, slot, height, width: sampling.uniform(rows, slot)[:, 0],
+    "epoch": lambda sampling, rows, slot, height, width: np.full(len(rows), sampling.epoch),
+    "height": lambda sampling, rows, slot, height, width: height,
+    "width": lambda sampling, rows, slot, height, width: width,
+    "channels": lambda sampling, rows, slot, height, width: sampling.channels[rows],
+    "area": lambda sampling, rows, slot, height, width: height.astype(np.int64) * width,
+    "aspect": lambda sampling, rows, slot, height, width: width / np.maximum(height, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -74,21 +82,8 @@ class Cond(Transform):
                 branch.sample(sampling, rows[fits], slot + first)
 
     def _values(self, sampling: Sampling, rows: Rows, slot: int) -> npt.NDArray[Any]:
-        height, width = sampling.size[rows].T
-        if self.by == "uniform":
-            return np.asarray(sampling.uniform(rows, slot)[:, 0])
-        if self.by == "epoch":
-            return np.full(len(rows), sampling.epoch)
-        if self.by == "height":
-            return np.asarray(height)
-        if self.by == "width":
-            return np.asarray(width)
-        if self.by == "channels":
-            return np.asarray(sampling.channels[rows])
-        if self.by == "area":
-            return np.asarray(height.astype(np.int64) * width)
-        if self.by == "aspect":
-            return np.asarray(width / np.maximum(height, 1))
+        if self.by in KNOWN:
+            return KNOWN[self.by](sampling, rows, slot, *sampling.size[rows].T)
         if self.by not in sampling.given:
             accepted = ", ".join([*KNOWN, *map(repr, sampling.given)])
             raise ArgumentError(self, "by", self.by, f"{accepted}; no value {self.by!r} was given with this batch")
@@ -131,17 +126,15 @@ def _or(value: float | None, otherwise: float) -> float:
 
 def _equals(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
     """Which values a case means, read as the values' own type, since keys become strings on their way through JSON."""
-    kind = values.dtype.kind
-    if kind == "b":
-        return (
-            values == (key.lower() == "true") if key.lower() in ("true", "false") else np.zeros(len(values), np.bool_)
-        )
-    if kind in "iuf":
+    meant: Any = {"true": True, "false": False}.get(key.lower()) if values.dtype.kind == "b" else key
+    if values.dtype.kind in "iuf":
         try:
-            return np.asarray(values == float(key))
+            meant = float(key)
         except ValueError:
-            return np.zeros(len(values), np.bool_)
-    return np.asarray(values.astype(str) == key)
+            meant = None
+    else:
+        values = values if values.dtype.kind == "b" else values.astype(str)
+    return np.zeros(len(values), np.bool_) if meant is None else np.asarray(values == meant)
 
 
 def _is_within(values: npt.NDArray[Any], low: float | None, high: float | None) -> npt.NDArray[np.bool_]:

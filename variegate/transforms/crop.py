@@ -1,4 +1,4 @@
-"""Cropping and padding without resampling (names, arguments and places: torchvision v2)."""
+"""Crops, borders, flips and quarter turns: exact, without resampling (names, arguments and places: torchvision v2)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from variegate.transforms.arguments import (
     padding_sides,
 )
 from variegate.transforms.base import Transform
+from variegate.transforms.magnitude import WithProbability
 
 Sizes = npt.NDArray[np.int32]
 
@@ -109,6 +110,35 @@ class Pad(Transform):
         before = np.broadcast_to(np.array([top, left], np.int32), (len(rows), 2))
         after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
         _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
+
+
+@dataclass(frozen=True)
+class RandomHorizontalFlip(WithProbability):
+    """Mirror left-right with probability ``p``."""
+
+    p: float = 0.5
+    _op = Op.HFLIP
+
+
+@dataclass(frozen=True)
+class RandomVerticalFlip(WithProbability):
+    """Mirror top-bottom with probability ``p``."""
+
+    p: float = 0.5
+    _op = Op.VFLIP
+
+
+@dataclass(frozen=True)
+class RandomRotate90(WithProbability):
+    """With probability ``p``, a counter-clockwise turn by 90, 180 or 270 degrees, each equally likely."""
+
+    p: float = 0.5
+
+    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        turns = 1 + (sampling.uniform(rows, slot)[:, 1] * 3).astype(np.int64)
+        size = sampling.size[rows]
+        turned = np.where((turns % 2 == 1)[:, None], size[:, ::-1], size)
+        sampling.emit(rows, Op.ROT90, turns, size=turned)
 
 
 def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,7 +70,6 @@ class CustomOp(Transform, abstract=True):
     _point: ClassVar[PointFunction | None] = None
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
-        import_module("variegate.policies")  # built-in transforms as well, whose names are taken
         known = Transform.registry.get(cls.__name__)
         if known is not None and not abstract and not issubclass(known, CustomOp):
             raise TypeError(f"class {cls.__name__}: this name is a built-in transform; accepted: any other name")

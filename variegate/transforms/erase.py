@@ -27,8 +27,8 @@ from variegate.transforms.arguments import (
     checks,
 )
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.boxes import TRIES, sample_boxes
 from variegate.transforms.magnitude import MagnitudeOp, between, integers_between, limits, span
+from variegate.transforms.resize import TRIES, sample_boxes
 
 MAX_HOLES = 4096
 
@@ -36,13 +36,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def emit_rectangles(
-    sampling: Sampling,
-    rows: Rows,
-    rectangles: Ints,
-    owner: Ints,
-    fill: Fill | str,
-    name: str,
-    noise_slot: int = 0,
+    sampling: Sampling, rows: Rows, rectangles: Ints, owner: Ints, fill: Fill | str, name: str, noise_slot: int = 0
 ) -> None:
     """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
 
@@ -70,7 +64,7 @@ class Cutout(MagnitudeOp):
     the image; they may hang over its edge (DeVries and Taylor 2017, arXiv:1708.04552).
 
     Sides may be odd: the square reaches ``size // 2`` up and left of its point, and the rest down and right. The
-    "Cutout" of policies (``policies/catalogue.py``) has even sides, as in PBA and TensorFlow.
+    "Cutout" of policies (``policies/table.py``) has even sides, as in PBA and TensorFlow.
     """
 
     size: int | tuple[int, int]

@@ -15,18 +15,13 @@ from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import PROBABILITY, Pair, checks, optional
 from variegate.transforms.base import Transform
-from variegate.transforms.blur import Sharpness
 from variegate.transforms.color import AutoContrast, Equalize, Invert, Posterize, Solarize
+from variegate.transforms.filters import Sharpness
 from variegate.transforms.magnitude import WithProbability, between, span
 
 Jitter = float | Pair | None
 
-_COMPONENTS = {
-    "brightness": Op.BRIGHTNESS,
-    "contrast": Op.CONTRAST,
-    "saturation": Op.SATURATION,
-    "hue": Op.HUE,
-}
+_COMPONENTS = {"brightness": Op.BRIGHTNESS, "contrast": Op.CONTRAST, "saturation": Op.SATURATION, "hue": Op.HUE}
 
 
 def _jitter(

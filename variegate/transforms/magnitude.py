@@ -14,7 +14,6 @@ from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import (
     LARGEST,
     PROBABILITY,
-    ArgumentError,
     Check,
     Fill,
     InterpolationName,
@@ -24,7 +23,7 @@ from variegate.transforms.arguments import (
     check_interpolation,
     checks,
 )
-from variegate.transforms.base import Transform, set_field
+from variegate.transforms.base import Transform
 
 
 def span(low: float, high: float, whole: bool = False) -> Check:
@@ -66,11 +65,10 @@ class MagnitudeOp(Transform, abstract=True):
     _constants: ClassVar[tuple[float | str, ...]] = ()
     num_slots = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check = span(*self._bounds, whole=self._integral)
-        value = check(self._number, getattr(self, self._number), error=partial(ArgumentError, self))
-        set_field(self, self._number, value)
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(abstract=abstract, **kwargs)
+        if "_number" in cls.__dict__:
+            cls._checks = {**cls._checks, cls._number: span(*cls._bounds, whole=cls._integral)}
 
     @classmethod
     def check_number(cls, name: str, value: Any, *, error: Refusal = refused) -> float:

@@ -11,11 +11,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def inverse_affine(
-    center: npt.ArrayLike,
-    angle: npt.ArrayLike,
-    translate: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    shear: npt.ArrayLike,
+    center: npt.ArrayLike, angle: npt.ArrayLike, translate: npt.ArrayLike, scale: npt.ArrayLike, shear: npt.ArrayLike
 ) -> Floats:
     """Pillow's six coefficients of torchvision's ``affine``: float64[R, 6].
 

@@ -49,10 +49,6 @@ class Normalize(Transform):
         std=partial(_per_channel, least=1 / LARGEST, kind="positive "),
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "_format_setter", self)
-
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         _normalize(self, sampling, rows, self.mean, self.std)
 
@@ -69,10 +65,6 @@ class ToDtype(Transform):
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
     _format_advice = "put it last, outside of the choice"
     _checks = checks(dtype=_dtype, scale=FLAG)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "_format_setter", self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if sampling.output.is_float:  # of which it changes the dtype alone, as in torchvision
@@ -113,7 +105,8 @@ class Grayscale(PlainOp):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_field(self, "_format_setter", self if self.num_output_channels == 1 else None)
+        if self.num_output_channels == 3:
+            set_field(self, "_format_setter", None)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         super().sample(sampling, rows, slot)

@@ -1,7 +1,11 @@
-"""Resizing the image or a random box of it (names, arguments and boxes: torchvision v2; pixels: Pillow)."""
+"""Resizing the image or a random box of it (names, arguments and boxes: torchvision v2; pixels: Pillow).
+
+Boxes are drawn at random: area uniform, aspect log-uniform, place uniform, tried up to ten times.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, as_integer, refused
+from variegate.program.compiled import kernel
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import (
@@ -23,9 +28,11 @@ from variegate.transforms.arguments import (
     optional,
 )
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.boxes import TRIES, sample_boxes
+
+TRIES = 10  # of a box; one slot each: area, aspect, top, left
 
 Sizes = npt.NDArray[np.int32]
+Boxes = npt.NDArray[np.int64]
 
 
 def resized_size(size: Sizes, short: int | None, max_size: int | None) -> Sizes:
@@ -88,12 +95,12 @@ class Resize(Transform):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         before = sampling.size[rows]
         if isinstance(self.size, tuple):
-            wanted = np.broadcast_to(np.asarray(self.size, np.int32), before.shape)
+            wanted = np.array(self.size, np.int32)
         else:
             wanted = resized_size(before, self.size, self.max_size)  # type: ignore[arg-type]
         changed = (wanted != before).any(axis=1)
         if not changed.all():
-            rows, before, wanted = rows[changed], before[changed], wanted[changed]
+            rows, before, wanted = rows[changed], before[changed], wanted if wanted.ndim == 1 else wanted[changed]
         emit_resized_crop(sampling, rows, (0, 0, *before.T), wanted, self.interpolation)
 
 
@@ -146,3 +153,52 @@ def _check_antialias(owner: Resize | RandomResizedCrop) -> None:
     is_meaningless = antialias is False and owner.interpolation == "nearest"
     if antialias is not True and antialias is not None and not is_meaningless:
         raise ArgumentError(owner, "antialias", antialias, "True or None (bilinear and bicubic are always antialiased)")
+
+
+def sample_boxes(
+    sampling: Sampling,
+    rows: Rows,
+    slot: int,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    upright: bool = False,
+) -> tuple[Boxes, npt.NDArray[np.bool_]]:
+    """Draw a box for every row from slots ``slot .. slot + TRIES - 1``.
+
+    ``scale``: range of the box's share of the area. ``ratio``: range of width / height, of boxes of at least one
+    pixel that fit in the image; or with ``upright``, of height / width, of boxes smaller than the image on both sides,
+    which may be empty (that is ``RandomErasing``'s rule).
+
+    Returns int[R, 4] of top, left, height, width, and bool[R]: whether one of the ten tries fitted.
+    """
+    boxes = np.zeros((len(rows), 4), np.int64)
+    found = np.zeros(len(rows), np.bool_)
+    log_ratio = math.log(ratio[0]), math.log(ratio[1])
+    limits = float(scale[0]), float(scale[1]), *log_ratio
+    _draw(sampling.words(rows, slot, TRIES), sampling.size[rows], limits, upright, boxes, found)
+    return boxes, found
+
+
+@kernel
+def _draw(words: Any, size: Any, limits: Any, upright: Any, boxes: Any, found: Any) -> None:
+    # Most boxes fit at the first try, so that a loop that stops there beats ten tries for every row in NumPy.
+    low_scale, high_scale, low_ratio, high_ratio = limits
+    for n in range(words.shape[0]):
+        height, width = np.float64(size[n, 0]), np.float64(size[n, 1])
+        for k in range(words.shape[1]):
+            share = low_scale + (high_scale - low_scale) * (words[n, k, 0] * 2.0**-32)
+            aspect = math.exp(low_ratio + (high_ratio - low_ratio) * (words[n, k, 1] * 2.0**-32))
+            area = height * width * share
+            w, h = np.rint(math.sqrt(area * aspect)), np.rint(math.sqrt(area / aspect))
+            if upright:
+                w, h = h, w
+                fits = h < height and w < width
+            else:
+                fits = 0 < w <= width and 0 < h <= height
+            if fits:
+                boxes[n, 0] = int(words[n, k, 2] * 2.0**-32 * (height - h + 1))
+                boxes[n, 1] = int(words[n, k, 3] * 2.0**-32 * (width - w + 1))
+                boxes[n, 2] = int(h)
+                boxes[n, 3] = int(w)
+                found[n] = True
+                break

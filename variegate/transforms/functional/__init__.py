@@ -4,7 +4,23 @@ Images are uint8 arrays [H, W, C] with C = 1 or 3, or [H, W]; torch tensors of t
 ``device`` chooses the executor: "cpu" (compiled) or "reference" (plain NumPy, which defines every meaning).
 """
 
-from variegate.transforms.functional.color import (
+from variegate.transforms.functional.geometry import (
+    affine,
+    center_crop,
+    crop,
+    horizontal_flip,
+    pad,
+    perspective,
+    resize,
+    resized_crop,
+    rotate,
+    shear_x,
+    shear_y,
+    translate_x,
+    translate_y,
+    vertical_flip,
+)
+from variegate.transforms.functional.pixels import (
     adjust_brightness,
     adjust_contrast,
     adjust_gamma,
@@ -13,8 +29,13 @@ from variegate.transforms.functional.color import (
     adjust_sharpness,
     autocontrast,
     equalize,
+    erase,
+    gaussian_blur,
+    gaussian_noise,
     grayscale,
     invert,
+    motion_blur,
+    normalize,
     permute_channels,
     posterize,
     rgb_to_grayscale,
@@ -22,58 +43,14 @@ from variegate.transforms.functional.color import (
     solarize_add,
     to_grayscale,
 )
-from variegate.transforms.functional.filters import erase, gaussian_blur, gaussian_noise, motion_blur, normalize
-from variegate.transforms.functional.geometry import (
-    affine,
-    horizontal_flip,
-    perspective,
-    rotate,
-    shear_x,
-    shear_y,
-    translate_x,
-    translate_y,
-    vertical_flip,
-)
-from variegate.transforms.functional.size import center_crop, crop, pad, resize, resized_crop
 
 hflip, vflip = horizontal_flip, vertical_flip
 
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "adjust_sharpness",
-    "affine",
-    "autocontrast",
-    "center_crop",
-    "crop",
-    "equalize",
-    "erase",
-    "gaussian_blur",
-    "gaussian_noise",
-    "grayscale",
-    "hflip",
-    "horizontal_flip",
-    "invert",
-    "motion_blur",
-    "normalize",
-    "pad",
-    "permute_channels",
-    "perspective",
-    "posterize",
-    "resize",
-    "resized_crop",
-    "rgb_to_grayscale",
-    "rotate",
-    "shear_x",
-    "shear_y",
-    "solarize",
-    "solarize_add",
-    "to_grayscale",
-    "translate_x",
-    "translate_y",
-    "vertical_flip",
-    "vflip",
-]
+__all__ = ["affine", "hflip", "horizontal_flip", "perspective", "rotate", "shear_x", "shear_y"]
+__all__ += ["translate_x", "translate_y", "vertical_flip", "vflip"]
+__all__ += ["center_crop", "crop", "pad", "resize", "resized_crop"]
+__all__ += ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation"]
+__all__ += ["adjust_sharpness"]
+__all__ += ["autocontrast", "equalize", "grayscale", "invert", "permute_channels", "posterize"]
+__all__ += ["rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
+__all__ += ["erase", "gaussian_blur", "gaussian_noise", "motion_blur", "normalize"]

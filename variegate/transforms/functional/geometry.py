@@ -1,4 +1,4 @@
-"""Maps that keep the image's size (rotate may expand it); names and arguments of torchvision.transforms.v2.functional.
+"""Maps of coordinates, and sizes; names and arguments of torchvision.transforms.v2.functional.
 
 Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W] (or a torch tensor of such a shape), and
 ``device`` ("cpu" or "reference"). ``interpolation`` is "nearest", "bilinear" or "bicubic" and ``fill`` the level, or
@@ -8,27 +8,41 @@ A ValueError names an argument out of range.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from variegate import transforms as T
-from variegate.checks import Number, as_number, as_numbers, number, pair
+from variegate.checks import Number, as_number, as_numbers, integer, number, pair
 from variegate.program.ops import Op
-from variegate.transforms.arguments import CENTER, LARGEST, Fill, InterpolationName, check_colour, check_interpolation
-from variegate.transforms.functional.single import Img, Single, refused, run, run_at
-from variegate.transforms.matrices import inverse_affine, perspective_coefficients
+from variegate.transforms.arguments import (
+    BLACK,
+    CENTER,
+    LARGEST,
+    MAX_LENGTH,
+    Fill,
+    InterpolationName,
+    PaddingMode,
+    Size,
+    check_colour,
+    check_interpolation,
+)
+from variegate.transforms.crop import emit_crop
+from variegate.transforms.functional.single import ROW, Img, Single, declared, refused, run, run_at
+from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
+from variegate.transforms.resize import emit_resized_crop
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror left-right."""
-    return run(img, device, lambda: T.RandomHorizontalFlip(p=1.0))
+    return Single(img).emit(Op.HFLIP).run(device)
 
 
 def vertical_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror top-bottom."""
-    return run(img, device, lambda: T.RandomVerticalFlip(p=1.0))
+    return Single(img).emit(Op.VFLIP).run(device)
 
 
 def rotate(
@@ -46,7 +60,11 @@ def rotate(
     Pillow's Image.rotate, exact for whole half turns, and for quarter turns of square images or with ``expand``.
     """
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
-    return run(img, device, lambda: T.RandomRotation((turn, turn), interpolation, bool(expand), center, fill))  # type: ignore[arg-type]
+    about = CENTER("center", center, error=refused)
+    single = Single(img)
+    size = rotated_size([[single.height, single.width]], turn, about) if expand else None
+    args = (turn, *(about or (math.nan, math.nan)), float(bool(expand)))
+    return _run_map(single, device, Op.ROTATE, args, interpolation, fill, size)
 
 
 def affine(
@@ -138,6 +156,73 @@ def translate_y(
     return run_at(img, device, T.TranslateY, "pixels", pixels, interpolation=interpolation, fill=fill)
 
 
+def pad(
+    img: Img, padding: int | Sequence[int], fill: Fill = 0, padding_mode: PaddingMode = "constant", device: str = "cpu"
+) -> Img:
+    """Add borders of ``padding`` pixels: one number, (left and right, top and bottom) or (left, top, right, bottom).
+
+    ``padding_mode``: "constant" (``fill``), "edge", "reflect" or "symmetric", the last three as NumPy's ``pad``.
+    """
+    return run(img, device, lambda: T.Pad(padding, fill, padding_mode))
+
+
+def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "cpu") -> Img:
+    """The ``height`` x ``width`` pixels from (top, left) on; black where that reaches outside the image."""
+    single = Single(img)
+    _cut(single, top, left, height, width)
+    return single.run(device)
+
+
+def center_crop(img: Img, output_size: Size, device: str = "cpu") -> Img:
+    """The middle ``output_size`` (height, width) pixels; smaller images get black borders."""
+    return run(img, device, lambda: T.CenterCrop(output_size), size="output_size")
+
+
+def resize(
+    img: Img,
+    size: Size | None,
+    interpolation: InterpolationName = "bilinear",
+    max_size: int | None = None,
+    antialias: bool = True,
+    device: str = "cpu",
+) -> Img:
+    """Resample to ``size`` (height, width), as Pillow's Image.resize.
+
+    One number is the length of the shorter side, the other keeping the proportions and, where that made it longer than
+    ``max_size``, both shrinking to it; None with ``max_size`` makes the longer side that long.
+    """
+    return run(img, device, lambda: T.Resize(size, interpolation, max_size, antialias))
+
+
+def resized_crop(
+    img: Img,
+    top: float,
+    left: float,
+    height: float,
+    width: float,
+    size: Size,
+    interpolation: InterpolationName = "bilinear",
+    antialias: bool = True,
+    device: str = "cpu",
+) -> Img:
+    """The box (pixels, fractions allowed) resampled to ``size`` in one go, as Pillow's ``Image.resize(size, box=...)``.
+
+    Along the edges of the box the filter sees the image's pixels beyond it; torchvision crops first and sees only the
+    box, which ``resize(crop(...))`` gives. A box that reaches outside the image is cropped first, with black outside.
+    """
+    wanted = declared(lambda: T.RandomResizedCrop(size, interpolation=interpolation, antialias=antialias))
+    box = as_numbers((top, left, height, width))
+    if box is None or min(box[2:]) <= 0 or max(map(abs, box)) > MAX_LENGTH:
+        given = (top, left, height, width)
+        raise refused("top, left, height, width", given, "a box in pixels, its height and width greater than 0")
+    single = Single(img)
+    if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
+        _cut(single, *box)
+        box = (0, 0, *box[2:])
+    emit_resized_crop(single.sampling, ROW, box, np.array(wanted.size, np.int32), wanted.interpolation)
+    return single.run(device)
+
+
 def _run_map(
     single: Single[Img],
     device: str,
@@ -145,9 +230,11 @@ def _run_map(
     args: Sequence[Number],
     interpolation: InterpolationName,
     fill: Fill,
+    size: Any = None,
 ) -> Img:
     name = check_interpolation("interpolation", interpolation, error=refused)
-    return single.emit(op, *args, interpolation=name, fill=check_colour("fill", fill, error=refused)).run(device)
+    colour = check_colour("fill", fill, error=refused)
+    return single.emit(op, *args, interpolation=name, fill=colour, size=size).run(device)
 
 
 def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -159,3 +246,10 @@ def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]
     if corners.shape != (4, 2) or not np.isfinite(corners).all():
         raise refused(argument, points, accepted)
     return corners
+
+
+def _cut(single: Single[Img], top: float, left: float, height: float, width: float) -> None:
+    size = [integer(n, v, 1, MAX_LENGTH, error=refused) for n, v in (("height", height), ("width", width))]
+    corner = (("top", top), ("left", left))
+    origin = [integer(n, v, -MAX_LENGTH, MAX_LENGTH, error=refused) for n, v in corner]
+    emit_crop(single.sampling, ROW, np.array([origin], np.int32), np.array(size, np.int32), BLACK)

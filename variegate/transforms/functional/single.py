@@ -50,21 +50,27 @@ def shape_of(img: Any) -> tuple[int, int, int]:
 class Single(Generic[Img]):
     """A program for one image, written instruction by instruction."""
 
-    def __init__(self, img: Img, seed: int = 0, num_slots: int = 0) -> None:
+    def __init__(self, img: Img, seed: int = 0) -> None:
         self.img = img
         self.height, self.width, self.channels = shape_of(img)
         self.sampling = Sampling(
             np.array([[self.height, self.width, self.channels]], np.int32),
             np.zeros(1, np.uint64),
             stream_key(seed, 0),
-            num_slots=num_slots,
+            num_slots=0,
         )
 
     def emit(
-        self, op: Op, *args: float, interpolation: str = "nearest", fill: Sequence[int] | None = None
+        self,
+        op: Op,
+        *args: float,
+        interpolation: str = "nearest",
+        fill: Sequence[int] | None = None,
+        size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
-        """Append an instruction that keeps the image's size."""
-        self.sampling.emit(ROW, op, *args, flags=int(Interpolation[interpolation.upper()]), fill=fill)
+        """Append an instruction; ``size`` int[1, 2] where it changes."""
+        flags = int(Interpolation[interpolation.upper()])
+        self.sampling.emit(ROW, op, *args, flags=flags, fill=fill, size=size)
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
@@ -92,14 +98,19 @@ def declared(declare: Callable[[], Declared], **names: str) -> Declared:
 
 
 def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -> Img:
-    """``img`` through the transform that ``declare`` makes; ``names`` as for ``declared``."""
+    """``img`` through the transform that ``declare`` makes, which draws nothing; ``names`` as for ``declared``."""
     transform = declared(declare, **names)
-    single = Single(img, num_slots=transform.num_slots)
+    single = Single(img)
     transform.sample(single.sampling, ROW, 0)
     return single.run(device)
 
 
 def run_at(img: Img, device: str, operation: type[MagnitudeOp], name: str, value: object, **others: Any) -> Img:
-    """``img`` through an operation with exactly one number, ``value``, which is called ``name`` here."""
+    """``img`` through an operation of one instruction at exactly one number, ``value``, which is called ``name`` here.
+
+    ``others``: what the operation takes besides.
+    """
     number = operation.check_number(name, value, error=refused)
-    return run(img, device, lambda: operation(**{operation._number: number}, **others))
+    if others:
+        return run(img, device, lambda: operation(**{operation._number: number}, **others))
+    return Single(img).emit(operation._op, number, *operation.constants()).run(device)
