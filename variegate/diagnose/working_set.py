@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.loader.cache.pictures import decode_picture
+from variegate.data.loader.reading import decode_picture
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Item, SampleName, Source, SourceError, StreamSource
 from variegate.diagnose.measurements import DECODE_WHOLE, READ_FIRST, Rate

@@ -17,9 +17,11 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from variegate.data.loader.cache.pictures import Picture
 from variegate.threads import at_fork
+
+Picture = npt.NDArray[np.uint8]
 
 _VERSION = 1
 _RECORD = np.dtype(
