@@ -24,7 +24,7 @@ from variegate import transforms as T
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.decode import budget, header, pillow, read_header, read_image
 from variegate.data.decode import jpeg as jpeg_module
-from variegate.data.decode.budget import LARGE, Budget
+from variegate.data.decode.memory import LARGE, Budget
 from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.errors import DecodeError
 

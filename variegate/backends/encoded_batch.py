@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
-from variegate.backends.inputs import as_tensor, check_image
+from variegate.backends.images import as_tensor, check_image
 from variegate.data.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,

@@ -11,6 +11,7 @@ import torch
 
 from variegate.backends.devices import resolve
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.images import Tensors
 from variegate.data.decode.gpu import check_decode
 from variegate.program.program import Program
 
@@ -18,7 +19,6 @@ Dtype = Literal["float32", "float16", "bfloat16"]
 Layout = Literal["NCHW", "NHWC"]
 Geometry = Literal["composed", "exact"]
 Decode = Literal["auto", "cpu", "gpu"]
-Tensors = torch.Tensor | list[torch.Tensor]
 
 
 class TakenImages(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.backends.inputs import check_image
+from variegate.backends.images import check_image
 from variegate.data.decode import PillowFile, check_side, checked_header, decode_jpeg_scaled, is_jpeg, read_image
 from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.disk_cache import Picture
