@@ -230,12 +230,8 @@ class CapturedAugmenter:
         self._runner, self._sample, self._shapes = runner, sample, batch.shapes
         self._run = runner.captured(programs, batch)
         result, output = self._run.output, programs[0].output
-        self._output = first_channel(result, output.layout) if wants_one_channel(output) else result
+        self.output = first_channel(result, output.layout) if wants_one_channel(output) else result
         self.replays = self.launched = 0
-
-    @property
-    def output(self) -> torch.Tensor:
-        return self._output
 
     def __call__(self, ids: Sequence[int] | npt.ArrayLike | None = None, epoch: int = 0, copy: int = 0) -> torch.Tensor:
         """Augment what is in the captured images now. Arguments as for ``Augmenter``."""
@@ -244,4 +240,4 @@ class CapturedAugmenter:
             self.replays += 1
         else:
             self.launched += 1
-        return self._output
+        return self.output

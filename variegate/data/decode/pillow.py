@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +79,7 @@ class PillowFile:
     def __enter__(self) -> PillowFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._image.close()
 
     def size(self) -> tuple[int, int]:

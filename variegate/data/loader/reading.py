@@ -129,7 +129,12 @@ class Reader:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray) or is_jpeg(data):
                 return data
-            return decode_unless_large(data, str(sample.name()), *self._limits)
+            with PillowFile(bytes(data), str(sample.name()), *self._limits) as file:
+                if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
+                    return data
+                image = file.decode()
+            check_side(str(sample.name()), *image.shape[:2])
+            return image
         picture = decode_picture(data, str(sample.name()), self._side, *self._limits)
         return self._cache.put(sample.id, picture, item.label)
 
@@ -153,19 +158,6 @@ class _Clock:
     def tell(self, observer: Observer) -> None:
         for stage, total in self._stages.items():
             observer.stage_done(stage, *total)
-
-
-def decode_unless_large(
-    data: bytes, name: str, max_pixels: int | None = None, max_decode_bytes: int | None = None
-) -> bytes | Picture:
-    """A file that is no JPEG, decoded: uint8[H, W, 3]; as it is where a batch of such pictures would take too much
-    memory, so that each is decoded when it is augmented. Raises DecodeError with ``name``."""
-    with PillowFile(bytes(data), name, max_pixels, max_decode_bytes) as file:
-        if file.is_large:
-            return data
-        image = file.decode()
-    check_side(name, *image.shape[:2])
-    return image
 
 
 def decode_picture(
