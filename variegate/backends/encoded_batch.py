@@ -117,7 +117,8 @@ class EncodedBatch:
             self.decoded[i] = check_image(data, self.name(i))
             return self.decoded[i].shape
         try:
-            return self._open_jpeg(i, bytes(data)) if is_jpeg(data) else self._open_other(i, bytes(data))
+            file = bytes(data)
+            return self._open_jpeg(i, file) if is_jpeg(file) else self._open_other(i, file)
         except DecodeError as error:
             self._note(i, error)
             return None
