@@ -15,7 +15,7 @@ import torch
 import variegate as vg
 from tests.images import Image, gray, photo
 from variegate import transforms as T
-from variegate.backends.inputs import check_images
+from variegate.backends.images import check_images
 
 POLICY = T.Compose(
     [

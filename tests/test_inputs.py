@@ -10,7 +10,7 @@ from PIL import Image
 
 from variegate import Augmenter
 from variegate import transforms as T
-from variegate.backends.inputs import check_images, check_sizes
+from variegate.backends.images import check_images, check_sizes
 from variegate.cli import main
 from variegate.program.program import MAX_SIDE
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.inputs import check_sizes, looks_like_sizes
-from variegate.backends.outputs import with_wanted_channels
+from variegate.backends.images import check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Layout, make_runner
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
@@ -31,7 +30,7 @@ from variegate.transforms.arguments import MAX_SLOTS
 from variegate.transforms.base import Transform
 
 if TYPE_CHECKING:
-    from variegate.backends.captured import CapturedAugmenter
+    from variegate.backends.cuda import CapturedAugmenter
 
 
 class Augmenter(CopiedByState):
@@ -170,8 +169,7 @@ class Augmenter(CopiedByState):
         """
         if not self.device.startswith("cuda"):
             raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
-        from variegate.backends.captured import CapturedAugmenter
-        from variegate.backends.cuda import CudaRunner
+        from variegate.backends.cuda import CapturedAugmenter, CudaRunner
 
         self.check_process()
         assert isinstance(self._runner, CudaRunner)

@@ -22,9 +22,9 @@ from tests.data.jpegs import jpeg
 from tests.images import photo
 from variegate import transforms as T
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.data.decode import budget, header, pillow, read_header, read_image
+from variegate.data.decode import header, memory, pillow, read_header, read_image
 from variegate.data.decode import jpeg as jpeg_module
-from variegate.data.decode.budget import LARGE, Budget
+from variegate.data.decode.memory import LARGE, Budget
 from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.errors import DecodeError
 
@@ -311,10 +311,10 @@ def test_room_is_given_back_after_an_error() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
-    with budget.room_for(budget.TOTAL):
+    with memory.room_for(memory.TOTAL):
         child = os.fork()
         if child == 0:
-            with budget.room_for(budget.TOTAL):
+            with memory.room_for(memory.TOTAL):
                 os._exit(7)
         for _ in range(2000):
             done, status = os.waitpid(child, os.WNOHANG)
@@ -333,7 +333,7 @@ def test_decoders_ask_for_what_they_take(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def room_for(needed: int) -> Any:
         asked.append(needed)
-        return budget.room_for(needed)
+        return memory.room_for(needed)
 
     for module in (pillow, jpeg_module):
         monkeypatch.setattr(module, "room_for", room_for)

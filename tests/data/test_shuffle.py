@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from variegate.data.loader.stream import shuffled
 from variegate.data.shuffle import OrderPurpose, Permutation
-from variegate.data.shuffle_buffer import shuffled
 from variegate.program import rng
 
 

@@ -123,7 +123,7 @@ def test_points_exactly_on_the_border_after_a_flip(device: Device, first: Step, 
         img = photo(*size)
         chain = [first, Step(base.op, base.args, flags, (255, 0, 255))]
         program = program_of([chain], [img])
-        expected = get_executor("reference").run(program, [img])[0].astype(int)
+        expected = get_executor("reference")(program, [img])[0].astype(int)
         for geometry in ("composed", "exact"):
             out = device.run(program, [img], geometry=geometry)[0].astype(int)
             assert np.abs(out - expected).max() <= device.off, f"{warp} on {size}, {geometry}"
@@ -142,7 +142,7 @@ def test_resized_boxes_with_fractions(device: Device) -> None:
 def test_images_the_program_was_not_sampled_for_are_refused(name: str) -> None:
     """A compiled executor would read beyond the end of a smaller image."""
     program = program_of([[step(Op.HFLIP)]], [photo(20, 30)])
-    run = get_executor(name).run
+    run = get_executor(name)
     for wrong in (photo(10, 10), photo(30, 20), photo(20, 30)[..., :1]):
         with pytest.raises(ValueError, match=r"row 0: .*sampled for uint8\[20, 30, 3\]"):
             run(program, [wrong])

@@ -127,6 +127,6 @@ def test_primitives_are_refused() -> None:
 
 
 def test_devices_are_named() -> None:
-    assert get_executor("reference").run is run
+    assert get_executor("reference") is run
     with pytest.raises(ValueError, match=r"device: got 'gpu'; accepted: 'cpu' \(compiled\), 'cuda'"):
         get_executor("gpu")

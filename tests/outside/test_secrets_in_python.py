@@ -14,7 +14,7 @@ from PIL import Image
 
 import variegate as vg
 from tests.images import photo
-from variegate.data.loader.failures import Failure
+from variegate.data.loader.batch import Failure
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.reading import reason_for

@@ -1,4 +1,8 @@
-"""Batches on a CUDA device: images already there are read where they lie, others are sent over once."""
+"""Batches on a CUDA device: images already there are read where they lie, others are sent over once.
+
+JPEGs are decoded there where that is wanted, the rest by the host's cores. A batch that is augmented again and again
+can be captured (``Augmenter.capture``), which leaves next to no work for the host.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,31 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.gpu_decode import place_encoded
+from variegate.backends.first_crop import shift_crop
 from variegate.backends.host import take_host_batch
-from variegate.backends.inputs import as_tensor, check_images, check_tensor, check_tensors
+from variegate.backends.images import (
+    as_tensor,
+    check_images,
+    check_tensor,
+    check_tensors,
+    first_channel,
+    wants_one_channel,
+)
 from variegate.backends.ragged_batch import RaggedBatch
-from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
+from variegate.data.decode.gpu import INSTALL, Box, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import executor_of, lower_for_cuda, upload_images
-from variegate.executors.cuda.images import DeviceImages, place_packed, place_tensor, place_tensors
+from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
+from variegate.executors.threads import share_out
 from variegate.program.program import Program
 from variegate.threads import default_threads
+
+# Programs drawn to see how much room they take when they are captured.
+_SAMPLES = 32
+# At the border of a region a decoder may interpolate chroma by what lies inside it alone. One chroma sample covers four
+# pixels at most, so that the pixels that the crop reads are those of the whole picture.
+_MARGIN = 8
 
 
 class CudaRunner:
@@ -106,7 +124,7 @@ class CudaRunner:
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         fused = self.lower(program)
         with self._executor.current():
-            fused, placed = place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
+            fused, placed = _place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
             stacked, results = self._executor.run(fused, placed)
         return results if stacked is None else stacked
 
@@ -118,3 +136,108 @@ class CudaRunner:
 
     def _find_decoder(self) -> JpegDecoder | None:
         return decoder_of(str(self._executor.device), self._num_threads or default_threads())
+
+
+def _place_encoded(
+    fused: Program, batch: EncodedBatch, executor: CudaExecutor, num_threads: int | None, decoder: JpegDecoder | None
+) -> tuple[Program, DeviceImages]:
+    """-> (the program, reading what was decoded; the pictures). No more is decoded than the crops need.
+
+    ``decoder``: None decodes everything on the host. Raises DecodeError naming the image, unless the batch notes it.
+    """
+    sources = np.empty(fused.num_rows, np.int32)
+    tensors, rest = _decode_on_gpu(fused, batch, decoder, sources)
+    images = _decode_on_host(fused, batch, rest, num_threads)
+    sources[rest] = np.arange(len(tensors), len(tensors) + len(rest))
+    parts = [place_tensors(tensors)] if tensors else []
+    if images or not parts:
+        parts.append(upload_images(executor, images))
+    return fused.replace(source=sources), join(parts)
+
+
+def _decode_on_gpu(
+    fused: Program, batch: EncodedBatch, decoder: JpegDecoder | None, sources: npt.NDArray[np.int32]
+) -> tuple[list[torch.Tensor], list[int]]:
+    """-> (pictures on the device, the rows that read none of them); fills in ``sources`` for those that do."""
+    if decoder is None:
+        return [], list(range(fused.num_rows))
+    # The rows of a blend read the same part of one picture, which is decoded once.
+    readers: dict[tuple[int, Box], list[int]] = {}
+    rest = []
+    suitable = [batch.is_upright_jpeg(i) for i in range(len(batch.files))]
+    for row, source in enumerate(fused.source.tolist()):
+        if suitable[source]:
+            readers.setdefault((source, batch.box_needed(fused, row, _MARGIN)), []).append(row)
+        else:
+            rest.append(row)
+    tensors: list[torch.Tensor] = []
+    pieces = [(bytes(batch.files[source]), box) for source, box in readers]
+    with batch.decoding():
+        pictures = decoder.decode(pieces)
+    for (source, box), rows, tensor in zip(readers, readers.values(), pictures, strict=True):
+        height, width = batch.shapes[source, :2].tolist()
+        top, left, bottom, right = box or (0, 0, height, width)
+        # Kernels trust sizes. What the decoder refused or took for another size is tried again on the host, whose
+        # decoder says what is wrong with it.
+        if tensor is None or tensor.shape != (bottom - top, right - left, 3):
+            rest += rows
+            continue
+        for row in rows:
+            sources[row] = len(tensors)
+            if box is not None:
+                shift_crop(fused, row, top, left, bottom - top, right - left)
+        tensors.append(tensor)
+    return tensors, sorted(rest)
+
+
+def _decode_on_host(
+    fused: Program, batch: EncodedBatch, rows: list[int], num_threads: int | None
+) -> list[npt.NDArray[np.uint8]]:
+    load = batch.loader(fused)
+    images: list[npt.NDArray[np.uint8]] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
+
+    def decode(places: npt.NDArray[np.int64]) -> None:
+        for place in places.tolist():
+            # A copy: the thread's next load writes over the same memory.
+            images[place] = load(rows[place], 0).copy()
+
+    share_out(decode, len(rows), num_threads)
+    return images
+
+
+class CapturedAugmenter:
+    """Augments one fixed batch of memory by CUDA graphs. Made by ``Augmenter.capture``.
+
+    Copy new images into the tensor that was captured, then call this. The result is always the same tensor, written
+    over by the next call: clone it to keep it.
+
+    Attributes:
+        output: the result's tensor.
+        replays, launched: calls that the graph ran, and calls whose program was too large for it and was launched
+            kernel by kernel.
+    """
+
+    def __init__(self, runner: CudaRunner, images: Any, sample: Any) -> None:
+        whole = images.data if isinstance(images, RaggedBatch) else as_tensor(images)
+        if whole is None or not whole.is_cuda:
+            got = type(images).__name__
+            raise ValueError(
+                f"images: got {got} on the CPU; accepted: a CUDA tensor or RaggedBatch, read by every call"
+            )
+        batch = runner.take(images)
+        ids = np.arange(len(batch.shapes))
+        programs = [runner.lower(sample(batch.shapes, ids, epoch)) for epoch in range(_SAMPLES)]
+        self._runner, self._sample, self._shapes = runner, sample, batch.shapes
+        self._run = runner.captured(programs, batch)
+        result, output = self._run.output, programs[0].output
+        self.output = first_channel(result, output.layout) if wants_one_channel(output) else result
+        self.replays = self.launched = 0
+
+    def __call__(self, ids: Sequence[int] | npt.ArrayLike | None = None, epoch: int = 0, copy: int = 0) -> torch.Tensor:
+        """Augment what is in the captured images now. Arguments as for ``Augmenter``."""
+        program = self._runner.lower(self._sample(self._shapes, ids, epoch, copy))
+        if self._run.run(program):
+            self.replays += 1
+        else:
+            self.launched += 1
+        return self.output

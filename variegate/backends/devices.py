@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,15 +55,11 @@ def _check_cuda(given: str, name: str) -> str:
     return f"cuda:{index}"
 
 
-@dataclass(frozen=True)
-class NamedExecutor:
-    """``run``: a sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]) -> one array per output."""
+def get_executor(device: str) -> Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]:
+    """What runs programs on a device, see ``resolve``.
 
-    run: Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]
-
-
-def get_executor(device: str) -> NamedExecutor:
-    """The executor of a device name, see ``resolve``; results are arrays on the host, whichever it is.
+    It takes a sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]), and gives one array per output,
+    on the host whichever device it is.
 
     Raises:
         ValueError: for a device that is not there; it says what is accepted.
@@ -73,11 +69,11 @@ def get_executor(device: str) -> NamedExecutor:
     if name == "reference":
         from variegate.executors.reference import run
 
-        return NamedExecutor(run)
+        return run
     if name == "cpu":
         from variegate.executors.cpu import run as run_compiled
 
-        return NamedExecutor(run_compiled)
+        return run_compiled
     from variegate.executors.cuda.host import run_on_host_arrays
 
-    return NamedExecutor(lambda program, images: run_on_host_arrays(program, images, name))
+    return partial(run_on_host_arrays, device=name)

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
-from variegate.backends.inputs import as_tensor, check_image
+from variegate.backends.images import as_tensor, check_image
 from variegate.data.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,
@@ -108,21 +109,19 @@ class EncodedBatch:
 
     def _open(self, i: int) -> tuple[int, ...] | None:
         """The shape of picture ``i``; None where it was noted as a failure."""
-        data = self.files[i]
+        data: Any = self.files[i]
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            self.decoded[i] = self._pixels(i, data)
+            if not isinstance(data, np.ndarray) and as_tensor(data) is None:
+                accepted = "the bytes of an image file, or its pixels, uint8 [H, W, 3], [H, W, 1] or [H, W]"
+                raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: {accepted}")
+            self.decoded[i] = check_image(data, self.name(i))
             return self.decoded[i].shape
         try:
-            return self._open_jpeg(i, bytes(data)) if is_jpeg(data) else self._open_other(i, bytes(data))
+            file = bytes(data)
+            return self._open_jpeg(i, file) if is_jpeg(file) else self._open_other(i, file)
         except DecodeError as error:
             self._note(i, error)
             return None
-
-    def _pixels(self, i: int, data: object) -> Image:
-        if not isinstance(data, np.ndarray) and as_tensor(data) is None:
-            accepted = "the bytes of an image file, or its pixels, uint8 [H, W, 3], [H, W, 1] or [H, W]"
-            raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: {accepted}")
-        return check_image(data, self.name(i))
 
     def _open_other(self, i: int, data: bytes) -> tuple[int, int, int]:
         """A file of another kind: decoded, but for large ones, of which a batch in memory would be too much."""

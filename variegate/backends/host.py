@@ -11,13 +11,13 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.inputs import check_images
-from variegate.backends.outputs import to_tensors
+from variegate.backends.images import check_images
 from variegate.backends.ragged_batch import RaggedBatch
 from variegate.executors import reference
 from variegate.executors.images import shapes_of
 from variegate.program.lowering import lower
 from variegate.program.program import Program
+from variegate.threads import by_openmp
 
 Image = npt.NDArray[np.uint8]
 
@@ -41,8 +41,7 @@ def take_host_batch(images: Any) -> HostBatch:
 class _HostRunner:
     """Takes images into the host's memory."""
 
-    def take(self, images: Any) -> HostBatch:
-        return take_host_batch(images)
+    take = staticmethod(take_host_batch)
 
     def shapes(self, images: Any) -> npt.NDArray[np.int32]:
         return take_host_batch(images).shapes
@@ -59,7 +58,7 @@ class ReferenceRunner(_HostRunner):
     def run(self, program: Program, batch: HostBatch) -> Any:
         results = reference.run(program, list(batch.images))
         same = len({result.shape for result in results}) == 1
-        return to_tensors(np.stack(results) if same else None, results, self._dtype)
+        return _to_tensors(np.stack(results) if same else None, results, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         with batch.decoding():
@@ -90,4 +89,16 @@ class CpuRunner(_HostRunner):
         stacked, results = self._executor.allocate(fused)
         load = None if encoded is None else encoded.loader(fused)
         self._executor.run_into(fused, images, results, stacked, self._num_threads, load)
-        return to_tensors(stacked, results, self._dtype)
+        return _to_tensors(stacked, results, self._dtype)
+
+
+def _to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:
+    """Results as tensors; floats in ``dtype``."""
+    if stacked is not None:
+        return _to_tensor(stacked, dtype)
+    return [_to_tensor(result, dtype) for result in results]
+
+
+def _to_tensor(array: npt.NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    return by_openmp(lambda: tensor.to(dtype)) if tensor.is_floating_point() else tensor

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.devices import resolve
-from variegate.backends.inputs import check_images
+from variegate.backends.images import check_images
 from variegate.executors.images import layout, shapes_of, write_images
 from variegate.program.program import MAX_SIDE
 

@@ -11,6 +11,7 @@ import torch
 
 from variegate.backends.devices import resolve
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.images import Tensors
 from variegate.data.decode.gpu import check_decode
 from variegate.program.program import Program
 
@@ -18,16 +19,6 @@ Dtype = Literal["float32", "float16", "bfloat16"]
 Layout = Literal["NCHW", "NHWC"]
 Geometry = Literal["composed", "exact"]
 Decode = Literal["auto", "cpu", "gpu"]
-Tensors = torch.Tensor | list[torch.Tensor]
-
-
-class TakenImages(Protocol):
-    """Images that a runner took in."""
-
-    @property
-    def shapes(self) -> npt.NDArray[np.int32]:
-        """Height, width and channels of every image, int32[N, 3]."""
-        ...
 
 
 class Runner(Protocol):
@@ -38,15 +29,15 @@ class Runner(Protocol):
         """Sampled programs to the fused ones of this device."""
         ...
 
-    def take(self, images: Any) -> TakenImages:
-        """Check a batch as a user gives it, and bring it where it is needed.
+    def take(self, images: Any) -> Any:
+        """Check a batch as a user gives it, and bring it where it is needed: what ``run`` takes, with its ``shapes``.
 
         Raises TypeError or ValueError naming the image and what is accepted.
         """
         ...
 
     def shapes(self, images: Any) -> npt.NDArray[np.int32]:
-        """What ``take`` would give as shapes, without bringing anything anywhere."""
+        """Height, width and channels of every image, int32[N, 3], without bringing anything anywhere."""
         ...
 
     def run(self, program: Program, batch: Any) -> Tensors:

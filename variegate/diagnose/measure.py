@@ -12,7 +12,7 @@ import torch
 import variegate
 from variegate.data.decode.gpu import is_installed
 from variegate.data.loader import Loader
-from variegate.data.loader.cache.memory import available_memory
+from variegate.data.loader.cache import available_memory
 from variegate.data.sources.base import Source, SourceError
 from variegate.diagnose.measurements import Measurements
 from variegate.diagnose.recorder import OnProgress, Recorder

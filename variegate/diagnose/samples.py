@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.loader.cache.pictures import decode_picture
+from variegate.data.loader.reading import decode_picture
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import IndexedSource, Item, SampleName, Source, SourceError, StreamSource
 from variegate.diagnose.measurements import DECODE_WHOLE, READ_FIRST, Rate, TimedSpan, rate_of

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.backends.inputs import check_image
+from variegate.backends.images import check_image
 from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import integer
 from variegate.engine.drive import FailedItem, FinishedItems, Payload

@@ -121,7 +121,7 @@ class Grayscale(PlainOp):
 
 @dataclass(frozen=True)
 class OneChannel(Output):
-    """Of what leaves the last pass, the first channel (``variegate/backends/channels.py``), normalised as gray is."""
+    """Of what leaves the last pass, the first channel (``variegate/backends/images.py``), normalised as gray is."""
 
     channels = 1
 

@@ -18,8 +18,8 @@ from tests.data.loader.samples import MemorySource, jpeg
 from tests.images import photo
 from variegate.data.decode import read_image
 from variegate.data.loader.cache import open_cache
-from variegate.data.loader.cache.disk import DiskCache
-from variegate.data.loader.cache.pictures import decode_picture
+from variegate.data.loader.disk_cache import DiskCache
+from variegate.data.loader.reading import decode_picture
 
 
 def cached(where: Any, number: int = 9, transform: Any = CROPPED, **options: Any) -> tuple[Any, MemorySource]:

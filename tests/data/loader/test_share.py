@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.data.loader.share import Share
+from variegate.data.loader.ranks import Share
 
 SHARES = st.fixed_dictionaries(
     {

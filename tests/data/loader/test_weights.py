@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from tests.data.loader.samples import MemorySource, MemoryStream
 from tests.data.sources.tars import encoded, write_tar
 from tests.images import photo
 from variegate import transforms as T
-from variegate.data.loader.weighted import WeightedSamples
-from variegate.data.loader.weights import groups_of
+from variegate.data.loader.weights import DrawnOrder, groups_of
 from variegate.data.shuffle import permute_within
 from variegate.data.sources.base import Item
 from variegate.data.sources.objects.dataset import DatasetSource
@@ -50,8 +50,8 @@ class Labelled(MemorySource):
 def draw(weights: Any, source: Any, epoch: int, number: int | None = None, seed: int = 0) -> npt.NDArray[np.int64]:
     """The indices of an epoch, in its order."""
     length = len(source) if number is None else number
-    samples = WeightedSamples(groups_of(weights, source), length, seed)
-    indices, copies = samples.epoch(epoch).at(np.arange(length))
+    samples = partial(DrawnOrder, groups_of(weights, source), length, seed)
+    indices, copies = samples(epoch).at(np.arange(length))
     for index, times in Counter(indices.tolist()).items():
         assert sorted(copies[indices == index].tolist()) == list(range(times))
     return indices
@@ -122,8 +122,8 @@ def test_the_mean_over_epochs_is_exact() -> None:
     deviates is passed by chance once in 100,000 seeds."""
     weights = np.random.default_rng(1).uniform(0.2, 3.0, 40)
     source, epochs = Labelled([0] * 40), 3000
-    samples = WeightedSamples(groups_of(weights, source), 40, 5)
-    counts = np.array([np.bincount(samples.epoch(e).at(np.arange(40))[0], minlength=40) for e in range(epochs)])
+    samples = partial(DrawnOrder, groups_of(weights, source), 40, 5)
+    counts = np.array([np.bincount(samples(e).at(np.arange(40))[0], minlength=40) for e in range(epochs)])
     expected = 40 * weights / weights.sum()
     part = expected % 1
     deviates = (counts.mean(0) - expected) / np.sqrt(part * (1 - part) / epochs)
@@ -133,9 +133,9 @@ def test_the_mean_over_epochs_is_exact() -> None:
 
 def test_neighbours_and_epochs_have_nothing_to_do_with_each_other() -> None:
     weights = np.random.default_rng(2).uniform(0.1, 1.0, 60)
-    samples = WeightedSamples(groups_of(weights, Labelled([0] * 60)), 30, 9)
+    samples = partial(DrawnOrder, groups_of(weights, Labelled([0] * 60)), 30, 9)
     epochs = 4000
-    counts = np.array([np.bincount(samples.epoch(e).at(np.arange(30))[0], minlength=60) for e in range(epochs)])
+    counts = np.array([np.bincount(samples(e).at(np.arange(30))[0], minlength=60) for e in range(epochs)])
     centred = (counts - counts.mean(0)) / counts.std(0)
     # Over 59 pairs: a fixed total alone makes every pair's correlation -1/59.
     neighbours = (centred[:, :-1] * centred[:, 1:]).mean(0)
@@ -149,8 +149,8 @@ def test_the_order_of_an_epoch_is_shuffled() -> None:
     """The class at a position, and at the next, over many epochs: each pair by the product of its probabilities, but
     for what a fixed number of each makes."""
     source = Labelled(MANY)
-    samples = WeightedSamples(groups_of("balanced", source), 100, 0)
-    classes = np.array([source.given[samples.epoch(e).at(np.arange(100))[0]] for e in range(400)])
+    samples = partial(DrawnOrder, groups_of("balanced", source), 100, 0)
+    classes = np.array([source.given[samples(e).at(np.arange(100))[0]] for e in range(400)])
     assert np.abs(classes.mean(0) - 0.5).max() < 5 * 0.5 / np.sqrt(400)
     both = (classes[:, :-1] & classes[:, 1:]).mean()
     assert abs(both - 0.5 * 49 / 99) < 5 * 0.43 / np.sqrt(400 * 99)
@@ -158,10 +158,10 @@ def test_the_order_of_an_epoch_is_shuffled() -> None:
 
 def test_within_a_group_extra_draws_fall_to_any_of_it() -> None:
     """10 samples, 15 draws: five come twice, each of the 252 sets of five as likely as any."""
-    samples = WeightedSamples(groups_of([1.0] * 10, Labelled([0] * 10)), 15, 3)
+    samples = partial(DrawnOrder, groups_of([1.0] * 10, Labelled([0] * 10)), 15, 3)
     sets = Counter[tuple[int, ...]]()
     for epoch in range(5040):
-        counts = np.bincount(samples.epoch(epoch).at(np.arange(15))[0], minlength=10)
+        counts = np.bincount(samples(epoch).at(np.arange(15))[0], minlength=10)
         sets[tuple(np.flatnonzero(counts == 2).tolist())] += 1
     chi_square = sum((times - 20) ** 2 / 20 for times in sets.values()) + 20 * (252 - len(sets))
     assert chi_square < 251 + 5 * np.sqrt(2 * 251)

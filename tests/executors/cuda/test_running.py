@@ -18,7 +18,7 @@ from variegate import Augmenter, RaggedBatch
 from variegate import transforms as T
 from variegate.backends.cuda import CudaRunner
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.inputs import as_tensor, check_tensor, check_tensors
+from variegate.backends.images import as_tensor, check_tensor, check_tensors
 from variegate.executors.cuda.kernels.noise import words
 from variegate.executors.cuda.launch import triton_functions
 from variegate.program.custom import PointFunction

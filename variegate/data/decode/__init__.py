@@ -1,11 +1,10 @@
 """From bytes to pixels: ``read_image`` for any file, and ways to decode no more of a JPEG than will be used."""
 
-from variegate.data.decode.formats import FORMATS
 from variegate.data.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
 from variegate.data.decode.image import read_bytes, read_image
 from variegate.data.decode.jpeg import checked_header, decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_complete
 from variegate.data.decode.pillow import PillowFile, pixels_of_pil
-from variegate.data.decode.refusals import MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
+from variegate.data.decode.refusals import FORMATS, MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
 
 __all__ = [
     "FORMATS",

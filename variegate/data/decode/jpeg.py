@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import simplejpeg
 
-from variegate.data.decode.budget import room_for
-from variegate.data.decode.formats import JPEG_FORMATS
-from variegate.data.decode.header import JpegHeader, read_header
-from variegate.data.decode.orientation import apply_orientation, stored_rows_needed
+from variegate.data.decode.header import JpegHeader, apply_orientation, read_header, stored_rows_needed
+from variegate.data.decode.memory import room_for
 from variegate.data.decode.pillow import PillowFile
-from variegate.data.decode.refusals import check_bytes, check_pixels
+from variegate.data.decode.refusals import JPEG_FORMATS, check_bytes, check_pixels
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import io
 import warnings
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.data.decode.budget import LARGE, room_for
-from variegate.data.decode.cost import bytes_needed
-from variegate.data.decode.formats import FORMATS
-from variegate.data.decode.header import pillow_orientation
-from variegate.data.decode.orientation import as_stored
+from variegate.data.decode.header import as_stored, pillow_orientation
+from variegate.data.decode.memory import LARGE, bytes_needed, room_for
 from variegate.data.decode.refusals import (
+    FORMATS,
     MAX_DECODE_BYTES,
     MAX_PIXELS,
     check_bytes,
@@ -82,9 +79,7 @@ class PillowFile:
     def __enter__(self) -> PillowFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._image.close()
 
     def size(self) -> tuple[int, int]:

@@ -1,6 +1,10 @@
-"""Limits that are checked from the header, so that a small file cannot ask for all of the memory.
+"""Which kinds of image files are read, up to which limits, and what is said of others.
 
-They are fixed numbers and do not look at the machine: whether a file is accepted must not depend on where it is read.
+Every ``Image.open`` is given ``FORMATS``. Left to itself Pillow tries all of its plug-ins on whatever a file's first
+bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read hostile bytes.
+
+Limits are checked from the header, so that a small file cannot ask for all of the memory. They are fixed numbers and do
+not look at the machine: whether a file is accepted must not depend on where it is read.
 """
 
 from __future__ import annotations
@@ -8,9 +12,49 @@ from __future__ import annotations
 from PIL import Image, UnidentifiedImageError
 
 from variegate.checks import integer
-from variegate.data.decode.formats import READ, kind_not_read, kind_read
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_SIDE
+
+# Pillow's names; those first that it knows without loading all of its plug-ins. "JPEG" reads MPO, JPEGs of several
+# pictures, too. The extensions in data/sources/folder.py are those of these kinds.
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF")
+JPEG_FORMATS = ("JPEG",)
+_READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM"
+
+_READ_SIGNATURES = {
+    b"\xff\xd8\xff": "JPEG",
+    b"\x89PNG": "PNG",
+    b"GIF8": "GIF",
+    b"II*\x00": "TIFF",
+    b"MM\x00*": "TIFF",
+    b"II+\x00": "TIFF",
+    b"MM\x00+": "TIFF",
+    b"BM": "BMP",
+}
+_OTHER_SIGNATURES = {
+    b"%!PS": "EPS",
+    b"\xc5\xd0\xd3\xc6": "EPS",
+    b"8BPS": "PSD",
+    b"%PDF": "PDF",
+    b"\x00\x00\x00\x0cjP  \r\n\x87\n": "JPEG 2000",
+    b"\xff\x4f\xff\x51": "JPEG 2000",
+    b"\x00\x00\x00\x0cJXL \r\n\x87\n": "JPEG XL",
+    b"\xff\x0a": "JPEG XL",
+    b"\x00\x00\x01\x00": "ICO",
+    b"\x00\x00\x02\x00": "CUR",
+    b"icns": "ICNS",
+    b"qoif": "QOI",
+    b"DDS ": "DDS",
+    b"v/1\x01": "OpenEXR",
+    b"\xd7\xcd\xc6\x9a": "WMF",
+    b"gimp xcf": "XCF",
+    b"<svg": "SVG",
+    b"<?xml": "XML or SVG",
+    b"SIMPLE  =": "FITS",
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+}
+_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF"}
 
 # Where Pillow refuses by default as well (twice its MAX_IMAGE_PIXELS): 512 MiB of RGB.
 MAX_PIXELS = 178_956_970
@@ -66,10 +110,10 @@ def reason_for(error: BaseException, data: bytes) -> str:
     if not data:
         return "zero bytes: the file is empty"
     if isinstance(error, UnidentifiedImageError):
-        if (kind := kind_read(data)) is not None:
+        if (kind := _kind_read(data)) is not None:
             return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
-        if (kind := kind_not_read(data)) is not None:
-            return f"its contents are {kind}, whatever its name; accepted: {READ}"
+        if (kind := _kind_not_read(data)) is not None:
+            return f"its contents are {kind}, whatever its name; accepted: {_READ}"
         return f"not an image: no known format begins with {data[:12]!r}"
     if isinstance(error, Image.DecompressionBombError):
         return f"more pixels than Pillow's limit against decompression bombs ({text})"
@@ -79,3 +123,19 @@ def reason_for(error: BaseException, data: bytes) -> str:
     if isinstance(error, EOFError) or (isinstance(error, (IndexError, SyntaxError)) and not text):
         return f"truncated or damaged: it ends after {size}"
     return f"damaged: {text or type(error).__name__}"
+
+
+def _kind_read(data: bytes) -> str | None:
+    """The kind that the first bytes claim, where it is one that is read."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "WebP"
+    if data[:1] == b"P" and data[1:2] in b"123456f" and data[2:3].isspace():
+        return "PPM"
+    return next((kind for start, kind in _READ_SIGNATURES.items() if data.startswith(start)), None)
+
+
+def _kind_not_read(data: bytes) -> str | None:
+    """The kind that the first bytes claim, where it is a known one that is not read."""
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "MP4")
+    return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), None)

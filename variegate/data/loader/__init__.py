@@ -1,7 +1,6 @@
 """From a source to batches on a device, without end and without a stall: ``Loader``."""
 
-from variegate.data.loader.batch import Batch
-from variegate.data.loader.failures import Failure, TooManyErrors
+from variegate.data.loader.batch import Batch, Failure, TooManyErrors
 from variegate.data.loader.loader import Loader
 
 __all__ = ["Batch", "Failure", "Loader", "TooManyErrors"]

@@ -11,14 +11,11 @@ import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
 from variegate.checks import integer
-from variegate.data.loader.batch import Batch
+from variegate.data.loader.batch import Batch, Failure
 from variegate.data.loader.epochs import BatchIterator, Epochs
-from variegate.data.loader.failures import Failure
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
 from variegate.data.loader.options import OnError
-from variegate.data.loader.order import IndexedOrder
 from variegate.data.loader.pipeline import Pipeline
-from variegate.data.loader.state import check_done, make_state, read_state
 from variegate.pickling import CopiedByState, check_copied
 from variegate.threads import at_fork, check_running
 from variegate.transforms import Transform
@@ -64,7 +61,7 @@ class Loader(CopiedByState):
             epoch begins (after ``set_epoch(epoch)``, where it has that), in its order; or a function epoch -> indices.
         weights: how likely each sample is to be drawn: a number for each sample; a number for each class, or a mapping
             {class name or label: number}, for each sample of that class; or "balanced", every class equally likely.
-            Only proportions count. See ``weighted.py`` for how it is drawn.
+            Only proportions count. See ``weights.py`` for how it is drawn.
         num_samples: with weights, the draws of an epoch; None for as many as there are samples.
         shuffle_buffer, shuffle_bytes: samples, and bytes of files, among which a stream is shuffled.
 
@@ -235,7 +232,7 @@ class Loader(CopiedByState):
 
         It is the same on every rank, and says nothing about batches, threads or ranks: all may be others afterwards.
         """
-        return make_state(*self._epochs.at, self._pipeline.facts, self._pipeline.digest(self.epoch))
+        return self._pipeline.state(self._epochs.at)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """The next iteration goes on where the state was taken: the remaining samples, with the same pixels.
@@ -243,8 +240,4 @@ class Loader(CopiedByState):
         Raises ValueError where the data set, the seed, the shuffling, the weights or the sampler's order are not those
         of the state.
         """
-        epoch, done, digest = read_state(state_dict, self._pipeline.facts)
-        if done and isinstance(self._pipeline.order, IndexedOrder):
-            self._pipeline.order.check(epoch, digest)
-            check_done(done, self._pipeline.order.length(epoch))
-        self._epochs.go_to((epoch, done))
+        self._epochs.go_to(self._pipeline.position(state_dict))

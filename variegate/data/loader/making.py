@@ -14,8 +14,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.data.loader.batch import Batch
-from variegate.data.loader.failures import Failure
+from variegate.data.loader.batch import Batch, Failure
 from variegate.data.loader.observer import Observer
 from variegate.data.loader.options import LoaderOptions
 from variegate.data.loader.reading import Rows
@@ -39,25 +38,63 @@ class BatchResult:
 
 class BatchMaker:
     """``options``: ``on_error`` is "raise" for the first bad sample of a batch, "skip" for none of them, or "replace"
-    for another sample in the place of each."""
+    for another sample in the place of each.
+
+    On a GPU, batches are made on streams of their own, so that augmenting runs beside the training step: as many as
+    there are makers at a time, the same ones in every epoch, as torch keeps memory for each stream. The consumer's
+    stream waits for the batch; its thread does not.
+    """
 
     def __init__(self, augmenter: Augmenter, options: LoaderOptions, substitutes: FindSubstitutes) -> None:
         self.augmenter, self.options, self.substitutes = augmenter, options, substitutes
+        self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
+        self._idle: list[torch.cuda.Stream] = []
 
-    def make(self, rows: Rows, epoch: int, observer: Observer) -> BatchResult:
+    def make(self, epoch: int, observer: Observer, rows: Rows) -> BatchResult:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
+        if self._device is None:
+            return self._make(epoch, observer, rows)
+        try:
+            stream = self._idle.pop()
+        except IndexError:
+            stream = torch.cuda.Stream(self._device)
+        try:
+            with torch.cuda.device(self._device), torch.cuda.stream(stream):
+                result = self._make(epoch, observer, rows)
+                batch = result.batch
+                labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
+                result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
+                result.ready = torch.cuda.Event()
+                result.ready.record()
+        finally:
+            self._idle.append(stream)
+        return result
+
+    def _make(self, epoch: int, observer: Observer, rows: Rows) -> BatchResult:
         extra: list[float] = []
         token = extra_seconds.set(extra)
         begin = time.perf_counter()
         try:
             result = _OneBatch(self, rows, epoch, observer).make()
-            if observer.is_exact and self.augmenter.device.startswith("cuda"):
+            if observer.is_exact and self._device is not None:
                 torch.cuda.current_stream().synchronize()
         finally:
             extra_seconds.reset(token)
         seconds = time.perf_counter() - begin + sum(extra)
         observer.stage_done("augment", max(seconds, 0.0), len(result.batch.ids), result.batch.nbytes)
         return result
+
+    def hand_over(self, result: BatchResult) -> Batch:
+        """The batch, for use on the caller's current stream."""
+        batch = result.batch
+        if self._device is None:
+            return batch
+        current = torch.cuda.current_stream(self._device)
+        current.wait_event(result.ready)
+        for tensor in [batch.labels, *([batch.images] if isinstance(batch.images, torch.Tensor) else batch.images)]:
+            # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
+            tensor.record_stream(current)
+        return batch
 
 
 class _OneBatch:

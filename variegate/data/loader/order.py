@@ -1,45 +1,46 @@
-"""The order of an epoch for each kind of source, and where a substitute for a bad sample comes from."""
+"""The order of an epoch of samples by their index, how its steps are read, and what a state tells of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from itertools import islice
 from threading import Event
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.checks import integer
 from variegate.data.loader.observer import Observer
-from variegate.data.loader.options import LoaderOptions
-from variegate.data.loader.picks import EpochOrder, ListedOrder, Picks
-from variegate.data.loader.reading import (
-    Reader,
-    Rows,
-    StepToRead,
-    Waiting,
-    samples_of,
-    start_reading,
-    start_stream,
-    with_those_before,
-)
-from variegate.data.loader.share import Share
-from variegate.data.shuffle import OrderPurpose, Permutation
-from variegate.data.shuffle_buffer import shuffled
-from variegate.data.sources.base import Source, SourceError, StreamItem, StreamSource
-from variegate.errors import DecodeError
+from variegate.data.loader.picks import ListedOrder, Picks
+from variegate.data.loader.ranks import Share
+from variegate.data.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
+from variegate.data.loader.weights import DrawnOrder
+from variegate.data.shuffle import OrderPurpose
+from variegate.data.sources.base import PixelSource, Source
 from variegate.program import rng
-from variegate.threads import Threads
 
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
-# one only where there is hardly any; of a stream, so few that they may wait in memory.
-_SUBSTITUTES, _SUBSTITUTES_OF_STREAM = 64, 16
+# one only where there is hardly any.
+_SUBSTITUTES = 64
+# Samples that a thread reads at a time from a local disk.
+_CHUNK = 8
 _KEPT = 4
 
-# Reading of one step after another, each begun by a ``next``, and what ends it.
-Steps = tuple[Iterator[Waiting], Callable[[], None]]
+STATE_VERSION = 1
+_ADVICE = {
+    "seed": "Make the loader with the seed of the state.",
+    "shuffle": "Make the loader with the same shuffle.",
+    "source": "The data set is not the one that the state was taken with: files, labels or classes differ.",
+    "samples": "The data set has another number of samples than the one that the state was taken with.",
+    "buffer": "Make the loader with the same shuffle_buffer and shuffle_bytes.",
+}
+# The same, and there only where the loader has such.
+_ADVICE_ON_PICKS = {
+    "weights": "Make the loader with the same weights and num_samples.",
+    "sampler": "Make the loader with the same sampler.",
+}
 
 
 class IndexedOrder:
@@ -51,12 +52,12 @@ class IndexedOrder:
         self.is_remote = source.is_remote
         self.is_known = picks.is_known
         # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
-        self._orders: dict[int, EpochOrder] = {}
+        self._orders: dict[int, ListedOrder | DrawnOrder] = {}
 
     def facts(self) -> dict[str, Any]:
         """What the order depends on, fit for JSON."""
         known = {"source": self._source.fingerprint, "samples": len(self._source), "buffer": None}
-        return {"seed": self._seed, "shuffle": self._shuffle, **known, **self._picks.facts()}
+        return {"seed": self._seed, "shuffle": self._shuffle, **known, **self._picks.facts}
 
     def length(self, epoch: int) -> int:
         """Samples of an epoch."""
@@ -66,7 +67,7 @@ class IndexedOrder:
     def begin(self, epoch: int, is_resumed: bool) -> None:
         """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
         if not self.is_known and not is_resumed:
-            self._keep(epoch, self._picks.epoch(epoch))
+            self._keep(epoch, self._picks.order_of(epoch))
 
     def digest(self, epoch: int) -> str | None:
         """Of an order that was asked for; None where it follows from the facts."""
@@ -86,43 +87,64 @@ class IndexedOrder:
                 "indices, which are ordered by the Loader's seed"
             )
 
-    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
+        """Those from ``first`` on."""
         stopped, order = Event(), self._order(epoch)
         start = partial(self._start, order, share, pool, observer, stopped.is_set)
-        return map(start, range(len(share))), stopped.set
-
-    def start(self, share: Share, epoch: int, pool: Executor, observer: Observer, step: int) -> Waiting:
-        """Begin to read one step."""
-        return self._start(self._order(epoch), share, pool, observer, None, step)
+        return map(start, range(first, len(share))), stopped.set
 
     def _start(
         self,
-        order: EpochOrder,
+        order: ListedOrder | DrawnOrder,
         share: Share,
         pool: Executor,
         observer: Observer,
-        is_stopped: Callable[[], bool] | None,
+        is_stopped: Callable[[], bool],
         step: int,
     ) -> Waiting:
-        positions, padding = share.positions(step)
+        """Begin to read a step, by all threads of the pool, until ``is_stopped``."""
+        source, (positions, padding) = self._source, share.positions(step)
         indices, copies = order.at(positions)
-        to_read = StepToRead(indices, padding, copies, share.done_after(step))
-        return start_reading(self._reader, self._source, pool, to_read, observer, is_stopped)
+        ids, numbers = source.ids(indices), indices.tolist()
+        rows = partial(Rows, ids, padding, share.done_after(step), lambda row: source.name(numbers[row]), copies=copies)
+        if self._reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
+
+            def gather() -> Rows:
+                begin = time.perf_counter()
+                pixels, labels = source.pixels(indices), source.labels(indices)
+                observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
+                return rows(pixels, labels)
+
+            return gather
+        chunk = 1 if source.is_remote else _CHUNK
+        samples = list(map(self._to_read, ids.tolist(), numbers))
+        chunks = [samples[i : i + chunk] for i in range(0, len(samples), chunk)]
+        parts = [pool.submit(self._reader.read, samples, observer, is_stopped) for samples in chunks]
+
+        def wait() -> Rows:
+            read = [pair for part in parts for pair in part.result()]
+            return rows([data for data, _ in read], [label for _, label in read])
+
+        return wait
+
+    def _to_read(self, sample_id: int, index: int) -> SampleToRead:
+        return SampleToRead(sample_id, partial(self._source.name, index), partial(self._source.read, index))
 
     def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
         """Samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the batch is."""
         order = self._order(epoch)
-        words = _words_for(rows.ids[row], self._seed, epoch)
+        key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
+        words = rng.sample_words(rows.ids[row : row + 1], key, _SUBSTITUTES)[0]
         for high, low in words[:, :2].tolist():
             position = ((high << 32) | low) % order.length
             index = position if order.is_every else int(order.at(np.array([position]))[0][0])
-            ids = self._source.ids(np.array([index])).tolist()
-            yield from self._reader.read(samples_of(self._source, [index], ids))
+            sample_id = int(self._source.ids(np.array([index]))[0])
+            yield from self._reader.read([self._to_read(sample_id, index)])
 
-    def _order(self, epoch: int) -> EpochOrder:
-        return self._orders.get(epoch) or self._keep(epoch, self._picks.epoch(epoch))
+    def _order(self, epoch: int) -> ListedOrder | DrawnOrder:
+        return self._orders.get(epoch) or self._keep(epoch, self._picks.order_of(epoch))
 
-    def _keep(self, epoch: int, order: EpochOrder) -> EpochOrder:
+    def _keep(self, epoch: int, order: ListedOrder | DrawnOrder) -> ListedOrder | DrawnOrder:
         self._orders.pop(epoch, None)
         self._orders[epoch] = order
         for old in list(self._orders)[:-_KEPT]:
@@ -130,63 +152,33 @@ class IndexedOrder:
         return order
 
 
-class StreamOrder:
-    """Shards in a keyed permutation, their samples through a shuffle buffer."""
-
-    def __init__(self, source: StreamSource, reader: Reader, options: LoaderOptions, shuffle: bool) -> None:
-        self._source, self._reader = source, reader
-        self._seed, self._shuffle = options.seed, shuffle
-        self._limits = {"max_items": options.shuffle_buffer, "max_bytes": options.shuffle_bytes}
-        self._world_size = options.world_size
-        self.is_known = True
-        self.is_remote = True  # or as good as: it is read by one thread, which must never have to wait for the others
-
-    def facts(self) -> dict[str, Any]:
-        """As for random access; and the limits of the buffer, which decide about the order as well."""
-        buffer = list(self._limits.values()) if self._shuffle else None
-        known = {"source": self._source.fingerprint, "samples": None, "buffer": buffer}
-        return {"seed": self._seed, "shuffle": self._shuffle, **known}
-
-    def samples(self, epoch: int) -> Iterator[StreamItem]:
-        """All samples of an epoch."""
-        shards = np.arange(self._source.num_shards, dtype=np.int64)
-        if self._shuffle:
-            shards = Permutation(len(shards), self._seed, epoch, OrderPurpose.SHARDS)(shards)
-        every = (item for shard in shards.tolist() for item in self._whole(shard))
-        if not self._shuffle:
-            return every
-        return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
-
-    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
-        """As for random access; one thread more reads, since the samples come one by one."""
-        stream_pool = Threads(1, "variegate-stream")
-        passing = with_those_before(self.samples(epoch), _SUBSTITUTES_OF_STREAM)
-        rest = share.steps_of(islice(passing, share.start, None))
-        stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)
-        return start_stream(self._reader, rest, stream_pool, pool, observer), stop
-
-    def _whole(self, shard: int) -> Iterator[StreamItem]:
-        """A shard's samples. Raises SourceError where some could not be read that another rank may have."""
-        for item in self._source.read_shard(shard):
-            if item.is_end and self._world_size > 1 and isinstance(item.item, DecodeError):
-                raise SourceError(
-                    f"{item.item}. Every rank counts the samples of a stream as it reads them, so that one that misses "
-                    "some would fall out of step: mend the shard or leave it out, or read shards by their index "
-                    "(open_source(..., stream=False))"
-                )
-            yield item
-
-    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """Samples that came before it: a stream cannot be asked for any other."""
-        assert rows.others is not None
-        return rows.others(row)
+def make_state(epoch: int, done: int, fixed: Mapping[str, Any], order: str | None) -> dict[str, Any]:
+    """``done``: samples of the epoch that all ranks together have been handed. ``order``: a digest of the epoch's,
+    where nothing else tells it."""
+    state = {"version": STATE_VERSION, "epoch": epoch, "done": done, **fixed}
+    return state if order is None else {**state, "order": order}
 
 
-def _words_for(sample_id: np.uint64, seed: int, epoch: int) -> npt.NDArray[np.uint32]:
-    key = rng.stream_key(seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
-    return rng.sample_words(np.array([sample_id], np.uint64), key, _SUBSTITUTES)[0]
+def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int, int, str | None]:
+    """-> (epoch, done, order). Raises ValueError where the state is of another kind, data set or order."""
+    if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
+        got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
+        accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"
+        raise ValueError(f"state_dict: got version {got!r}; accepted: {accepted}")
+    missing = {"epoch", "done", *_ADVICE} - set(state)
+    if missing:
+        raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
+    for name, advice in (_ADVICE | _ADVICE_ON_PICKS).items():
+        if state.get(name) != fixed.get(name):
+            raise ValueError(
+                f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
+                f"epoch would be another one. {advice}"
+            )
+    epoch, done = (integer(f"state_dict: {name}", state[name], 0) for name in ("epoch", "done"))
+    return epoch, done, state.get("order")
 
 
-def _size_of(item: StreamItem) -> int:
-    data = getattr(item.item, "data", b"")
-    return data.nbytes if isinstance(data, np.ndarray) else len(data)
+def check_done(done: int, length: int | None) -> None:
+    """Raises ValueError for more samples than an epoch has."""
+    if length is not None and done > length:
+        raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")

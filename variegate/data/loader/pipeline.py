@@ -11,19 +11,17 @@ from typing import Any
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.data.loader.batch import Batch
+from variegate.data.loader.batch import Batch, FailureLog
 from variegate.data.loader.cache import open_cache
 from variegate.data.loader.epochs import EpochRun, Position
-from variegate.data.loader.failures import FailureLog
-from variegate.data.loader.handover import Handover
 from variegate.data.loader.making import BatchMaker, BatchResult
 from variegate.data.loader.observer import Observer, StageTimes
 from variegate.data.loader.options import LoaderOptions, OnError
-from variegate.data.loader.order import IndexedOrder, StreamOrder
-from variegate.data.loader.picking import check_picking, picks_of
-from variegate.data.loader.ranks import check_alike, processes_here
-from variegate.data.loader.reading import Reader, Rows, reader_threads
-from variegate.data.loader.share import Share
+from variegate.data.loader.order import IndexedOrder, check_done, make_state, read_state
+from variegate.data.loader.picks import check_picking, picks_of
+from variegate.data.loader.ranks import Share, check_alike, processes_here
+from variegate.data.loader.reading import Reader, reader_threads
+from variegate.data.loader.stream import StreamOrder
 from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.outside.addresses import shown, speakable
@@ -80,7 +78,6 @@ class Pipeline:
         self._check_length()
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = given["rank"] is not None or is_alone
-        self._handover = Handover(self.augmenter.device)
         self._maker = BatchMaker(self.augmenter, options, self.order.substitutes)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
@@ -96,9 +93,21 @@ class Pipeline:
         """Samples of an epoch; None for a stream."""
         return self.order.length(epoch) if isinstance(self.order, IndexedOrder) else None
 
-    def digest(self, epoch: int) -> str | None:
+    def _digest(self, epoch: int) -> str | None:
         """Of the epoch's order, where nothing else tells it."""
         return self.order.digest(epoch) if isinstance(self.order, IndexedOrder) else None
+
+    def state(self, position: Position) -> dict[str, Any]:
+        """What ``Loader.state_dict`` gives."""
+        return make_state(*position, self.facts, self._digest(position[0]))
+
+    def position(self, state: Mapping[str, Any]) -> Position:
+        """Where a state stands. Raises ValueError for another data set or order."""
+        epoch, done, digest = read_state(state, self.facts)
+        if done and isinstance(self.order, IndexedOrder):
+            self.order.check(epoch, digest)
+            check_done(done, self.order.length(epoch))
+        return epoch, done
 
     def share(self, epoch: int, start: int = 0) -> Share:
         """This rank's part of an epoch. Raises TypeError for a stream."""
@@ -124,7 +133,7 @@ class Pipeline:
         return EpochRun(
             position,
             steps,
-            partial(_make, self._maker, self._handover, epoch, times),
+            partial(self._maker.make, epoch, times),
             self._makers,
             depth=self.options.prefetch,
             read_depth=_REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH,
@@ -137,7 +146,7 @@ class Pipeline:
         # A share of a stream is taken of what was seen so far, but of no less than that.
         samples = self.length(epoch) or max(result.done, _SEEN_AT_LEAST)
         self.log.add(result.failures, -(-samples // self.options.world_size))
-        return self._handover.take(result)
+        return self._maker.hand_over(result)
 
     def batch(self, step: int, epoch: int) -> Batch:
         """One batch, made now."""
@@ -146,24 +155,19 @@ class Pipeline:
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
         assert isinstance(self.order, IndexedOrder)
         times = StageTimes(self.observers)
-        rows = self.order.start(share, epoch, self._readers, times, step)()
+        rows = next(self.order.steps(share, epoch, self._readers, times, first=step)[0])()
         assert rows is not None
-        return self.hand_out(_make(self._maker, self._handover, epoch, times, rows), epoch)
+        return self.hand_out(self._maker.make(epoch, times, rows), epoch)
 
     def compare_ranks(self, epoch: int) -> None:
         """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""
         if self.ranks_compared:
             return
-        picked = (self.facts.get("weights"), self.facts.get("sampler"), self.digest(epoch))
+        picked = (self.facts.get("weights"), self.facts.get("sampler"), self._digest(epoch))
         order = ", ".join(filter(None, picked))
         facts = f"{self.length(epoch)} samples ({self.source.fingerprint})"
         check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
         self.ranks_compared = self.order.is_known
-
-
-def _make(maker: BatchMaker, handover: Handover, epoch: int, observer: Observer, rows: Rows) -> BatchResult:
-    """Apart from the loader, so that what is being made for it does not keep one alive that nobody uses any more."""
-    return handover.make(partial(maker.make, rows, epoch, observer))
 
 
 def _open(source: Any, on_error: OnError) -> Source | StreamSource:

@@ -1,29 +1,25 @@
-"""From the place of samples to what a batch is made of: read ahead, by threads of its own."""
+"""From the place of samples to what a batch is made of: read, and decoded where they must be decoded whole."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
-from variegate.backends.inputs import check_image
-from variegate.data.decode import is_jpeg
+from variegate.backends.images import check_image
+from variegate.data.decode import PillowFile, check_side, checked_header, decode_jpeg_scaled, is_jpeg, read_image
 from variegate.data.loader.cache import PixelCache
-from variegate.data.loader.cache.pictures import decode_picture, decode_unless_large
+from variegate.data.loader.disk_cache import Picture
 from variegate.data.loader.observer import Observer, Stage
 from variegate.data.loader.options import LoaderOptions
-from variegate.data.sources.base import Item, PixelSource, SampleName, Source, StreamItem
+from variegate.data.sources.base import Item, SampleName
 from variegate.errors import DecodeError
 
-# Samples that a thread reads at a time from a local disk.
-_CHUNK = 8
 # Threads that wait for a network at the same time.
 _REMOTE_READERS = 32
 
@@ -61,6 +57,8 @@ class Rows:
 
 # Waits until the rows of a step are read; None where there are no more.
 Waiting = Callable[[], Rows | None]
+# Reading of one step after another, each begun by a ``next``, and what ends it.
+Steps = tuple[Iterator[Waiting], Callable[[], None]]
 
 
 class SampleToRead(NamedTuple):
@@ -131,7 +129,12 @@ class Reader:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray) or is_jpeg(data):
                 return data
-            return decode_unless_large(data, str(sample.name()), *self._limits)
+            with PillowFile(bytes(data), str(sample.name()), *self._limits) as file:
+                if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
+                    return data
+                image = file.decode()
+            check_side(str(sample.name()), *image.shape[:2])
+            return image
         picture = decode_picture(data, str(sample.name()), self._side, *self._limits)
         return self._cache.put(sample.id, picture, item.label)
 
@@ -157,111 +160,41 @@ class _Clock:
             observer.stage_done(stage, *total)
 
 
-@dataclass(frozen=True)
-class StepToRead:
-    """What a rank reads for one batch: ``indices``, of which ``padding`` repeat others; which ``copies`` of their
-    samples they are; and how many samples of the epoch are ``done`` afterwards."""
+def decode_picture(
+    data: bytes | Picture,
+    name: str,
+    side: int | None,
+    max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
+) -> Picture:
+    """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels
+    (never enlarged).
 
-    indices: npt.NDArray[np.int64]
-    padding: npt.NDArray[np.bool_]
-    copies: npt.NDArray[np.uint32]
-    done: int
-
-
-def start_reading(
-    reader: Reader,
-    source: Source,
-    pool: Executor,
-    step: StepToRead,
-    observer: Observer,
-    is_stopped: Callable[[], bool] | None = None,
-) -> Waiting:
-    """Begin to read a step, by all threads of the pool, until ``is_stopped``."""
-    ids, numbers = source.ids(step.indices), step.indices.tolist()
-    rows = partial(Rows, ids, step.padding, step.done, lambda row: source.name(numbers[row]), copies=step.copies)
-    if reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
-
-        def gather() -> Rows:
-            begin = time.perf_counter()
-            pixels, labels = source.pixels(step.indices), source.labels(step.indices)
-            observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
-            return rows(pixels, labels)
-
-        return gather
-    chunk = 1 if source.is_remote else _CHUNK
-    samples = samples_of(source, numbers, ids.tolist())
-    parts = [
-        pool.submit(reader.read, samples[i : i + chunk], observer, is_stopped) for i in range(0, len(samples), chunk)
-    ]
-
-    def wait() -> Rows:
-        read = [pair for part in parts for pair in part.result()]
-        return rows([data for data, _ in read], [label for _, label in read])
-
-    return wait
+    A JPEG is decoded at the smallest DCT scale that still covers that, then resized as any picture is, by Pillow with
+    antialiasing. Raises DecodeError with ``name``.
+    """
+    if isinstance(data, np.ndarray):
+        image = data
+    elif side is None or not is_jpeg(data):
+        image = read_image(data, name, max_pixels, max_decode_bytes)
+    else:
+        header = checked_header(data, name, max_pixels, max_decode_bytes)
+        sides = _reduced(*header.oriented_size, side)
+        image = decode_jpeg_scaled(data, *sides, name, max_pixels, max_decode_bytes, header)
+    check_side(name, *image.shape[:2])
+    return image if side is None else _resize(image, side)
 
 
-def samples_of(source: Source, indices: Sequence[int], ids: Sequence[int]) -> list[SampleToRead]:
-    pairs = zip(ids, indices, strict=True)
-    return [SampleToRead(id, partial(source.name, index), partial(source.read, index)) for id, index in pairs]
+def _resize(image: Picture, side: int) -> Picture:
+    height, width = _reduced(image.shape[0], image.shape[1], side)
+    if (height, width) == image.shape[:2]:
+        return image
+    picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
+    return np.array(picture.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
 
 
-def start_stream(
-    reader: Reader,
-    steps: Iterable[tuple[list[Passing], npt.NDArray[np.bool_], int]],
-    stream_pool: Executor,
-    pool: Executor,
-    observer: Observer,
-) -> Iterator[Waiting]:
-    """Steps of a stream, read by the one thread of ``stream_pool``, opened by those of ``pool``."""
-    rest = iter(steps)
-
-    def read_step() -> tuple[list[Passing], npt.NDArray[np.bool_], int] | None:
-        begin = time.perf_counter()
-        step = next(rest, None)
-        observer.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
-        return step
-
-    while True:
-        future = stream_pool.submit(read_step)
-
-        def wait(future: Any = future) -> Rows | None:
-            step = future.result()
-            if step is None:
-                return None
-            passing, padding, done = step
-            items = [item for item, _ in passing]
-            parts = pool.map(lambda item: reader.read([_of_stream(item)], observer), items)
-            read = [pair for part in parts for pair in part]
-
-            def others(row: int) -> Iterator[tuple[Any, Any]]:
-                """What came before it in the stream; at its very beginning the rows after it."""
-                yield from (reader.read([_of_stream(item)])[0] for item in reversed(passing[row][1]))
-                yield from read[row + 1 :]
-
-            ids = np.array([item.id for item in items], np.uint64)
-            data, labels = [data for data, _ in read], [label for _, label in read]
-            return Rows(ids, padding, done, lambda row: items[row].name, data, labels, others)
-
-        yield wait
-
-
-def _of_stream(item: StreamItem) -> SampleToRead:
-    def fetch() -> Item:
-        if isinstance(item.item, DecodeError):
-            raise item.item
-        return item.item
-
-    return SampleToRead(item.id, lambda: item.name, fetch)
-
-
-# A sample of a stream, and some that came before it, which may stand in for it.
-Passing = tuple[StreamItem, tuple[StreamItem, ...]]
-
-
-def with_those_before(stream: Iterable[StreamItem], number: int) -> Iterator[Passing]:
-    """Each sample with up to ``number`` before it, the nearest last."""
-    before: deque[StreamItem] = deque(maxlen=number)
-    for item in stream:
-        yield item, tuple(before)
-        before.append(item)
+def _reduced(height: int, width: int, side: int) -> tuple[int, int]:
+    shorter = min(height, width)
+    if shorter <= side:
+        return height, width
+    return max(side, round(height * side / shorter)), max(side, round(width * side / shorter))

@@ -79,7 +79,7 @@ class Single(Generic[Img]):
         is_tensor = not isinstance(img, np.ndarray) and hasattr(img, "numpy")
         array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
         image_HWC = np.ascontiguousarray(array.reshape(self.height, self.width, self.channels))
-        out = get_executor(device).run(self.sampling.finish(output), [image_HWC])[0]
+        out = get_executor(device)(self.sampling.finish(output), [image_HWC])[0]
         if array.ndim == 2:
             out = out[..., 0]
         if not is_tensor:

@@ -1,4 +1,8 @@
-"""Checks of what users hand over: images and sizes, each error naming the image, what it was and what is accepted."""
+"""Images that go in, and tensors that leave.
+
+Checks of what users hand over, images and sizes: each error names the image, what it was and what is accepted. Results
+with the channels that are wanted.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,10 @@ import torch
 import torch.utils.dlpack
 
 from variegate.data.decode import pixels_of_pil
-from variegate.program.program import MAX_SIDE
+from variegate.program.program import MAX_SIDE, Output
 
 Image = npt.NDArray[np.uint8]
+Tensors = torch.Tensor | list[torch.Tensor]
 
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 _ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
@@ -162,3 +167,23 @@ def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
         _check_sides(f"sizes[{i}]", shape, shape[:2])
         shapes.append(shape)
     return np.array(shapes, np.int32).reshape(-1, 3)
+
+
+def wants_one_channel(output: Output) -> bool:
+    """Whether the transform says that one channel leaves (``T.Grayscale()``)."""
+    return getattr(output, "channels", None) == 1
+
+
+def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
+    """A view of the first channel of [..., C, H, W] or, with "NHWC", of [..., H, W, C]."""
+    return image[..., :1, :, :] if layout == "NCHW" else image[..., :1]
+
+
+def with_wanted_channels(results: Any, output: Output) -> Tensors:
+    """An executor's results, of as many channels as are wanted; one tensor, where that makes the shapes agree."""
+    if not wants_one_channel(output):
+        return results
+    if isinstance(results, torch.Tensor):
+        return first_channel(results, output.layout).contiguous()
+    images = [first_channel(image, output.layout).contiguous() for image in results]
+    return torch.stack(images) if len({image.shape for image in images}) == 1 else images

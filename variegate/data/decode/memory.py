@@ -1,10 +1,26 @@
-"""How much memory Pillow takes to decode a picture, from its header, as measured: peaks of a process's memory."""
+"""Memory that decoding takes: how much, by a picture's header, and threads that wait for each other for it.
+
+How much Pillow takes is as measured: peaks of a process's memory.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Condition
 from typing import Any
 
 from PIL import Image
+
+from variegate.threads import at_fork
+
+# Pictures that take less are decoded without asking, so that ordinary ones meet no lock.
+LARGE = 32 << 20
+# Twice what one picture may take by default.
+TOTAL = 2_000_000_000
+
+_SMALL: AbstractContextManager[None] = nullcontext()
 
 # Bytes that Pillow keeps for a pixel, by mode; four for all others.
 _KEPT = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
@@ -13,6 +29,53 @@ _RESULT = 3
 _WEBP_CANVASES, _WEBP_COPY = 8, 4
 _WHAT_A_STRIP_TAKES = 4 << 20
 _ORIENTATION, _BITS, _ROWS_PER_STRIP, _TILE_WIDTH, _TILE_LENGTH = 274, 258, 278, 322, 323
+
+
+class Budget:
+    """``total`` bytes; whoever asks for more than is left waits, first come, first served.
+
+    What is more than all of it is let through alone. A thread must not ask for more while it holds some.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        """As new: a forked process has none of the threads that held or awaited anything."""
+        self._changed = Condition()
+        self._waiting: deque[object] = deque()
+        self._taken = 0
+
+    def room_for(self, needed: int) -> AbstractContextManager[None]:
+        """Holds ``needed`` bytes while it is entered."""
+        return _SMALL if needed < LARGE else self._take(needed)
+
+    @contextmanager
+    def _take(self, needed: int) -> Iterator[None]:
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._has(needed))
+                self._taken += needed
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= needed
+                self._changed.notify_all()
+
+    def _has(self, needed: int) -> bool:
+        return self._taken == 0 or self._taken + needed <= self._total
+
+
+_budget = Budget(TOTAL)
+room_for = _budget.room_for
 
 
 def bytes_needed(image: Image.Image, file_bytes: int, decoder_bytes: int = 0) -> int:

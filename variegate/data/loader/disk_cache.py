@@ -17,9 +17,11 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from variegate.data.loader.cache.pictures import Picture
 from variegate.threads import at_fork
+
+Picture = npt.NDArray[np.uint8]
 
 _VERSION = 1
 _RECORD = np.dtype(
@@ -128,16 +130,8 @@ class DiskCache:
         own = self._own or self._open_own()
         flat = np.ascontiguousarray(picture).reshape(-1).data
         is_float = isinstance(label, (float, np.floating))
-        values = (
-            sample_id,
-            self._end,
-            *picture.shape,
-            zlib.crc32(flat),
-            0 if is_float else label,
-            label,
-            is_float,
-            _END,
-        )
+        as_label = 0 if is_float else label, label, is_float
+        values = (sample_id, self._end, *picture.shape, zlib.crc32(flat), *as_label, _END)
         record = np.array([values], _RECORD)
         written = 0
         while written < len(flat):

@@ -1,4 +1,4 @@
-"""Pixels in memory, the host's or a GPU's."""
+"""Pixels that later epochs need not decode again: in the host's memory, on the device, or on disk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import torch
 
-from variegate.data.loader.cache.pictures import Picture
+from variegate.checks import integer
+from variegate.data.loader.disk_cache import DiskCache, Picture
 from variegate.threads import at_fork
 
 
 class HostCache:
-    """Holds the first pictures that fit into ``max_bytes``.
+    """Pictures by the id of their sample: the first that fit into ``max_bytes``. Any thread may call any method.
 
     None is thrown out for another: every epoch asks for every sample once, so that whichever are held serve equally.
     """
@@ -32,9 +33,11 @@ class HostCache:
         self._lock = Lock()
 
     def get(self, sample_id: int) -> tuple[Any, Any] | None:
+        """(pixels, label) of a sample that is held."""
         return self._held.get(sample_id)
 
     def put(self, sample_id: int, picture: Any, label: Any) -> Any:
+        """The pixels as they are to be used from here on; held, where there is still room."""
         with self._lock:
             if sample_id not in self._held and self.nbytes + picture.nbytes <= self._max_bytes:
                 self._held[sample_id] = picture, label
@@ -61,6 +64,38 @@ class DeviceCache(HostCache):
             placed = torch.from_numpy(picture).to(self._device)
         super().put(sample_id, placed, label)
         return placed
+
+
+PixelCache = HostCache | DiskCache
+
+
+def open_cache(
+    where: str | os.PathLike[str] | None,
+    *,
+    max_bytes: int | None,
+    side: int | None,
+    device: str,
+    fingerprint: str,
+    processes: int = 1,
+) -> PixelCache | None:
+    """``where``: None, "host", "device", or a folder. ``processes``: among how many the memory and the disk are shared.
+
+    Raises ValueError for what is none of them, and for a budget or side that is not positive.
+    """
+    for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
+        if value is not None:
+            integer(name, value, 1, accepted="a positive integer, or None")
+        if value is not None and where is None:
+            raise ValueError(f"{name}: got {value!r} without a cache; accepted with cache='host', 'device' or a folder")
+    if where is None:
+        return None
+    if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
+        raise ValueError(f"cache: got {where!r}; accepted: 'host', 'device', a folder, or None")
+    if where == "device" and device.startswith("cuda"):
+        return DeviceCache(device, max_bytes)
+    if where in ("host", "device"):  # the memory of a CPU is the host's
+        return HostCache(available_memory() // (2 * processes) if max_bytes is None else max_bytes)
+    return DiskCache(where, f"{fingerprint}-{side or 'whole'}", max_bytes, processes)
 
 
 def available_memory() -> int:
