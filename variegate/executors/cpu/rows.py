@@ -154,11 +154,8 @@ def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> N
 def fill_outside(planes: Any, channels: Any, colour: Any, first: Any, end: Any, out_width: Any) -> None:
     """One colour left of ``first`` and from ``end`` on."""
     for c in range(channels):
-        level, plane = colour[c], planes[c]
-        for x in range(first):
-            plane[x] = level
-        for x in range(end, out_width):
-            plane[x] = level
+        planes[c, :first] = colour[c]
+        planes[c, end:out_width] = colour[c]
 
 
 @inner_kernel(forceinline=True)
