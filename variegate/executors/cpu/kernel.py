@@ -18,13 +18,14 @@ from numba.np.arrayobj import make_array, populate_array
 from variegate.program.compiled import pixel_kernel
 
 inlined = partial(pixel_kernel, inline="always")
-"""A kernel whose statements are put in place of its call, before anything is compiled: for what one kernel calls in one
-place."""
+"""A kernel whose statements are put in place of its call, before anything is compiled: for what is small, and for what
+one kernel calls in one place. Many statements in many places would cost more than they save."""
 
 
 def inner_kernel(**options: Any) -> Any:
-    """A kernel that kernels alone call: it is compiled without what a call from Python needs, and once, where Numba
-    would compile it anew for every constant and width of an integer."""
+    """A kernel that kernels alone call, never Python: it is compiled without what a call from Python needs, and once,
+    where Numba would compile it anew for every constant and width of an integer. ``forceinline=True`` lets LLVM put its
+    code in place of every call: for what takes a whole ``Scratch`` once per row, which costs more than many a row."""
 
     def decorate(function: Any) -> Any:
         dispatcher = pixel_kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
