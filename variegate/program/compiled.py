@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numba as nb
-from numba.core import config
+from numba.core import config, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, UserProvidedCacheLocator
+from numba.core.types.misc import unliteral
 
 from variegate.compiling.files import CheckedFile
 from variegate.compiling.lock import ProcessLock
@@ -176,6 +177,29 @@ def _compile(dispatcher: Any, sig: Any) -> Any:
 
 
 pixel_kernel = partial(kernel, counted=False)
+
+
+def inner_kernel(**options: Any) -> Any:
+    """A kernel that kernels alone call, never Python: it is compiled without what a call from Python needs, and once,
+    where Numba would compile it anew for every constant and width of an integer. ``forceinline=True`` lets LLVM put its
+    code in place of every call: for what takes a whole ``Scratch`` once per row, which costs more than many a row."""
+
+    def decorate(function: Any) -> Any:
+        dispatcher = pixel_kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        dispatcher.get_call_template = partial(_call_template, dispatcher)
+        return dispatcher
+
+    return decorate
+
+
+def _call_template(dispatcher: Any, args: Any, kwargs: Any) -> Any:
+    return type(dispatcher).get_call_template(dispatcher, tuple(_widened(arg) for arg in args), kwargs)
+
+
+def _widened(kind: Any) -> Any:
+    kind = unliteral(kind)
+    return types.int64 if kind in types.signed_domain else kind
+
 
 TURN = Turn(_lock(), cache_folder)
 TURN.survive_forks()

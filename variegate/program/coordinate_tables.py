@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel
 from variegate.program.ops import PadMode
 
 _EDGE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
@@ -12,7 +12,7 @@ _SHIFT = 16
 ONE = 1 << _SHIFT
 
 
-@pixel_kernel
+@inner_kernel()
 def reflect(i: Any, n: Any) -> Any:
     """Index ``i`` mirrored into 0..n-1 about the border pixels, repeatedly."""
     if n == 1:
@@ -22,7 +22,7 @@ def reflect(i: Any, n: Any) -> Any:
     return period - i if i >= n else i
 
 
-@pixel_kernel
+@inner_kernel()
 def scale_table(start: Any, step: Any, in_size: Any, table: Any, n: Any, mirrored: Any) -> None:
     """Source index per output of Pillow's ImagingScaleAffine, which adds ``step`` up; -1 outside."""
     at = start + step * 0.5
@@ -32,7 +32,7 @@ def scale_table(start: Any, step: Any, in_size: Any, table: Any, n: Any, mirrore
         at += step
 
 
-@pixel_kernel
+@inner_kernel()
 def pad_table(before: Any, mode: Any, in_size: Any, table: Any, n: Any) -> None:
     """Source index per output of edge, reflect or symmetric padding, reflections repeated as NumPy does."""
     for i in range(n):
@@ -46,14 +46,14 @@ def pad_table(before: Any, mode: Any, in_size: Any, table: Any, n: Any) -> None:
             table[i] = 2 * in_size - 1 - at if at >= in_size else at
 
 
-@pixel_kernel
+@inner_kernel()
 def moves_whole_pixels(a: Any) -> bool:
     """A fixed map moves whole pixels: every step is 0 or +-1 and it has no fraction."""
     unit = abs(a[0]) + abs(a[1]) == ONE and abs(a[3]) + abs(a[4]) == ONE and a[0] * a[1] == 0.0 and a[3] * a[4] == 0.0
     return bool(unit and a[2] % ONE == 0.0 and a[5] % ONE == 0.0 and abs(a[0]) == abs(a[4]))
 
 
-@pixel_kernel
+@inner_kernel()
 def source_rectangle(a: Any, top: Any, left: Any, bottom: Any, right: Any) -> Any:
     """What of the source a whole-pixel map shows in a rectangle of its output: top, left, bottom, right."""
     xa, ya = int(a[0]) * left + int(a[1]) * top + int(a[2]), int(a[3]) * left + int(a[4]) * top + int(a[5])
@@ -62,7 +62,7 @@ def source_rectangle(a: Any, top: Any, left: Any, bottom: Any, right: Any) -> An
     return min(ya, yb) >> _SHIFT, min(xa, xb) >> _SHIFT, (max(ya, yb) >> _SHIFT) + 1, (max(xa, xb) >> _SHIFT) + 1
 
 
-@pixel_kernel
+@inner_kernel()
 def seen_by_statistics(args: Any, out_size: Any, window: Any, map_slot: Any, height: Any, width: Any) -> Any:
     """What a statistic behind the whole-pixel map at ``map_slot`` (-1: none) sees of a source of height x width:
     (top, left, bottom, right, how many pixels of the map's fill colour besides)."""
@@ -75,7 +75,7 @@ def seen_by_statistics(args: Any, out_size: Any, window: Any, map_slot: Any, hei
     return top, left, bottom, right, outside
 
 
-@pixel_kernel
+@inner_kernel()
 def may_hit(a: Any, window: Any, size: Any) -> bool:
     """Whether the bounding box of what a 16.16 map reads meets its window."""
     dx, dy = a[0] * (size[1] - 1), a[1] * (size[0] - 1)

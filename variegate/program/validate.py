@@ -53,8 +53,8 @@ def validate(program: Program) -> Program:
         _require(0 <= n <= slots, f"row {r} holds {n} of {slots} instructions")
     used = np.arange(slots) < program.length[:, None]
     if program.stage != "sampled":
-        rest = ((program.opcode != Op.NOP) & ~used).any(axis=1)
-        _require(not rest.any(), f"row {rest.argmax()}: instructions after its length")
+        rest = np.flatnonzero(((program.opcode != Op.NOP) & ~used).any(axis=1))
+        _require(not len(rest), f"row {rest[:1]}: instructions after its length")
     _check_instructions(program, used)
     if program.stage == "fused":
         _check_passes(program, used)

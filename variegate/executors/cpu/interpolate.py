@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import inlined, inner_kernel
+from variegate.executors.cpu.kernel import inlined
+from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Interpolation, Op
 
 _PERSPECTIVE = int(Op.MAP_PERSPECTIVE)

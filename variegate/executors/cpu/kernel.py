@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from numba.core import types
-from numba.core.types.misc import unliteral
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
@@ -20,28 +19,6 @@ from variegate.program.compiled import pixel_kernel
 inlined = partial(pixel_kernel, inline="always")
 """A kernel whose statements are put in place of its call, before anything is compiled: for what is small, and for what
 one kernel calls in one place. Many statements in many places would cost more than they save."""
-
-
-def inner_kernel(**options: Any) -> Any:
-    """A kernel that kernels alone call, never Python: it is compiled without what a call from Python needs, and once,
-    where Numba would compile it anew for every constant and width of an integer. ``forceinline=True`` lets LLVM put its
-    code in place of every call: for what takes a whole ``Scratch`` once per row, which costs more than many a row."""
-
-    def decorate(function: Any) -> Any:
-        dispatcher = pixel_kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-        dispatcher.get_call_template = partial(_call_template, dispatcher)
-        return dispatcher
-
-    return decorate
-
-
-def _call_template(dispatcher: Any, args: Any, kwargs: Any) -> Any:
-    return type(dispatcher).get_call_template(dispatcher, tuple(_widened(arg) for arg in args), kwargs)
-
-
-def _widened(kind: Any) -> Any:
-    kind = unliteral(kind)
-    return types.int64 if kind in types.signed_domain else kind
 
 
 def _view_of(element: Any, size_of_element: int) -> Any:

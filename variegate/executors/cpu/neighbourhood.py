@@ -7,8 +7,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, inner_kernel
+from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
+from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
 from variegate.program.ops import Op
 

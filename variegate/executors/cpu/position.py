@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import floats_at, inlined, inner_kernel
+from variegate.executors.cpu.kernel import floats_at, inlined
 from variegate.executors.cpu.layout import FLOATS_CHW
+from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Op
 from variegate.program.rng import philox_block
 

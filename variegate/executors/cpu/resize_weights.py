@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import inlined, inner_kernel
+from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.simd_resize import WINDOW, split_weight
+from variegate.program.compiled import inner_kernel
 
 PRECISION = 22
 LANES = 16

@@ -11,9 +11,10 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, inner_kernel
+from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.simd import BLOCK, split_rgb, split_rgb_reversed
 from variegate.executors.cpu.simd_gather import begin_walk, fill_block, gather_rgb, gather_rgb_affine, step_back
+from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import may_hit
 
 _SHIFT = 16

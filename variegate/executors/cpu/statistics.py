@@ -7,10 +7,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, inner_kernel
+from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.rows import copy_pixels
 from variegate.executors.cpu.simd_colour import LANES, luma_sum_block
 from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
+from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import seen_by_statistics
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.passes import BEGIN, NEEDS, STATISTICS_END

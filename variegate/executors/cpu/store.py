@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inner_kernel
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at
 from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW, PLANES
 from variegate.executors.cpu.simd import BLOCK, STREAMED, copy_block, join_rgb, scale_block, stream_levels
+from variegate.program.compiled import inner_kernel
 
 
 @inner_kernel(forceinline=True)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, inlined, inner_kernel
+from variegate.executors.cpu.kernel import address_of, inlined
 from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, call_point, lookup_block
 from variegate.executors.cpu.simd_colour import LANES, mix_block
+from variegate.program.compiled import inner_kernel
 from variegate.program.ops import KIND_OF, Kind, Op
 
 _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (

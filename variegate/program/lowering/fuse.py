@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import moves_whole_pixels
 from variegate.program.lowering.pass_table import describe_passes
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
@@ -105,13 +105,13 @@ def _assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> Non
         program.num_passes[r] = current + 1
 
 
-@pixel_kernel
+@inner_kernel()
 def _needs_pixels_again(op: Any, at_source: Any, at_statistic: Any, measured_once: Any) -> bool:
     """Whether what was measured for the first statistic of the pass does not serve this one."""
     return bool(measured_once and at_statistic >= 0 and (op == Op.CONTRAST or at_source > at_statistic))
 
 
-@pixel_kernel
+@inner_kernel()
 def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any, composed: Any) -> Any:
     """Why a map cannot join what the pass reads through."""
     if source == _Source.CLOSED:
@@ -127,7 +127,7 @@ def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any,
     return PassBreak.NONE if source == _Source.DIRECT else PassBreak.MAP_AFTER_SOURCE
 
 
-@pixel_kernel
+@inner_kernel()
 def _source_of(op: Any, a: Any, flag: Any, source: Any) -> Any:
     if op == Op.MAP_FIXED:
         return _Source.WHOLE if source == _Source.DIRECT and moves_whole_pixels(a) else _Source.CHAIN

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.ops import IS_COLOUR_ONLY, NEUTRAL_OF, Op
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
 
@@ -35,7 +35,7 @@ def _compact(program: Any) -> None:
         close_gaps(program, r)
 
 
-@pixel_kernel
+@inner_kernel()
 def close_gaps(program: Any, r: Any) -> None:
     """Move the instructions of a row together, over slots whose opcode is NOP."""
     n = 0
@@ -56,13 +56,13 @@ def close_gaps(program: Any, r: Any) -> None:
     program.length[r] = n
 
 
-@pixel_kernel
+@inner_kernel()
 def _move(values: Any, k: Any, n: Any) -> None:
     for i in range(values.shape[1]):
         values[n, i] = values[k, i]
 
 
-@pixel_kernel
+@inner_kernel()
 def _is_neutral(op: Any, a: Any, out_size: Any, h: Any, w: Any) -> bool:
     if a[0] == NEUTRAL_OF[op]:
         return True

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import Interpolation, Op, PadMode
 from variegate.program.program import Program
@@ -43,13 +43,13 @@ def _rewrite(program: Any) -> None:
             h, w = size[0], size[1]
 
 
-@pixel_kernel
+@inner_kernel()
 def _vertical_first(h: Any, w: Any, out_size: Any) -> float:
     """Which of a resize's passes Pillow 13 takes first (python-pillow/Pillow#9549): the rounding between them shows."""
     return 1.0 if h > out_size[0] and h - out_size[0] > 2 * (w - out_size[1]) else 0.0
 
 
-@pixel_kernel
+@inner_kernel()
 def _set_integer(a: Any, xx: Any, xy: Any, x0: Any, yx: Any, yy: Any, y0: Any) -> int:
     """Source x = xx x + xy y + x0, source y = yx x + yy y + y0, in whole pixels."""
     a[:] = 0.0
@@ -57,7 +57,7 @@ def _set_integer(a: Any, xx: Any, xy: Any, x0: Any, yx: Any, yy: Any, y0: Any) -
     return Op.MAP_FIXED
 
 
-@pixel_kernel
+@inner_kernel()
 def _to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
     """Rewrite the arguments ``a`` in place -> the map's opcode. ``h, w``: size of the input."""
     if op == Op.HFLIP:
@@ -93,7 +93,7 @@ def _to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
     return _affine_to_map(a, flag, out_size)
 
 
-@pixel_kernel
+@inner_kernel()
 def _set(a: Any, a0: Any, a1: Any, a2: Any, a3: Any, a4: Any, a5: Any) -> None:
     a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7] = a0, a1, a2, a3, a4, a5, 0.0, 0.0
 
@@ -109,7 +109,7 @@ def _quarter_turns(a: Any, turns: Any, h: Any, w: Any) -> int:
     return _set_integer(a, 1, 0, 0, 0, 1, 0)
 
 
-@pixel_kernel
+@inner_kernel()
 def _exact_turns(a: Any, h: Any, w: Any) -> int:
     """Quarter turns if Pillow's rotate would transpose, else -1."""
     angle = a[0] % 360.0
@@ -126,12 +126,12 @@ def _exact_turns(a: Any, h: Any, w: Any) -> int:
     return -1
 
 
-@pixel_kernel
+@inner_kernel()
 def _round15(v: Any) -> float:
     return np.round(v * 1e15) / 1e15
 
 
-@pixel_kernel
+@inner_kernel()
 def _rotation(a: Any, h: Any, w: Any, out_size: Any) -> None:
     """Image.rotate's output->input matrix, entries of the rotation rounded to 15 decimals as there."""
     radians = -np.radians(a[0] % 360.0)
@@ -146,7 +146,7 @@ def _rotation(a: Any, h: Any, w: Any, out_size: Any) -> None:
     _set(a, cos, sin, x0, -sin, cos, y0)
 
 
-@pixel_kernel
+@inner_kernel()
 def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
     """Choose how an affine matrix runs. ``a`` holds real coefficients on entry."""
     is_shift = a[0] == 1.0 and a[1] == 0.0 and a[3] == 0.0 and a[4] == 1.0
@@ -173,7 +173,7 @@ def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
     return Op.MAP_FIXED
 
 
-@pixel_kernel
+@inner_kernel()
 def _fits(a: Any, x: Any, y: Any) -> bool:
     u = x * a[0] + y * a[1] + a[2]
     v = x * a[3] + y * a[4] + a[5]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import ONE, moves_whole_pixels, source_rectangle
 from variegate.program.lowering.identities import close_gaps
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
@@ -40,7 +40,7 @@ def _merge_rows(program: Any) -> None:
                 j += 1
 
 
-@pixel_kernel
+@inner_kernel()
 def _join_backwards(program: Any, r: Any, j: Any) -> int:
     """Join the map at slot j with what stands before it -> the slot that is not needed any more, or -1."""
     opcode, args, flags, out_size = program.opcode[r], program.args[r], program.flags[r], program.out_size[r]
@@ -59,7 +59,7 @@ def _join_backwards(program: Any, r: Any, j: Any) -> int:
     return -1
 
 
-@pixel_kernel
+@inner_kernel()
 def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) -> int:
     """Try to join maps at slots i < j -> the slot to remove, or -1. The survivor is updated.
 
@@ -102,14 +102,14 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
     return -1
 
 
-@pixel_kernel
+@inner_kernel()
 def _is_mirror(op: Any, a: Any, size: Any) -> bool:
     """A plain horizontal flip."""
     keeps_rows = a[3] == 0.0 and a[4] == ONE and a[5] == 0.0
     return bool(op == Op.MAP_FIXED and keeps_rows and a[0] == -ONE and a[1] == 0.0 and a[2] == (size[1] - 1) * ONE)
 
 
-@pixel_kernel
+@inner_kernel()
 def _takes_flip(then: Any, flag: Any, first: Any) -> bool:
     """Whether a real map can take in the whole-pixel map before it; where that mirrors, the border must be minded."""
     mirrors = first[0] < 0.0 or first[1] < 0.0 or first[3] < 0.0 or first[4] < 0.0
@@ -118,14 +118,14 @@ def _takes_flip(then: Any, flag: Any, first: Any) -> bool:
     return bool((then == Op.MAP_FLOAT or then == Op.MAP_PERSPECTIVE) and not mirrors)
 
 
-@pixel_kernel
+@inner_kernel()
 def _stays_inside(a: Any, window: Any, size: Any) -> bool:
     """An integer map whose every output pixel reads inside the window."""
     top, left, bottom, right = source_rectangle(a, 0, 0, size[0], size[1])
     return bool(top >= window[0] and left >= window[1] and bottom <= window[2] and right <= window[3])
 
 
-@pixel_kernel
+@inner_kernel()
 def _window_through(first: Any, window: Any) -> None:
     """The window, given in the output of the integer map ``first``, becomes one in its source."""
     top, left, bottom, right = 0, 0, 0, 0
@@ -134,7 +134,7 @@ def _window_through(first: Any, window: Any) -> None:
     window[0], window[1], window[2], window[3] = top, left, bottom, right
 
 
-@pixel_kernel
+@inner_kernel()
 def _substitute(first: Any, then: Any, centre: Any) -> None:
     """``then`` := first(then(x, y)), where ``then`` gives whole pixels; ``centre``: 0.5 where ``first`` takes points,
     and the centre of a pixel lies half a step from its corner.
@@ -147,7 +147,7 @@ def _substitute(first: Any, then: Any, centre: Any) -> None:
     then[3], then[4], then[5] = d * xx + e * yx, d * xy + e * yy, d * x0 + e * y0 + f
 
 
-@pixel_kernel
+@inner_kernel()
 def _compose_fixed(first: Any, then: Any, whole_then: Any) -> None:
     """``then`` := source of ``first`` at the place ``then`` reads. ``first`` moves whole pixels, or ``then`` does."""
     _substitute(first, then, 0.0)
@@ -157,7 +157,7 @@ def _compose_fixed(first: Any, then: Any, whole_then: Any) -> None:
         then[5] += ONE - 1 if first[3] + first[4] < 0.0 else 0
 
 
-@pixel_kernel
+@inner_kernel()
 def _real_after_integer(first: Any, then: Any, perspective: Any) -> None:
     """``then`` (interpolating, continuous coordinates) := the integer map ``first`` of it."""
     a0, a1, a2, a3, a4, a5 = then[0], then[1], then[2], then[3], then[4], then[5]

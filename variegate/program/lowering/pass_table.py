@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import moves_whole_pixels, seen_by_statistics
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.passes import PassSource
@@ -45,7 +45,7 @@ def _describe(program: Any, breaks: Any, table: Any) -> None:
             begin = end
 
 
-@pixel_kernel
+@inner_kernel()
 def _describe_source(op: Any, args: Any, row: Any) -> None:
     begin, end = row[P.BEGIN], row[P.END]
     source, first, maps_end, values, position = PassSource.DIRECT, begin, begin, begin, end
@@ -70,7 +70,7 @@ def _describe_source(op: Any, args: Any, row: Any) -> None:
     row[P.VALUES], row[P.POSITION] = values, position
 
 
-@pixel_kernel
+@inner_kernel()
 def _source_of_first(op: Any, a: Any) -> Any:
     if op == Op.MAP_SCALE or op == Op.MAP_PAD:
         return PassSource.TABLE
@@ -80,7 +80,7 @@ def _source_of_first(op: Any, a: Any) -> Any:
     return PassSource.STRETCH if moves_whole_pixels(a) and a[1] == 0.0 else PassSource.FIXED
 
 
-@pixel_kernel
+@inner_kernel()
 def _describe_statistics(program: Any, r: Any, height: Any, width: Any, row: Any) -> None:
     begin, end = row[P.BEGIN], row[P.END]
     row[P.STATISTICS], row[P.STATISTICS_END] = end, end

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.identities import close_gaps
 from variegate.program.ops import IS_TABLE, Op
@@ -54,7 +54,7 @@ def _build(program: Any, emitted: Any, luts: Any) -> int:
     return 0
 
 
-@pixel_kernel
+@inner_kernel()
 def _fill_table(op: Any, a: Any, emitted: Any, table: Any) -> bool:
     """``table``: uint8[3, 256], of red, green and blue -> whether the operation is known here."""
     is_shared = op != Op.LUT and op != Op.RGB_SHIFT
@@ -71,7 +71,7 @@ def _fill_table(op: Any, a: Any, emitted: Any, table: Any) -> bool:
     return True
 
 
-@pixel_kernel
+@inner_kernel()
 def _fill_channel(op: Any, a: Any, table: Any) -> bool:
     """``table``: uint8[256], the same for every channel."""
     if op == Op.BRIGHTNESS:
