@@ -1,4 +1,5 @@
-"""A new instruction is what docs/architecture.md says it is: three edits, seen here on a copy of the package."""
+"""A new instruction takes the edits that docs/architecture.md lists for one that becomes a table: here on a copy of the
+package."""
 
 from __future__ import annotations
 

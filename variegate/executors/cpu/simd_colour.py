@@ -10,6 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from variegate.executors.cpu.simd import F32, I64, load, planes_from, splat, store, vector, vector_block
+from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
 
 LANES = 16
 
@@ -26,10 +27,10 @@ def _levels(builder: Any, address: Any) -> Any:
 
 
 def _luma(builder: Any, r: Any, g: Any, b: Any) -> Any:
-    """Pillow's L of int32 lanes: ``(19595 R + 38470 G + 7471 B + 32768) >> 16``."""
-    total = builder.add(builder.mul(r, _constant(19595)), builder.mul(g, _constant(38470)))
-    total = builder.add(builder.add(total, builder.mul(b, _constant(7471))), _constant(32768))
-    return builder.lshr(total, _constant(16))
+    """Pillow's L of int32 lanes."""
+    total = builder.add(builder.mul(r, _constant(LUMA_RED)), builder.mul(g, _constant(LUMA_GREEN)))
+    total = builder.add(builder.add(total, builder.mul(b, _constant(LUMA_BLUE))), _constant(LUMA_HALF))
+    return builder.lshr(total, _constant(LUMA_SHIFT))
 
 
 def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:

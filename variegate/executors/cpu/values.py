@@ -10,7 +10,7 @@ from variegate.executors.cpu.kernel import address_of, inlined
 from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, call_point, lookup_block
 from variegate.executors.cpu.simd_colour import LANES, mix_block
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
 
 _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
     int(op) for op in (Op.LUT, Op.MIX, Op.HUE, Op.PERMUTE, Op.COLOR_MATRIX, Op.POINT)
@@ -56,7 +56,7 @@ def apply_value(row: Any, k: Any, channels: Any, stat_luts: Any, planes: Any, fi
             _permute(planes, int(a[0]), int(a[1]), int(a[2]), first, end)
         elif op == _COLOR_MATRIX:
             _matrix(r, g, b, row.side.matrices[int(a[0])], first, end)
-        else:
+        elif op == _POINT:
             red, green, blue = address_of(r) + first, address_of(g) + first, address_of(b) + first
             call_point(row.side.points[int(a[0])], red, green, blue, end - first, np.float32(a[1]))
 
@@ -80,7 +80,7 @@ def joined_luts(row: Any, begin: Any, stop: Any, channels: Any, stat_luts: Any, 
 @inner_kernel()
 def luma(r: Any, g: Any, b: Any) -> Any:
     """Pillow's L of one pixel."""
-    return (np.int64(r) * 19595 + np.int64(g) * 38470 + np.int64(b) * 7471 + 32768) >> 16
+    return (np.int64(r) * LUMA_RED + np.int64(g) * LUMA_GREEN + np.int64(b) * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT
 
 
 @inner_kernel()

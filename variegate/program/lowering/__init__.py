@@ -16,7 +16,7 @@ from variegate.program.lowering.maps import geometry_to_maps
 from variegate.program.lowering.merge import merge_maps
 from variegate.program.lowering.tables import merge_luts, values_to_tables
 from variegate.program.program import Program
-from variegate.program.validate import validate
+from variegate.program.validate import InvalidProgram, validate
 
 GEOMETRY_MODES = ("composed", "exact")
 DEBUG = os.environ.get("VARIEGATE_DEBUG") == "1"
@@ -63,4 +63,9 @@ def lower(program: Program, geometry: str = "composed", measured_once: bool = Fa
 
 def verified(program: Program) -> Program:
     """The program itself; where ``DEBUG`` is set, InvalidProgram is raised unless it is valid."""
-    return validate(program) if DEBUG else program
+    if DEBUG:
+        try:
+            validate(program)
+        except InvalidProgram as broken:
+            raise InvalidProgram(f"{program.stage}: {broken}") from None
+    return program

@@ -11,7 +11,9 @@ operations anywhere around a nearest chain, and last the operations that depend 
   applied to what it reads);
 - statistics, or a filter, unless only LUTs and one whole-pixel map come before it in the pass: there the histogram is
   taken of the source's window and remapped;
-- a resample that is not first.
+- a resample that is not first;
+- with ``measured_once``, as on a GPU: statistics that see another image than those before them in the pass, and a
+  contrast after other statistics.
 """
 
 from __future__ import annotations
