@@ -56,7 +56,8 @@ def demo(options: DemoOptions) -> None:
             ("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate"),
         ]
     )
-    say("\nNext:")
+    say("")
+    say("Next:")
     say(f"  variegate preview {done.photos} --sweep Rotate --out rotate.png")
     say(f"  variegate preview {done.photos} --policy imagenet --out imagenet.png")
     say("  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224")
