@@ -71,10 +71,7 @@ class RandAugment(Policy):
 
     @computed_once
     def _table(self) -> OperationTable:
-        source = space("torchvision-randaugment")
-        names = source.default if self.operations is None else self.operations
-        entries = entries_of(self, "operations", names, source, self.num_magnitude_bins - 1)
-        return self._table_of(entries, source.fill)
+        return _table_of_space(self, "torchvision-randaugment")
 
     @computed_once
     def _parameter(self) -> Floats:
@@ -112,10 +109,7 @@ class TrivialAugmentWide(Policy):
 
     @computed_once
     def _table(self) -> OperationTable:
-        source = space("torchvision-trivialaugment")
-        names = source.default if self.operations is None else self.operations
-        entries = entries_of(self, "operations", names, source, self.num_magnitude_bins - 1)
-        return self._table_of(entries, source.fill)
+        return _table_of_space(self, "torchvision-trivialaugment")
 
     @computed_once
     def _grid(self) -> Floats:
@@ -127,6 +121,14 @@ class TrivialAugmentWide(Policy):
         variant = (draw[:, 0] * len(self._grid)).astype(np.intp)
         level = (draw[:, 1] * self.num_magnitude_bins).astype(np.intp)
         self._table.emit(sampling, rows, variant >> 1, self._grid[variant, level], slot + 1)
+
+
+def _table_of_space(policy: RandAugment | TrivialAugmentWide, name: str) -> OperationTable:
+    """Of the policy's operations, or of all that the magnitude space has; its ranges end at the policy's last bin."""
+    source = space(name)
+    names = source.default if policy.operations is None else policy.operations
+    entries = entries_of(policy, "operations", names, source, policy.num_magnitude_bins - 1)
+    return policy._table_of(entries, source.fill)
 
 
 @dataclass(frozen=True)
