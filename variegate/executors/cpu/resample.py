@@ -7,11 +7,12 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.resize_weights import LANES, PRECISION, coefficients, pad_to_vector, pick_tables
 from variegate.executors.cpu.simd import BLOCK, split_rgbx, split_rgbx_reversed
 from variegate.executors.cpu.simd_gather import weigh_block
-from variegate.executors.cpu.simd_resize import HAS_BYTE_DOT, WINDOW, resize_block, split_weight, weigh_rows_block
+from variegate.executors.cpu.simd_resize import WINDOW, resize_block, split_weight, weigh_rows_block
 from variegate.program.compiled import inner_kernel
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-import llvmlite.binding
-import numba as nb
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from variegate.compiling.levels import HAS_BYTE_PERMUTE
 
 BLOCK = 64
 I32, I64, F32 = types.int32, types.int64, types.float32
@@ -22,23 +22,21 @@ I32, I64, F32 = types.int32, types.int64, types.float32
 _i8, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
-def _has_byte_permute() -> bool:
-    """Whether code is generated for this very processor and it has AVX-512 VBMI."""
-    if nb.config.CPU_NAME or nb.config.CPU_FEATURES:
-        return False
-    return bool(llvmlite.binding.get_host_cpu_features().get("avx512vbmi", False))
+def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> Any:
+    """Make an intrinsic, with arguments of these types, of a function that writes its code: ``emit(builder, ...)``.
 
-
-HAS_BYTE_PERMUTE = _has_byte_permute()
-
-
-def vector_block(*kinds: Any, result: Any = types.void) -> Any:
-    """Make an intrinsic, with arguments of these types, of a function that writes its code: ``emit(builder, ...)``."""
+    ``needs``: whether the processor has the instructions that it names. Where it has not, the code is a trap: LLVM ends
+    the process that asks it to compile an instruction that the target lacks, even in a branch that is never taken.
+    """
 
     def decorate(emit: Any) -> Any:
         @wraps(emit)
         def define(typing_context: Any, *args: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                if not needs:
+                    trap = ir.FunctionType(ir.VoidType(), [])
+                    builder.call(cgutils.get_or_insert_function(builder.module, trap, "llvm.trap"), [])
+                    return context.get_constant_null(signature.return_type)
                 value = emit(builder, *values)
                 return context.get_dummy_value() if value is None else value
 
@@ -118,7 +116,7 @@ def copy_block(builder: Any, source: Any, target: Any) -> Any:
     store(builder, load(builder, source, vector(_i8, BLOCK)), target)
 
 
-@vector_block(I64, I64, I64)
+@vector_block(I64, I64, I64, needs=HAS_BYTE_PERMUTE)
 def lookup_block(builder: Any, source: Any, target: Any, table: Any) -> Any:
     """64 bytes looked up in a 256-byte table. Only where HAS_BYTE_PERMUTE."""
     bytes64 = vector(_i8, BLOCK)

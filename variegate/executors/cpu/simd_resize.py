@@ -13,8 +13,9 @@ import llvmlite.binding
 from llvmlite import ir
 from numba.core import cgutils
 
+from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.simd import HAS_BYTE_PERMUTE, I64, load, splat, store, vector, vector_block
+from variegate.executors.cpu.simd import I64, load, splat, store, vector, vector_block
 
 DIGITS = 3
 # Bytes of a source row that one block of 16 outputs may span: two registers, between which bytes are picked.
@@ -22,12 +23,6 @@ WINDOW = 128
 
 _i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _bytes, _words = vector(_i8, 64), vector(_i32, 16)
-
-HAS_BYTE_DOT = bool(
-    HAS_BYTE_PERMUTE
-    and llvmlite.binding.get_host_cpu_features().get("avx512vnni", False)
-    and llvmlite.binding.get_host_cpu_features().get("avx512bw", False)
-)
 
 
 def _call(builder: Any, name: str, result: ir.Type, *args: Any) -> Any:
@@ -58,7 +53,7 @@ def _joined(builder: Any, totals: list[Any]) -> Any:
     return builder.ashr(value, ir.Constant(_words, [22] * 16))
 
 
-@vector_block(I64, I64, I64, I64, I64)
+@vector_block(I64, I64, I64, I64, I64, needs=HAS_BYTE_DOT)
 def resize_block(builder: Any, source: Any, picks: Any, digits: Any, groups: Any, target: Any) -> Any:
     """16 output pixels of a horizontal pass -> 16 RGBX pixels at ``target``.
 
@@ -101,7 +96,7 @@ def _interleave(builder: Any, a: Any, b: Any, unit: int, high: bool) -> Any:
     return builder.shuffle_vector(a, b, ir.Constant(vector(_i32, 64), lanes))
 
 
-@vector_block(I64, I64, I64, I64, I64, I64)
+@vector_block(I64, I64, I64, I64, I64, I64, needs=HAS_BYTE_DOT)
 def weigh_rows_block(builder: Any, source: Any, stride: Any, digits: Any, groups: Any, count: Any, target: Any) -> Any:
     """64 bytes of a vertical pass: ``count`` rows, ``stride`` bytes apart, weighed into one.
 

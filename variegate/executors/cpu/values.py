@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from variegate.compiling.levels import HAS_BYTE_PERMUTE
 from variegate.executors.cpu.kernel import address_of, inlined
-from variegate.executors.cpu.simd import BLOCK, HAS_BYTE_PERMUTE, call_point, lookup_block
+from variegate.executors.cpu.simd import BLOCK, call_point, lookup_block
 from variegate.executors.cpu.simd_colour import LANES, mix_block
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
