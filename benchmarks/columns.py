@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.levels import is_ours, level_of
+
 HEADER = ("library", "images/s", "lowest - highest", "on core", "Variegate is", "how")
 LEFT = (0, 5)
 
@@ -13,7 +15,7 @@ def best_peer(record: dict[str, Any]) -> float | None:
     speeds = [
         row["images_per_second"]
         for module, row in record["libraries"].items()
-        if module != "ours" and "images_per_second" in row
+        if not is_ours(module) and "images_per_second" in row
     ]
     return max(speeds, default=None)
 
@@ -24,10 +26,14 @@ def by_speed(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def speed_cells(record: dict[str, Any], module: str, row: dict[str, Any]) -> tuple[str, str, str]:
-    """Images per second, their spread, and how many times that is ours."""
+    """Images per second, their spread, and how many times that is ours; at several levels, beside each of them how many
+    times the best peer's it is."""
     ours = record["libraries"].get("ours", {}).get("images_per_second")
     speed = row["images_per_second"]
-    ratio = f"{ours / speed:.2f}x" if ours and module != "ours" else ""
+    ratio = f"{ours / speed:.2f}x" if ours and not is_ours(module) else ""
+    best = best_peer(record)
+    if level_of(module) and best:
+        ratio = f"{speed / best:.2f}x the best peer"
     return f"{speed:,.0f}", f"{row['lowest']:,.0f} - {row['highest']:,.0f}", ratio
 
 
@@ -43,16 +49,24 @@ def rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def verdict(record: dict[str, Any]) -> str:
-    """One line: the ratio to the best peer beside the one asked for, where one is."""
+    """One line: the ratio to the best peer beside the one asked for, where one is; at several levels, one for each."""
     best = best_peer(record)
-    ours = record["libraries"].get("ours", {}).get("images_per_second")
-    if ours is None or best is None:
+    ours = {module: row for module, row in record["libraries"].items() if is_ours(module)}
+    speeds = {module: row["images_per_second"] for module, row in ours.items() if "images_per_second" in row}
+    if not speeds or best is None:
         return "no ratio: Variegate or every peer is missing from this run"
-    if record["target"] is None:
-        return f"{ours / best:.2f}x the best peer; no ratio is asked for"
-    ratio = ours / best
-    word = "met" if ratio >= record["target"] else "missed"
-    return f"{ratio:.2f}x the best peer; asked for {record['target']:g}x: {word}"
+    words = []
+    for module, speed in speeds.items():
+        level = level_of(module)
+        asked = record.get("level_targets", {}).get(level, record["target"])
+        words.append(f"{level}: {_verdict(speed / best, asked)}" if level else _verdict(speed / best, asked))
+    return "; ".join(words)
+
+
+def _verdict(ratio: float, asked: float | None) -> str:
+    if asked is None:
+        return f"{ratio:.2f}x the best peer; no ratio is asked for"
+    return f"{ratio:.2f}x the best peer; asked for {asked:g}x: {'met' if ratio >= asked else 'missed'}"
 
 
 def tried(record: dict[str, Any]) -> list[str]:
@@ -68,13 +82,14 @@ def tried(record: dict[str, Any]) -> list[str]:
 
 
 def notes(record: dict[str, Any]) -> list[str]:
-    """What else there is to say, a line each: nothing here."""
-    return []
+    """What else there is to say, a line each: the levels that this processor lacks."""
+    return list(record.get("left_out", []))
 
 
 def footer(record: dict[str, Any]) -> list[str]:
     machine = record["machine"]
+    level = f", level {machine['level']}" if "level" in machine else ""  # records from before have none
     return [
-        f"{machine['cpu']}, one of {machine['cores']} cores; Python {machine['python']}; {machine['date']};",
+        f"{machine['cpu']}{level}, one of {machine['cores']} cores; Python {machine['python']}; {machine['date']};",
         f"inputs: {record['inputs']}. Command: `{record['command']}`.",
     ]

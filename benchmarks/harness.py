@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import inputs as _inputs
+from benchmarks import levels as _levels
+from benchmarks.levels import OURS
 from benchmarks.peers_env import ROOT, peers_python
 from benchmarks.worker import THREAD_VARIABLES
 from benchmarks.works.base import Check, Replay, Work
 
-OURS = "ours"
 PREPARE_TIMEOUT, RUN_TIMEOUT, CLOSE_TIMEOUT = 600.0, 120.0, 5.0
 ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 
@@ -33,6 +34,7 @@ class Options:
     core: int | None = None
     only: tuple[str, ...] = ()
     images: Path | None = None
+    levels: tuple[str, ...] = ()
 
 
 @dataclass
@@ -158,22 +160,21 @@ class Process:
 
 def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, Any]:
     """Inputs, check, timing -> a JSON-able record. A failed check leaves ``failed`` and no speed."""
-    modules = options.only or (OURS, *work.peers)
-    python = peers_python()
+    peers = [module for module in options.only or work.peers if module != OURS]
+    limited, left_out = _levels.chosen(list(options.levels)) if not options.only or OURS in options.only else ([], [])
     given, origin = work.make_inputs(options.images)
     record: dict[str, Any] = {"work": work.name, "title": work.title, "target": work.target, "batch": options.batch}
+    record |= {"level_targets": dict(work.level_targets), "left_out": left_out}
     record |= {"seconds": options.seconds, "repeats": options.repeats, "inputs": f"{len(given)} images: {origin}"}
     with tempfile.TemporaryDirectory() as folder:
         _inputs.save(given, Path(folder))
         config = {"work": work.name, "inputs": folder, "batch": options.batch, "core": options.core}
-        processes = {
-            module: Process(sys.executable if module == OURS else python, config | {"peer": module})
-            for module in modules
-        }
+        processes = start(limited, peers, config)
         try:
-            if OURS in modules:
+            if limited:
                 golden = processes.get("torchvision_pil")
                 record["checks"] = run_checks(lambda replay: work.check(given, replay), golden, Path(folder))
+                record["checks"] += _level_checks(work.name, limited, processes, given, Path(folder))
                 if not all(check["passed"] for check in record["checks"]):
                     return record | {"failed": True}
             rows = [Row(module, module) for module in processes]
@@ -181,7 +182,53 @@ def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, A
         finally:
             for process in processes.values():
                 process.close()
-    return record | {"libraries": {row.module: row.to_dict() for row in rows}}
+    titles = {one.key: one.title for one in limited}
+    return record | {"libraries": {row.module: row.to_dict() | _titled(titles, row.module) for row in rows}}
+
+
+def start(
+    limited: Iterable[_levels.Limited],
+    peers: Iterable[str],
+    config: dict[str, Any],
+    worker: str = "benchmarks.worker",
+) -> dict[str, Process]:
+    """A process of ours for each level, one for each peer in the peers' own environment."""
+    processes = {
+        one.key: Process(
+            sys.executable, config | {"peer": OURS, "level": one.level}, worker, ONE_THREAD | one.environment
+        )
+        for one in limited
+    }
+    python = peers_python() if peers else None
+    return processes | {module: Process(str(python), config | {"peer": module}, worker) for module in peers}
+
+
+def _titled(titles: dict[str, str], module: str) -> dict[str, str]:
+    return {"library": titles[module]} if module in titles else {}
+
+
+def _level_checks(
+    work: str, limited: list[_levels.Limited], processes: dict[str, Process], given: Any, folder: Path
+) -> list[dict[str, Any]]:
+    """What a limited process makes of the images that were just checked, against this process, to the bit."""
+    levels = [one for one in limited if one.level]
+    if not levels:
+        return []
+    import numpy as np
+
+    from benchmarks.works.compare import equal, sampled
+
+    here = sampled(work, given)
+    checks = []
+    for one in levels:
+        path = str(folder / "level.npy")
+        name = f"{one.title}: equals the pixels that were checked"
+        try:
+            processes[one.key].ask({"command": "outputs", "out": path}, PREPARE_TIMEOUT)
+            checks.append(equal(name, np.load(path), here))
+        except RuntimeError as error:
+            checks.append(Check(name, False, str(error)))
+    return [check.to_dict() for check in checks]
 
 
 def time_in_turn(

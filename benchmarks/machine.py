@@ -10,15 +10,24 @@ from typing import Any
 
 
 def describe() -> dict[str, Any]:
-    """CPU model, cores, operating system, Python, date and how busy the machine was; no names of hosts or paths."""
+    """CPU, level, cores, operating system, Python, date and how busy the machine was; no names of hosts or paths."""
     return {
         "cpu": cpu_model(),
+        "level": best_level(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "load_average_at_start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
+
+
+def best_level() -> str:
+    """The best level of x86-64 that this processor has; "none" elsewhere."""
+    from variegate.compiling.levels import host_level  # here, as peers' environments lack what it imports
+
+    found = host_level()
+    return found.name if found else "none"
 
 
 def cpu_model() -> str:

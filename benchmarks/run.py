@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import machine, report
+from benchmarks import levels, machine, report
 from benchmarks.harness import Options, run_work
 from benchmarks.inputs import DEFAULT_TAR
 from benchmarks.works.base import Work
@@ -33,6 +33,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--images", type=Path, default=DEFAULT_TAR, help=f"a tar of JPEG files ({DEFAULT_TAR}, else made from photos)"
     )
+    levels.add_argument(parser)
     parser.add_argument("--out", type=Path, default=None, help="a folder for one JSON file per table")
     return parser.parse_args(arguments)
 
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options = parse(given)
     where = machine.describe()
+    print(f"{where['cpu']}; its best level: {where['level']}", file=sys.stderr)
     failed = False
     for name in options.works:
         for batch in options.batch:
@@ -53,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
                 core=options.core if options.core is not None else _last_core(),
                 only=tuple(filter(None, options.only.split(","))),
                 images=options.images,
+                levels=tuple(options.level),
             )
             record = run_work(load_work(name), chosen)
             record |= {"machine": where, "command": " ".join(["python -m benchmarks.run", *given])}

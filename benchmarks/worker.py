@@ -140,11 +140,14 @@ class CoreWorker(Worker):
 
     def __init__(self, config: dict[str, Any]) -> None:
         from benchmarks import inputs as _inputs
+        from benchmarks.levels import OURS, check_limited
         from benchmarks.peers.base import load_peer
 
         self.batch = int(config["batch"])
         self.work = str(config["work"])
         self.library = self.peer = load_peer(config["peer"])
+        if config["peer"] == OURS:
+            check_limited(config["level"])
         self.inputs = _inputs.load(Path(config["inputs"]))
         _limit_loaded_libraries()
 
@@ -164,6 +167,13 @@ class CoreWorker(Worker):
             images = self.peer.replay(self.work, self.inputs, json.loads(Path(request["programs"]).read_text()))
             np.savez(request["out"], *images)
             return {"images": len(images)}
+        if request["command"] == "outputs":
+            import numpy as np
+
+            from benchmarks.works.compare import sampled
+
+            np.save(request["out"], sampled(self.work, self.inputs))
+            return {}
         return super().answer(request)
 
 

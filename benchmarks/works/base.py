@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Work:
-    """``target``: how many times the best peer's speed is asked for. ``peers``: modules of benchmarks.peers."""
+    """``target``: how many times the best peer's speed is asked for; ``level_targets``: with our code limited to a
+    level. ``peers``: modules of benchmarks.peers."""
 
     name: str
     title: str
@@ -35,3 +36,4 @@ class Work:
     peers: tuple[str, ...]
     make_inputs: Callable[[Path | None], tuple[Inputs, str]]
     check: Callable[[Inputs, Replay], Iterable[Check]]
+    level_targets: Mapping[str, float] = field(default_factory=dict)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import simplejpeg
 
 import variegate as vg
+from benchmarks.inputs import Inputs
 from benchmarks.works.base import Check, Replay
 from variegate.program.ops import SPECS
 from variegate.program.program import Program
@@ -21,6 +23,17 @@ def outputs(transform: Any, images: Images, device: str) -> npt.NDArray[Any]:
     """NHWC results of ``transform`` with ids 0, 1, 2, ..., so that every call draws the same chances."""
     augmenter = vg.Augmenter(transform, device=device, seed=0, layout="NHWC", num_threads=1)
     return np.asarray(augmenter(list(images), ids=list(range(len(images)))))
+
+
+def sampled(work: str, inputs: Inputs) -> npt.NDArray[np.uint8]:
+    """What the code of this process makes of the first images of ``inputs``, before they are normalised."""
+    from benchmarks.peers.ours import transform
+
+    if inputs.images is None:
+        images: Images = [simplejpeg.decode_jpeg(data) for data in inputs.jpegs[:SAMPLE]]
+    else:
+        images = list(inputs.images[:SAMPLE])
+    return outputs(transform(work, normalize=False), images, "cpu")
 
 
 def equal(name: str, ours: npt.NDArray[np.uint8], theirs: npt.NDArray[np.uint8]) -> Check:

@@ -34,4 +34,5 @@ WORK = Work(
     peers=("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali", "kornia"),
     make_inputs=make_inputs,
     check=check,
+    level_targets={"v2": 4.0, "v3": 8.0, "v4": 10.0, "vbmi": 10.0, "host": 10.0},
 )

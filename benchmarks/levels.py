@@ -1,0 +1,98 @@
+"""``--level``: our own code limited to a level of x86-64, in a process and with a cache of compiled code of its own.
+
+The peers are never limited. One machine so shows what users of lesser processors get, beside what they have today.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from benchmarks.peers_env import ROOT
+
+HOST = "host"
+# What a user types -> what variegate/compiling/levels.py calls it.
+SHORT = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4", "vbmi": "x86-64-v4-vbmi"}
+CHOICES = (*SHORT, HOST)
+# Compiled code of a level is kept from run to run; `make clean` removes it.
+CACHES = ROOT / "build" / "numba"
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Limited:
+    """One process of ours: ``key`` in records, ``title`` in tables, the ``environment`` that limits it."""
+
+    level: str | None
+    key: str
+    title: str
+    environment: dict[str, str]
+
+
+UNLIMITED = Limited(None, OURS, "Variegate", {})
+
+
+def is_ours(module: str) -> bool:
+    """Whether a record's row is Variegate, at whichever level."""
+    return module.partition(":")[0] == OURS
+
+
+def level_of(module: str) -> str | None:
+    return module.partition(":")[2] or None
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--level",
+        nargs="+",
+        choices=CHOICES,
+        default=[],
+        help="limit Variegate, not its peers, to each of these levels of x86-64 (all that this processor has)",
+    )
+
+
+def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
+    """A process for each level that this processor can run, and a line for each that it cannot."""
+    from variegate.compiling.levels import LEVELS, host_features
+
+    if not names:
+        return [UNLIMITED], []
+    found, left_out = [], []
+    by_name = {level.name: level for level in LEVELS}
+    for name in dict.fromkeys(names):
+        if name == HOST:
+            found.append(Limited(HOST, f"{OURS}:{HOST}", f"Variegate, all of {host_title()}", {}))
+            continue
+        level = by_name[SHORT[name]]
+        missing = sorted(level.features - host_features())
+        if missing:
+            left_out.append(f"{level.name} is left out: this processor lacks {', '.join(missing)}")
+            continue
+        # The features are given even where they are none: Numba would else add those of this processor.
+        environment = {
+            "NUMBA_CPU_NAME": level.cpu_name,
+            "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in level.extra),
+            "NUMBA_CACHE_DIR": str(CACHES / level.name),
+        }
+        found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {level.name}", environment))
+    return found, left_out
+
+
+def host_title() -> str:
+    """What this processor has, in terms of levels."""
+    from variegate.compiling.levels import host_level
+
+    best = host_level()
+    return best.name if best else "this processor"
+
+
+def check_limited(level: str | None) -> None:
+    """In the limited process: raise unless its code is generated for exactly that level."""
+    if level in (None, HOST):
+        return
+    from variegate.compiling import levels
+
+    wanted = next(one for one in levels.LEVELS if one.name == SHORT[str(level)])
+    if wanted.features != levels.TARGET_FEATURES:
+        differing = ", ".join(sorted(levels.TARGET_FEATURES ^ wanted.features))
+        raise RuntimeError(f"code is not generated for {wanted.name}: {differing} differ")

@@ -1,0 +1,1 @@
+"""W2o: a row per operation and per pipeline, beside what other libraries have of the same meaning."""

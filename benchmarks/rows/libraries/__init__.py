@@ -1,0 +1,1 @@
+"""How each library spells the rows of ``benchmarks/rows/catalogue.py``."""
