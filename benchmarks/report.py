@@ -11,42 +11,60 @@ from typing import Any
 from benchmarks import columns as core_columns
 from benchmarks.gpu import columns as gpu_columns
 from benchmarks.loader import columns as loader_columns
+from benchmarks.rows import columns as row_columns
 
-LOADER = "loader"
+LOADER, ROWS = "loader", "w2o"
 
 
 def columns_of(record: dict[str, Any]) -> ModuleType:
     """The module that knows the columns of a record's kind."""
     if record["work"] == LOADER:
         return loader_columns
+    if record["work"] == ROWS:
+        return row_columns
     return gpu_columns if "gpu" in record else core_columns
+
+
+def heads(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The heads of the columns, and which of them hold words; W2o's depend on the libraries of the run."""
+    columns = columns_of(record)
+    if columns is row_columns:
+        return row_columns.header(record), row_columns.left(record)
+    return columns.HEADER, columns.LEFT
+
+
+def checks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    if columns_of(record) is row_columns:
+        return row_columns.checked(record)
+    checks: list[dict[str, Any]] = record.get("checks", [])
+    return checks
 
 
 def text(record: dict[str, Any]) -> str:
     """The record for a terminal. No speed is shown where a check failed."""
-    columns = columns_of(record)
+    columns, (header, left) = columns_of(record), heads(record)
     lines = [f"{record['work'].upper()}: {record['title']}, batch {record['batch']}", f"  {record['inputs']}"]
-    for check in record.get("checks", []):
+    for check in checks_of(record):
         lines.append(f"  {'ok    ' if check['passed'] else 'FAILED'} {check['name']}: {check['found']}")
-    if record.get("failed"):
+    if record.get("failed") and columns is not row_columns:
         return "\n".join([*lines, "  FAILED: the pixels are not right, so no speed is reported"])
-    table = [columns.HEADER, *columns.rows(record)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(columns.HEADER))]
+    table = [header, *columns.rows(record)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(header))]
     for line in table:
-        cells = [cell.ljust(w) if i in columns.LEFT else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))]  # noqa: B905
+        cells = [cell.ljust(w) if i in left else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))]  # noqa: B905
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join([*lines, f"  {columns.verdict(record)}", *(f"  {note}" for note in columns.notes(record))])
 
 
 def markdown(record: dict[str, Any]) -> str:
-    columns = columns_of(record)
+    columns, (header, left) = columns_of(record), heads(record)
     lines = [f"### {record['work'].upper()}, batch {record['batch']}", "", f"{record['title']}.", ""]
-    sides = ["---" if i in columns.LEFT else "--:" for i in range(len(columns.HEADER))]
-    lines += ["| " + " | ".join(columns.HEADER) + " |", "|" + "|".join(sides) + "|"]
+    sides = ["---" if i in left else "--:" for i in range(len(header))]
+    lines += ["| " + " | ".join(header) + " |", "|" + "|".join(sides) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in columns.rows(record)]
     spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, taken in turn."
     lines += ["", f"{columns.verdict(record)}. {spent}"]
-    lines += ["", *(f"- {check['name']}: {check['found']}" for check in record.get("checks", []))]
+    lines += ["", *(f"- {check['name']}: {check['found']}" for check in checks_of(record))]
     lines += [f"- {note}" for note in columns.notes(record)]
     return "\n".join([*lines, "", *columns.footer(record)])
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run w1 w2 [--batch 64 256] [--out docs/results]``: works beside their peers, on one core."""
+"""``python -m benchmarks.run w1 w2 w2o [--level v3 host] [--out docs/results]``: beside the peers, on one core."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from pathlib import Path
 from benchmarks import levels, machine, report
 from benchmarks.harness import Options, run_work
 from benchmarks.inputs import DEFAULT_TAR
+from benchmarks.rows import catalogue
+from benchmarks.rows import harness as rows
 from benchmarks.works.base import Work
 
-WORKS = sorted(path.stem for path in Path(__file__).with_name("works").glob("w*.py"))
+MEASURED = {"batch": [64, 256], "seconds": 2.0, "repeats": 7}
+# Many rows, so short ones.
+MEASURED_ROWS = {"batch": [64], "seconds": 0.3, "repeats": 5}
+WORKS = [*sorted(path.stem for path in Path(__file__).with_name("works").glob("w*.py")), rows.NAME]
 
 
 def load_work(name: str) -> Work:
@@ -25,9 +30,10 @@ def load_work(name: str) -> Work:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("works", nargs="+", choices=WORKS)
-    parser.add_argument("--batch", type=int, nargs="+", default=[64, 256], help="one table for each (64 256)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of a timed run (2)")
-    parser.add_argument("--repeats", type=int, default=7, help="timed runs of each library (7)")
+    parser.add_argument("--batch", type=int, nargs="+", help="one table for each (64 256; w2o: 64)")
+    parser.add_argument("--seconds", type=float, help="length of a timed run (2; w2o: 0.3)")
+    parser.add_argument("--repeats", type=int, help="timed runs of each library (7; w2o: 5)")
+    parser.add_argument("--rows", default="", help="rows of w2o, with commas, of benchmarks/rows/catalogue.py (all)")
     parser.add_argument("--core", type=int, default=None, help="the core to pin to (the last one)")
     parser.add_argument("--only", default="", help="modules of benchmarks/peers, with commas; `ours` is Variegate")
     parser.add_argument(
@@ -44,20 +50,29 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(given)
     where = machine.describe()
     print(f"{where['cpu']}; its best level: {where['level']}", file=sys.stderr)
+    try:
+        cases = catalogue.select(options.rows)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     failed = False
     for name in options.works:
-        for batch in options.batch:
+        measured = MEASURED_ROWS if name == rows.NAME else MEASURED
+        batches, seconds, repeats = (
+            value if getattr(options, key) is None else getattr(options, key) for key, value in measured.items()
+        )
+        for batch in batches:
             print(f"{name}, batch {batch}", file=sys.stderr)
             chosen = Options(
                 batch=batch,
-                seconds=options.seconds,
-                repeats=options.repeats,
+                seconds=seconds,
+                repeats=repeats,
                 core=options.core if options.core is not None else _last_core(),
                 only=tuple(filter(None, options.only.split(","))),
                 images=options.images,
                 levels=tuple(options.level),
             )
-            record = run_work(load_work(name), chosen)
+            record = rows.run(cases, chosen) if name == rows.NAME else run_work(load_work(name), chosen)
             record |= {"machine": where, "command": " ".join(["python -m benchmarks.run", *given])}
             print(report.text(record), flush=True)
             failed |= bool(record.get("failed"))

@@ -33,7 +33,7 @@ def pin(core: int | None) -> None:
         os.environ[variable] = "1"
 
 
-def _limit_loaded_libraries() -> None:
+def limit_loaded_libraries() -> None:
     """The thread counts that only a call can set, for libraries that this process has loaded."""
     if "torch" in sys.modules:
         import torch
@@ -149,14 +149,14 @@ class CoreWorker(Worker):
         if config["peer"] == OURS:
             check_limited(config["level"])
         self.inputs = _inputs.load(Path(config["inputs"]))
-        _limit_loaded_libraries()
+        limit_loaded_libraries()
 
     def variants(self) -> dict[str, Callable[[], Any]]:
         return self.peer.variants(self.work, self.inputs, self.batch)
 
     def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
         check_batch(next_batch(), self.batch)
-        _limit_loaded_libraries()
+        limit_loaded_libraries()
         for _ in range(WARM_UP_BATCHES):
             next_batch()
 

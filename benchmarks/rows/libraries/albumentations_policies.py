@@ -46,5 +46,5 @@ def rand_augment(size: int) -> Any:
 
 
 def trivial_augment(size: int) -> Any:
-    """The wide ranges; ``size`` bounds a translation."""
-    return A.OneOf(_operations(0.99, min(32, size), 135.0, 0.99, (2, 8), 0.0), p=1)
+    """The wide ranges, but that it cannot keep all 8 bits; ``size`` bounds a translation."""
+    return A.OneOf(_operations(0.99, min(32, size), 135.0, 0.99, (2, 7), 0.0), p=1)

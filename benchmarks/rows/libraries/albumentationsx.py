@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, ClassVar
 
@@ -28,7 +29,9 @@ def around(width: float) -> tuple[float, float]:
     return 1 - width, 1 + width
 
 
-def jitter(brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, hue: float = 0.0, p: float = 1) -> Any:
+def jitter(
+    brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, hue: float = 0.0, p: float = 1
+) -> Any:
     """torchvision's ColorJitter; a width of 0 leaves its part out."""
     return A.ColorJitter(around(brightness), around(contrast), around(saturation), (-hue, hue), p=p)
 
@@ -92,7 +95,8 @@ def values() -> dict[str, list[Any]]:
         "posterize": [A.Posterize(num_bits=(C.BITS, C.BITS), p=1)],
         "solarize": [A.Solarize(threshold_range=(C.THRESHOLD / 255, C.THRESHOLD / 255), p=1)],
         "invert": [A.InvertImg(p=1)],
-        "autocontrast": [A.AutoContrast(method="cdf", p=1)],
+        # Its default method, "cdf", is another operation: 38 levels away from Pillow's on average.
+        "autocontrast": [A.AutoContrast(method="pil", p=1)],
         "equalize": [A.Equalize(mode="cv", by_channels=True, p=1)],
         "grayscale": [gray],
         "channel_permutation": [A.ChannelShuffle(p=1)],
@@ -136,8 +140,14 @@ def pipelines() -> dict[str, list[Any]]:
         "three_augment": [flip, A.OneOf(one, p=1), jitter(0.3, 0.3, 0.3)],
         "randaugment_32": [flip, rand_augment(32)],
         "randaugment_1024": [flip, rand_augment(1024)],
-        **dict.fromkeys(("randaugment", "randaugment_uint8"), [flip, rand_augment(224)]),
+        "randaugment": [flip, rand_augment(224)],
+        "randaugment_uint8": [flip, rand_augment(224)],
     }
+
+
+@functools.cache
+def rows() -> dict[str, list[Any]]:
+    return geometry() | values() | pipelines()
 
 
 class AlbumentationsX(RowLibrary):
@@ -164,7 +174,7 @@ class AlbumentationsX(RowLibrary):
     }
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
-        steps = (geometry() | values() | pipelines())[case.name]
+        steps = rows()[case.name]
         is_float = case.dtype == "float32"
         each = A.Compose([*steps, *([A.Normalize(MEAN, STD)] if is_float else []), A.ToTensorV2()])
         pixels = A.Compose(steps)

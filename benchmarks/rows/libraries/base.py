@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ class RowLibrary(Library):
     differs: ClassVar[dict[str, str]] = {}
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
-        """Functions of no argument -> the next [batch, 3, out, out], contiguous. ``images``: uint8[N, size, size, 3]."""
+        """Functions of no argument -> the next [batch, 3, out, out], contiguous, of ``images``, uint8[N, size, size, 3]."""
         raise NotImplementedError
 
     def ways(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
@@ -51,6 +51,3 @@ def load_library(module: str) -> RowLibrary:
     found: Any = importlib.import_module(f"benchmarks.rows.libraries.{module}").LIBRARY
     assert isinstance(found, RowLibrary)
     return found
-
-
-Build = Callable[[], list[Any]]

@@ -96,7 +96,9 @@ def resized_crop(images: Any, how: Any = LINEAR, size: int = 224, scale: tuple[f
 def jitter(images: Any, widths: tuple[float, ...]) -> Any:
     brightness, contrast, saturation, hue = widths
     factors = {"brightness": around(brightness), "contrast": around(contrast), "saturation": around(saturation)}
-    return fn.color_twist(images, **factors, hue=uniform(-360 * hue, 360 * hue))
+    if hue > 0:
+        factors["hue"] = uniform(-360 * hue, 360 * hue)
+    return fn.color_twist(images, **factors)
 
 
 def solarized(images: Any) -> Any:

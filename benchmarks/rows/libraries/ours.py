@@ -123,7 +123,7 @@ STEPS = geometry() | values() | pipelines()
 def transform(case: Case, is_float: bool | None = None) -> T.Compose:
     """The row; ``is_float`` in place of what it says of its output."""
     normalised = case.dtype == "float32" if is_float is None else is_float
-    return T.Compose([*STEPS[case.name], *([NORMALIZE] if normalised else [])])
+    return T.Compose([*STEPS[case.name], *([NORMALIZE] if normalised else [])] or [T.Identity()])
 
 
 def outputs(case: Case, images: Images, device: str, is_float: bool) -> npt.NDArray[Any]:

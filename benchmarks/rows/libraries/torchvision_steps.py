@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable
@@ -145,6 +146,7 @@ def pipelines() -> dict[str, Steps]:
     return {name: Steps(steps) for name, steps in cases.items()}
 
 
+@functools.cache
 def rows() -> dict[str, Steps]:
     """Of every row that torchvision has."""
     return geometry() | values() | pipelines()

@@ -23,7 +23,7 @@ class TorchvisionTensor(RowLibrary):
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
         steps = rows()[case.name]
-        pixels = v2.Compose([*steps.pixels, *steps.tensors])
+        pixels = v2.Compose([*steps.pixels, *steps.tensors] or [v2.Identity()])
         last = _finish(case, steps)
         # Its users hold tensors as CHW, so that is how it gets them; the conversion is not counted.
         planar = in_turn(np.ascontiguousarray(images.transpose(0, 3, 1, 2)), batch)
