@@ -12,30 +12,33 @@ from benchmarks import columns as core_columns
 from benchmarks.gpu import columns as gpu_columns
 from benchmarks.loader import columns as loader_columns
 from benchmarks.rows import columns as row_columns
+from benchmarks.single import columns as single_columns
 
-LOADER, ROWS = "loader", "w2o"
+LOADER = "loader"
+# Works of many rows, each with checks of its own.
+ROWS = {"w2o": row_columns, "w8": single_columns}
 
 
 def columns_of(record: dict[str, Any]) -> ModuleType:
     """The module that knows the columns of a record's kind."""
     if record["work"] == LOADER:
         return loader_columns
-    if record["work"] == ROWS:
-        return row_columns
+    if record["work"] in ROWS:
+        return ROWS[record["work"]]
     return gpu_columns if "gpu" in record else core_columns
 
 
 def heads(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The heads of the columns, and which of them hold words; W2o's depend on the libraries of the run."""
+    """The heads of the columns, and which of them hold words; some depend on the libraries of the run."""
     columns = columns_of(record)
-    if columns is row_columns:
-        return row_columns.header(record), row_columns.left(record)
+    if record["work"] in ROWS:
+        return columns.header(record), columns.left(record)
     return columns.HEADER, columns.LEFT
 
 
 def checks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
-    if columns_of(record) is row_columns:
-        return row_columns.checked(record)
+    if record["work"] in ROWS:
+        return list(columns_of(record).checked(record))
     checks: list[dict[str, Any]] = record.get("checks", [])
     return checks
 
@@ -46,7 +49,7 @@ def text(record: dict[str, Any]) -> str:
     lines = [f"{record['work'].upper()}: {record['title']}, batch {record['batch']}", f"  {record['inputs']}"]
     for check in checks_of(record):
         lines.append(f"  {'ok    ' if check['passed'] else 'FAILED'} {check['name']}: {check['found']}")
-    if record.get("failed") and columns is not row_columns:
+    if record.get("failed") and record["work"] not in ROWS:
         return "\n".join([*lines, "  FAILED: the pixels are not right, so no speed is reported"])
     table = [header, *columns.rows(record)]
     widths = [max(len(line[i]) for line in table) for i in range(len(header))]

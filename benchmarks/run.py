@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
                 batch=batch,
                 seconds=seconds,
                 repeats=repeats,
-                core=options.core if options.core is not None else _last_core(),
+                core=options.core if options.core is not None else last_core(),
                 only=tuple(filter(None, options.only.split(","))),
                 images=options.images,
                 levels=tuple(options.level),
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _last_core() -> int | None:
+def last_core() -> int | None:
     """The last core this process may use; the first is where interrupts tend to land."""
     return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 

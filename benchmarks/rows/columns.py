@@ -99,7 +99,7 @@ def notes(record: dict[str, Any]) -> list[str]:
     """Misses, one by one; where a peer means something else, lacks a row, or failed; spreads are in the JSON file."""
     lines = [f"{record['left_out'][i]}" for i in range(len(record["left_out"]))]
     lines.append(
-        "microseconds of processor time an image, medians; a peer three times slower than the best has two runs, "
+        "microseconds of processor time an image, medians; a peer 1.5 times slower than the best has two runs, "
         "others all; a peer in the fastest of its variants"
     )
     for module in record["libraries"]:

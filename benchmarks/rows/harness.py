@@ -18,8 +18,8 @@ from benchmarks.rows.catalogue import FLOOR, Case
 NAME = "w2o"
 TITLE = "operations and pipelines, uint8 photos in memory -> float32 NCHW, normalised, one core"
 PEERS = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali")
-# A peer this many times slower than the best cannot be it: two runs tell.
-FAR, FEWEST = 3.0, 2
+# A peer this many times slower than the best is not it: two runs tell.
+FAR, FEWEST = 1.5, 2
 # Levels by which a row without chance may differ between libraries: they round, interpolate and blend their own ways.
 APART = 3.0
 

@@ -28,7 +28,7 @@ class RowLibrary(Library):
     differs: ClassVar[dict[str, str]] = {}
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
-        """Functions of no argument -> the next [batch, 3, out, out], contiguous, of ``images``, uint8[N, size, size, 3]."""
+        """Functions of no argument -> the next [batch, 3, out, out], contiguous; ``images`` uint8[N, size, size, 3]."""
         raise NotImplementedError
 
     def ways(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
