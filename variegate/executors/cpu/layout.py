@@ -181,7 +181,7 @@ def make_scratch(
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
         plane_image=np.zeros(max(filtered_lines * wp + max_kernel, resized_bytes) + BLOCK, np.uint8),
         blurred=np.zeros(wp + 2 * padded(max_kernel), np.int16),
-        lines=np.zeros(wp + 2 * max_kernel, np.int64),
+        lines=np.zeros(wp + 2 * padded(max_kernel), np.int64),
         stat_luts=np.zeros((slots, 3, 256), np.uint8),
         fills=np.zeros((slots, 3), np.uint8),
         colours=np.zeros(slots, np.int32),

@@ -8,7 +8,7 @@ import numba as nb
 
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
-from variegate.executors.cpu.simd_filter import COLUMNS, blur_along, blur_columns, weigh_cells
+from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
 from variegate.program.ops import Op
@@ -31,9 +31,9 @@ def prepare_filter(row: Any, slot: Any, height: Any, width: Any, channels: Any, 
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
     if row.opcode[slot] != _CONVOLVE:
         return
-    radius_x, radius_y = int(a[1]) // 2, int(a[2]) // 2
+    radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, FEW - 1)
     if a[3] != 0.0:
-        # One more on both sides, where a weight of 0 makes their number even.
+        # One more on both sides, for the weight of 0 that makes their number even.
         for i in range(height + 2 * radius_y + 2):
             lines[i] = 3 * stride * reflect(i - radius_y - 1, height)
         return
@@ -56,7 +56,8 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
         return
     start = row.side.kernel_start[int(a[0])]
     weights = address_of(row.side.kernels) + 2 * start
-    radius_x, radius_y, cells = int(a[1]) // 2, int(a[2]) // 2, int(a[4])
+    # Weights of 0 stand behind those that are fewer.
+    radius_x, radius_y, cells = max(int(a[1]) // 2, FEW - 1), max(int(a[2]) // 2, FEW - 1), int(a[4])
     if a[3] == 0.0:
         table = row.side.kernels[start:]
         for i in range(cells):
@@ -66,7 +67,7 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
         plane, to = first + c * stride, out + c * stride
         if a[3] == 0.0:
             for x in range(0, width, COLUMNS):
-                weigh_cells(plane + x, lines, weights, cells // 2, to + x)
+                weigh_cells(plane + x, lines, weights, cells, to + x)
         else:
             lines_at = lines + 8 * (y + radius_y + 1)
             _blur_row(plane, lines_at, width, weights, radius_x, radius_y, scratch.blurred, to)
@@ -91,12 +92,12 @@ def _blur_row(
     plane: Any, lines: Any, width: Any, weights: Any, radius_x: Any, radius_y: Any, blurred: Any, target: Any
 ) -> None:
     """Separable blur, reflect padding: columns first, then along the row. ``lines``: see ``blur_columns``."""
-    groups_x, groups_y = (radius_x + 2) // 2, (radius_y + 2) // 2
+    along_y = weights + 2 * ((radius_x + 2) // 2 * 2)
     # Room for the continuation to the left, in whole blocks.
     begin = (radius_x + COLUMNS) // COLUMNS * COLUMNS
     row = address_of(blurred) + 2 * begin
     for x in range(0, width, COLUMNS):
-        blur_columns(plane + x, lines, weights + 4 * groups_x, groups_y, row + 2 * x)
+        blur_columns(plane + x, lines, along_y, radius_y + 1, row + 2 * x)
     last = begin + width - 1
     if radius_x + 1 < width:
         for i in range(1, radius_x + 2):
@@ -106,4 +107,4 @@ def _blur_row(
             blurred[begin - i] = blurred[begin + reflect(-i, width)]
             blurred[last + i] = blurred[begin + reflect(width - 1 + i, width)]
     for x in range(0, width, COLUMNS):
-        blur_along(row + 2 * x, weights, groups_x, target + x)
+        blur_along(row + 2 * x, weights, radius_x + 1, target + x)

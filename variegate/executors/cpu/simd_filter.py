@@ -17,6 +17,8 @@ from variegate.executors.cpu.simd import I64, load, splat, store, vector, vector
 from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS
 
 COLUMNS = 32
+# Terms of the most common blurs, which a loop would slow down.
+FEW = 3
 
 _i8, _i16, _i32, _i64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 # Lanes of 16 bits that one register has, of the instructions that are named.
@@ -54,33 +56,49 @@ def _weighed(builder: Any, a: Any, b: Any, weights: Any) -> list[Any]:
 
 
 def _narrowed(builder: Any, totals: list[Any], bits: int) -> Any:
-    """Sums rounded and shifted right by ``bits`` -> int16[_LANES]."""
-    values = []
-    for total in totals:
-        lanes = total.type.count
-        total = builder.add(total, ir.Constant(total.type, [1 << (bits - 1)] * lanes))
-        values.append(builder.ashr(total, ir.Constant(total.type, [bits] * lanes)))
+    """Sums shifted right by ``bits`` -> int16[_LANES]."""
+    values = [builder.ashr(total, ir.Constant(total.type, [bits] * total.type.count)) for total in totals]
     if not HAS_BYTE_SHUFFLE:
         return builder.trunc(values[0], vector(_i16, values[0].type.count))
     return _call(builder, _PACK[_LANES], vector(_i16, _LANES), *values)
 
 
-def _weigh(builder: Any, weights: Any, groups: Any, read: Any, bits: int) -> list[Any]:
-    """``groups`` pairs of terms, ``read(term, part)`` giving int16[_LANES] of each, weighed -> COLUMNS sums, in parts."""
-    parts = COLUMNS // _LANES
+def _weigh(builder: Any, weights: Any, count: Any, read: Any, bits: int, few: int = 0) -> list[Any]:
+    """``count`` terms and a zero weight if that is odd, ``read(term)(part)`` giving int16[_LANES] of each, weighed ->
+    COLUMNS rounded sums, in parts. ``few``: so many terms, if they are, without a loop.
+    """
     sums = [_LANES // 2] * 2 if HAS_BYTE_SHUFFLE else [_LANES]
-    totals = [
-        [cgutils.alloca_once_value(builder, ir.Constant(vector(_i32, n), [0] * n)) for n in sums] for _ in range(parts)
-    ]
-    with cgutils.for_range(builder, groups) as loop:
-        pair = load(builder, builder.add(weights, builder.shl(loop.index, ir.Constant(_i64, 2))), _i32)
-        first = builder.shl(loop.index, ir.Constant(_i64, 1))
-        terms = [first, builder.add(first, ir.Constant(_i64, 1))]
+    kinds = [[vector(_i32, n) for n in sums] for _ in range(COLUMNS // _LANES)]
+    half = 1 << (bits - 1)
+    totals = [[cgutils.alloca_once_value(builder, ir.Constant(k, [half] * k.count)) for k in part] for part in kinds]
+
+    def add(first: Any, terms: list[Any]) -> None:
+        pair = load(builder, builder.add(weights, builder.shl(first, ir.Constant(_i64, 1))), _i32)
         readers = [read(term) for term in terms]
-        for part in range(parts):
+        for part, part_totals in enumerate(totals):
             values = [reader(part * _LANES) for reader in readers]
-            for total, product in zip(totals[part], _weighed(builder, *values, pair), strict=True):
+            if len(values) == 1:
+                values.append(ir.Constant(values[0].type, [0] * _LANES))
+            for total, product in zip(part_totals, _weighed(builder, *values, pair), strict=True):
                 builder.store(builder.add(builder.load(total), product), total)
+
+    def add_many() -> None:
+        groups = builder.lshr(builder.add(count, ir.Constant(_i64, 1)), ir.Constant(_i64, 1))
+        with cgutils.for_range(builder, groups) as loop:
+            first = builder.shl(loop.index, ir.Constant(_i64, 1))
+            add(first, [first, builder.add(first, ir.Constant(_i64, 1))])
+
+    if few:
+        is_few = builder.icmp_signed("==", count, ir.Constant(_i64, few))
+        with builder.if_else(is_few) as (then, otherwise):
+            with then:
+                terms = [ir.Constant(_i64, term) for term in range(few)]
+                for i in range(0, few, 2):
+                    add(terms[i], terms[i : i + 2])
+            with otherwise:
+                add_many()
+    else:
+        add_many()
     return [_narrowed(builder, [builder.load(total) for total in part], bits) for part in totals]
 
 
@@ -105,7 +123,7 @@ def _line(builder: Any, plane: Any, lines: Any, index: Any) -> Any:
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, groups: Any, target: Any) -> Any:
+def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, count: Any, target: Any) -> Any:
     """32 columns -> int16[32] at ``target``, with LEVEL_BITS. ``lines``: the address of int64 offsets of lines from
     ``plane``, at that of the line itself; offsets of its neighbours lie around it."""
 
@@ -113,12 +131,12 @@ def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, groups: Any
         above, below = (_line(builder, plane, lines, index) for index in (builder.neg(term), term))
         return lambda x: builder.add(_levels(builder, above, x), _levels(builder, below, x))
 
-    for i, part in enumerate(_weigh(builder, weights, groups, read, WEIGHT_BITS + 1 - LEVEL_BITS)):
+    for i, part in enumerate(_weigh(builder, weights, count, read, WEIGHT_BITS + 1 - LEVEL_BITS, FEW)):
         store(builder, part, builder.add(target, ir.Constant(_i64, 2 * i * _LANES)))
 
 
 @vector_block(I64, I64, I64, I64)
-def blur_along(builder: Any, row: Any, weights: Any, groups: Any, target: Any) -> Any:
+def blur_along(builder: Any, row: Any, weights: Any, count: Any, target: Any) -> Any:
     """32 pixels from int16 at ``row`` and around it, with LEVEL_BITS -> 32 levels."""
 
     def read(term: Any) -> Any:
@@ -126,15 +144,15 @@ def blur_along(builder: Any, row: Any, weights: Any, groups: Any, target: Any) -
         left, right = builder.sub(row, step), builder.add(row, step)
         return lambda x: builder.add(_words(builder, left, x), _words(builder, right, x))
 
-    _store_levels(builder, _weigh(builder, weights, groups, read, WEIGHT_BITS + 1 + LEVEL_BITS), target)
+    _store_levels(builder, _weigh(builder, weights, count, read, WEIGHT_BITS + 1 + LEVEL_BITS, FEW), target)
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def weigh_cells(builder: Any, plane: Any, cells: Any, weights: Any, groups: Any, target: Any) -> Any:
+def weigh_cells(builder: Any, plane: Any, cells: Any, weights: Any, count: Any, target: Any) -> Any:
     """32 pixels, each a sum of what lies at the int64 offsets ``cells`` from it -> 32 levels."""
 
     def read(term: Any) -> Any:
         at = _line(builder, plane, cells, term)
         return lambda x: _levels(builder, at, x)
 
-    _store_levels(builder, _weigh(builder, weights, groups, read, WEIGHT_BITS), target)
+    _store_levels(builder, _weigh(builder, weights, count, read, WEIGHT_BITS), target)

@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 def blurs_to_kernels(program: Program) -> list[npt.NDArray[np.int16]]:
     """CONVOLVE holds (table, kernel_x, kernel_y, separable, cells) -> the tables, int16.
 
-    Of a separable one: ``half_weights`` along x, then those along y, as far as they are not 0, each with a 0 behind it
-    where their number is odd. Else: the weights of ``cells`` cells, an even number, then their columns and then their
-    lines from the centre.
+    Of a separable one: ``half_weights`` along x, then those along y, as far as they are not 0, each with zeros behind
+    it up to ``room`` of its radius. Else: the weights of ``cells`` cells, an even number, then their columns and then
+    their lines from the centre.
     """
     kernels: list[npt.NDArray[np.int16]] = []
     at_r, at_k = np.nonzero(IS_BLUR[program.opcode])
@@ -50,11 +50,16 @@ def blurs_to_kernels(program: Program) -> list[npt.NDArray[np.int16]]:
 
 def _separable(kernel_x: int, kernel_y: int, sigma: Floats) -> Iterator[tuple[npt.NDArray[np.int16], int, int, int]]:
     along_x, along_y = half_weights(kernel_x, sigma[:, 0]), half_weights(kernel_y, sigma[:, 1])
-    padded_x, padded_y = (np.pad(half, ((0, 0), (0, 1))).astype(np.int16) for half in (along_x, along_y))
+    padded_x, padded_y = (np.pad(half, ((0, 0), (0, 3))).astype(np.int16) for half in (along_x, along_y))
     # Weights fall from the centre on, but for the rounding: the last one that is not 0.
     last_x, last_y = ((half.cumsum(axis=1) < _ONE).sum(axis=1).tolist() for half in (along_x, along_y))
     for i, (x, y) in enumerate(zip(last_x, last_y, strict=True)):
-        yield np.concatenate([padded_x[i, : (x + 2) // 2 * 2], padded_y[i, : (y + 2) // 2 * 2]]), x, y, 0
+        yield np.concatenate([padded_x[i, : room(x)], padded_y[i, : room(y)]]), x, y, 0
+
+
+def room(radius: int) -> int:
+    """Weights that are stored of a separable blur's axis: an even number, and never fewer than four."""
+    return max((radius + 2) // 2 * 2, 4)
 
 
 def _sparse(size: int, line: Floats) -> Iterator[tuple[npt.NDArray[np.int16], int, int, int]]:
@@ -92,7 +97,7 @@ def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
     """
     number, half = len(angle), size // 2
     step, angle = np.arange(size) - half, np.deg2rad(angle)[:, None]
-    along = np.linspace(0.0, 1.0, size)
+    along = np.linspace(0.0, 1.0, size) if size > 1 else np.array([0.5])
     weight = (1.0 + direction[:, None]) / 2.0 - direction[:, None] * along
     # Cosines of 90 degrees are 6e-17, not 0: without rounding, such dust would light a neighbour cell.
     x, y = np.round(half + step * np.cos(angle), 9), np.round(half - step * np.sin(angle), 9)
