@@ -31,7 +31,7 @@ class Device:
     name: str
     run: Run
     marks: tuple[pytest.MarkDecorator, ...] = ()
-    # Levels by which interpolated, blurred and noisy pixels may differ: sums in another order, float32 in place of
+    # Levels by which interpolated and noisy pixels may differ: sums in another order, float32 in place of
     # float64, and another library's log and cos tip values that lie on the edge of two levels.
     off: int = 1
     # Share of pixels that may be off in one instruction, beyond one single pixel.

@@ -141,6 +141,18 @@ def test_tiles_of_any_size_make_the_same_image(block: tuple[int, int]) -> None:
         np.testing.assert_array_equal(out, wanted)
 
 
+def test_blurs_are_the_references_to_the_bit() -> None:
+    chains = [
+        [step(Op.GAUSSIAN_BLUR, 5, 3, 1.1, 0.2)],
+        [step(Op.GAUSSIAN_BLUR, 11, 1, 90.0, 1.0), step(Op.INVERT)],
+        [step(Op.GAUSSIAN_BLUR, 7, 9, 1e-6, 2.0)],
+        [step(Op.HFLIP), step(Op.MOTION_BLUR, 5, 33.0, -0.7)],
+        [step(Op.MOTION_BLUR, 9, 90.0, 1.0)],
+    ]
+    images = [noise(17, 31), gray(3, 2), noise(1, 9), noise(12, 33), gray(1, 1)]
+    check(DEVICE, program_of(chains, images), images, chains)
+
+
 @pytest.mark.parametrize("poison", [0x00, 0xFF])
 def test_results_do_not_depend_on_what_lay_in_memory(poison: int) -> None:
     images = [photo(20, 70), gray(33, 20)]
@@ -157,5 +169,5 @@ def test_results_do_not_depend_on_what_lay_in_memory(poison: int) -> None:
 
 def test_rounded_operations_are_those_of_the_contract() -> None:
     """What may differ from the CPU is a part of what may differ from the reference."""
-    assert LOOSE < ROUNDED
+    assert LOOSE <= ROUNDED
     assert not is_exact([step(Op.SHOT_NOISE, 1.0, 3.0)])

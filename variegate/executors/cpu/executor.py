@@ -168,7 +168,7 @@ def _side_tables(program: Program) -> SideTables:
     return SideTables(
         luts=tables.luts,
         matrices=tables.matrices,
-        kernels=np.concatenate(flat) if flat else np.zeros(0, np.float32),
+        kernels=np.concatenate(flat) if flat else np.zeros(0, np.int16),
         kernel_start=starts.astype(np.int64),
         rectangles=tables.rectangles,
         points=np.array([point.address for point in tables.points], np.int64),

@@ -40,7 +40,7 @@ class SideTables(NamedTuple):
 
     luts: Array  # uint8[T, 3, 256]
     matrices: Array  # float32[M, 3, 4]
-    kernels: Array  # float32[sum of sizes]
+    kernels: Array  # int16[sum of sizes]
     kernel_start: Array  # int64[kernels]
     rectangles: Array  # int32[Q, 4]
     points: Array  # int64[P], addresses
@@ -131,8 +131,9 @@ class Scratch(NamedTuple):
     real: Array  # float64[2, Wp]
     filter_input: Array  # int32[PASS_FIELDS]: what a filter sees, as a pass
     canvas: Array  # uint8[2, bytes]: images between passes, HWC
-    plane_image: Array  # uint8[bytes]: a whole image in planes for filters, or resized rows
-    sums: Array  # float32[Wp + padding]
+    plane_image: Array  # uint8[bytes]: a whole image for filters, each row as ``planes``; or resized rows
+    blurred: Array  # int16[Wp + padding]: a row between the passes of a separable blur
+    lines: Array  # int64[Hp + padding]: where a filter finds lines, or cells of its kernel
     stat_luts: Array  # uint8[K, 3, 256]
     fills: Array  # uint8[K, 3]: colour of pixels that left at slot k, at the end of the value operations
     colours: Array  # int32[K]: the same, packed
@@ -178,8 +179,9 @@ def make_scratch(
         real=np.zeros((2, wp), np.float64),
         filter_input=np.zeros(PASS_FIELDS, np.int32),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
-        plane_image=np.zeros(max(filtered_lines * wp, resized_bytes) + BLOCK, np.uint8),
-        sums=np.zeros(wp + 2 * max_kernel + BLOCK, np.float32),
+        plane_image=np.zeros(max(filtered_lines * wp + max_kernel, resized_bytes) + BLOCK, np.uint8),
+        blurred=np.zeros(wp + 2 * padded(max_kernel), np.int16),
+        lines=np.zeros(wp + 2 * padded(max_kernel), np.int64),
         stat_luts=np.zeros((slots, 3, 256), np.uint8),
         fills=np.zeros((slots, 3), np.uint8),
         colours=np.zeros(slots, np.int32),

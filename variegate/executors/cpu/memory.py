@@ -110,11 +110,16 @@ def scratch_needs(program: Program) -> tuple[int, ...]:
         weights, taps = _resize_needs(program, kinds == Kind.RESAMPLE)
         width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
         resized = 4 * side * padded(width)
-    kernel = 0
+    kernel, row = 0, side
     blurs = program.opcode == Op.CONVOLVE
     if blurs.any():
-        kernel = int(program.args[..., 1:3][blurs].max())
-    return side, canvas, filtered_lines, resized, program.opcode.shape[1], kernel, weights, taps
+        sizes, is_full = program.args[..., 1:5][blurs], program.args[..., 3][blurs] == 0.0
+        # Kernel sizes, and the number of a full one's cells.
+        kernel = int(sizes.max())
+        if is_full.any():
+            # Full kernels see rows in planes continued to both sides.
+            row += int(sizes[is_full, :2].max())
+    return row, canvas, filtered_lines, resized, program.opcode.shape[1], kernel, weights, taps
 
 
 def _resize_needs(program: Program, is_resize: npt.NDArray[np.bool_]) -> tuple[int, int]:

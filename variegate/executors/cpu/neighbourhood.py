@@ -1,92 +1,110 @@
-"""Sharpness and blurs: a row of the filtered image, from an image held in padded planes."""
+"""Sharpness and blurs: a row of the filtered image, from an image held row by row in planes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numba as nb
-import numpy as np
 
-from variegate.executors.cpu.kernel import address_of
+from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
+from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
 from variegate.program.ops import Op
 
-_SHARPNESS = int(Op.SHARPNESS)
+_CONVOLVE = int(Op.CONVOLVE)
+
+
+@inlined
+def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
+    """The address of the image that the filter at ``slot`` sees: each row as ``scratch.planes`` is.
+
+    A plane's row is continued to both sides by a full kernel's radius, for which there is room between them.
+    """
+    return address_of(scratch.plane_image) + int(row.args[slot, 1]) // 2
+
+
+@inner_kernel(forceinline=True)
+def prepare_filter(row: Any, slot: Any, height: Any, width: Any, channels: Any, scratch: Any) -> None:
+    """What a filter needs besides the image in planes, once they are filled."""
+    a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
+    if row.opcode[slot] != _CONVOLVE:
+        return
+    radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, FEW - 1)
+    if a[3] != 0.0:
+        # One more on both sides, for the weight of 0 that makes their number even.
+        for i in range(height + 2 * radius_y + 2):
+            lines[i] = 3 * stride * reflect(i - radius_y - 1, height)
+        return
+    first = filtered_planes(row, slot, scratch)
+    for y in range(height):
+        for c in range(channels):
+            at = bytes_at(first + (3 * y + c) * stride - radius_x, width + 2 * radius_x)
+            at[:radius_x] = at[radius_x]
+            at[radius_x + width :] = at[radius_x + width - 1]
 
 
 @inner_kernel(forceinline=True)
 def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
-    """Row ``y`` of the filter at ``slot``, from ``scratch.plane_image``."""
-    stride, op, a, planes = scratch.planes.shape[1], row.opcode[slot], row.args[slot], scratch.planes
-    image = scratch.plane_image[: channels * height * stride].reshape((channels, height, stride))
+    """Row ``y`` of the filter at ``slot``, after ``prepare_filter``."""
+    a, stride = row.args[slot], scratch.planes.shape[1]
+    first, out, lines = filtered_planes(row, slot, scratch), address_of(scratch.planes), address_of(scratch.lines)
+    if row.opcode[slot] != _CONVOLVE:
+        for c in range(channels):
+            _sharpen_row(first + c * stride, 3 * stride, height, width, y, nb.float32(a[0]), out + c * stride)
+        return
+    start = row.side.kernel_start[int(a[0])]
+    weights = address_of(row.side.kernels) + 2 * start
+    # Weights of 0 stand behind those that are fewer.
+    radius_x, radius_y, cells = max(int(a[1]) // 2, FEW - 1), max(int(a[2]) // 2, FEW - 1), int(a[4])
+    if a[3] == 0.0:
+        table = row.side.kernels[start:]
+        for i in range(cells):
+            line = min(max(y + table[2 * cells + i], 0), height - 1)
+            scratch.lines[i] = 3 * line * stride + table[cells + i]
     for c in range(channels):
-        if op == _SHARPNESS:
-            _sharpen_row(image[c], height, width, y, nb.float32(a[0]), planes[c])
+        plane, to = first + c * stride, out + c * stride
+        if a[3] == 0.0:
+            for x in range(0, width, COLUMNS):
+                weigh_cells(plane + x, lines, weights, cells, to + x)
         else:
-            weights, size = row.side.kernels[row.side.kernel_start[int(a[0])] :], (int(a[1]), int(a[2]))
-            if a[3] != 0.0:
-                _blur_row(image[c], height, width, y, weights, size, scratch.sums, planes[c])
-            else:
-                _convolve_row(image[c], height, width, y, weights, size, scratch.sums, planes[c])
+            lines_at = lines + 8 * (y + radius_y + 1)
+            _blur_row(plane, lines_at, width, weights, radius_x, radius_y, scratch.blurred, to)
 
 
 @inner_kernel()
-def _sharpen_row(image: Any, height: Any, width: Any, y: Any, factor: Any, target: Any) -> None:
-    """``image``: uint8[H, Wp], one padded plane. Pillow's blend with SMOOTH; the one-pixel border stays as it is."""
-    row = image[y]
+def _sharpen_row(plane: Any, stride: Any, height: Any, width: Any, y: Any, factor: Any, target: Any) -> None:
+    """Pillow's blend with SMOOTH; the one-pixel border stays as it is."""
+    at = plane + y * stride
+    row, out = bytes_at(at, width), bytes_at(target, width)
     if y == 0 or y == height - 1 or height < 3 or width < 3:
         for x in range(width):
-            target[x] = row[x]
+            out[x] = row[x]
         return
-    above, at, below, out = address_of(image[y - 1]), address_of(row), address_of(image[y + 1]), address_of(target)
     for x in range(1, width - 1, LANES):
-        sharpen_block(above + x, at + x, below + x, factor, out + x)
-    target[0], target[width - 1] = row[0], row[width - 1]
+        sharpen_block(at - stride + x, at + x, at + stride + x, factor, target + x)
+    out[0], out[width - 1] = row[0], row[width - 1]
 
 
 @inner_kernel()
-def _blur_row(image: Any, height: Any, width: Any, y: Any, weights: Any, size: Any, sums: Any, target: Any) -> None:
-    """Separable blur, reflect padding: columns of the needed rows first, then along the row, rounded half to even."""
-    kx, ky = size
-    rx, ry = kx // 2, ky // 2
-    for x in range(width + 2 * rx):
-        sums[x] = 0.0
-    for j in range(ky):
-        row, weight = image[reflect(y + j - ry, height)], weights[kx + j]
-        for x in range(width):
-            sums[rx + x] += weight * np.float32(row[x])
-    for i in range(rx):
-        sums[i] = sums[rx + reflect(i - rx, width)]
-        sums[rx + width + i] = sums[rx + reflect(width + i, width)]
-    for x in range(width):
-        total = np.float32(0.0)
-        for i in range(kx):
-            total += weights[i] * sums[x + i]
-        target[x] = np.uint8(np.rint(min(max(total, np.float32(0.0)), np.float32(255.0))))
-
-
-@inner_kernel()
-def _convolve_row(image: Any, height: Any, width: Any, y: Any, weights: Any, size: Any, sums: Any, target: Any) -> None:
-    """A full kx x ky kernel, edge padding, rounded half up. Kernel cells of zero weight cost nothing."""
-    kx, ky = size
-    rx, ry = kx // 2, ky // 2
-    for x in range(width):
-        sums[x] = 0.5
-    for j in range(ky):
-        row = image[min(max(y + j - ry, 0), height - 1)]
-        for i in range(kx):
-            weight = weights[j * kx + i]
-            if weight == 0.0:
-                continue
-            shift = i - rx
-            first, end = min(max(0, -shift), width), max(min(width, width - shift), 0)
-            for x in range(first):
-                sums[x] += weight * np.float32(row[0])
-            for x in range(first, end):
-                sums[x] += weight * np.float32(row[x + shift])
-            for x in range(max(first, end), width):
-                sums[x] += weight * np.float32(row[width - 1])
-    for x in range(width):
-        target[x] = np.uint8(min(max(sums[x], np.float32(0.0)), np.float32(255.0)))
+def _blur_row(
+    plane: Any, lines: Any, width: Any, weights: Any, radius_x: Any, radius_y: Any, blurred: Any, target: Any
+) -> None:
+    """Separable blur, reflect padding: columns first, then along the row. ``lines``: see ``blur_columns``."""
+    along_y = weights + 2 * ((radius_x + 2) // 2 * 2)
+    # Room for the continuation to the left, in whole blocks.
+    begin = (radius_x + COLUMNS) // COLUMNS * COLUMNS
+    row = address_of(blurred) + 2 * begin
+    for x in range(0, width, COLUMNS):
+        blur_columns(plane + x, lines, along_y, radius_y + 1, row + 2 * x)
+    last = begin + width - 1
+    if radius_x + 1 < width:
+        for i in range(1, radius_x + 2):
+            blurred[begin - i], blurred[last + i] = blurred[begin + i], blurred[last - i]
+    else:
+        for i in range(1, radius_x + 2):
+            blurred[begin - i] = blurred[begin + reflect(-i, width)]
+            blurred[last + i] = blurred[begin + reflect(width - 1 + i, width)]
+    for x in range(0, width, COLUMNS):
+        blur_along(row + 2 * x, weights, radius_x + 1, target + x)

@@ -9,7 +9,7 @@ import numba as nb
 from variegate.executors.cpu.interpolate import sample_row, table_row, walk_back
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, row_program, target_at
-from variegate.executors.cpu.neighbourhood import filter_row
+from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
 from variegate.executors.cpu.position import add_noise, erase, erase_normalized
 from variegate.executors.cpu.resample import prepare_resize, resized_row
 from variegate.executors.cpu.rows import (
@@ -53,7 +53,7 @@ def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, for
             # What a filter sees is made first, as a whole.
             for part in range(0 if plan[SOURCE] == _FILTER else 1, 2):
                 if part == 0:
-                    sweep, to, kind = scratch.filter_input, address_of(scratch.plane_image), PLANES
+                    sweep, to, kind = scratch.filter_input, filtered_planes(row, plan[FIRST], scratch), PLANES
                     _describe_input(row, plan, sweep)
                 else:
                     sweep, to, kind = plan, address, form.kind if is_last else BYTES_HWC
@@ -79,10 +79,13 @@ def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
 def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> None:
     """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table."""
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
-    planes, fill = scratch.planes, scratch.fills[sweep[FIRST]]
+    planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
     count = _prepare_source(row, sweep, image, target, scratch)
     for y in range(target.height):
-        first, last = _read_row(row, sweep, image, count, y, target, scratch)
+        if target.kind == PLANES:
+            # In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
+            planes = bytes_at(target.address + y * row_bytes, row_bytes).reshape((3, row_bytes // 3))
+        first, last = _read_row(row, sweep, image, count, y, planes, target, scratch)
         for k in range(sweep[VALUES], end + 1):
             if k == position:
                 if source == _STRETCH or source == _ONE_FIXED:
@@ -99,7 +102,8 @@ def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> N
                 add_noise(op, a, y, width, channels, row.noise, planes)
             elif a[7] == 0.0:
                 erase(a, row.fill[k], row.side.rectangles, y, width, channels, row.noise, planes)
-        store_row(planes, y, target)
+        if target.kind != PLANES:
+            store_row(planes, y, target)
     if target.kind >= FLOATS_CHW:
         erase_normalized(row, position, end, target)
 
@@ -128,16 +132,18 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
             pad_table(int(a[1]), row.flags[first], image.height, scratch.line, target.height)
     elif source == _CHAIN:
         pack_maps(row, slots, count, scratch.maps)
+    elif source == _FILTER:
+        prepare_filter(row, first, target.height, target.width, target.channels, scratch)
     elif source == _RESIZE:
         prepare_resize(image, a, row.flags[first], target.height, target.width, scratch)
     return count
 
 
 @inlined
-def _read_row(row: Any, sweep: Any, image: Any, count: Any, y: Any, target: Any, scratch: Any) -> Any:
+def _read_row(row: Any, sweep: Any, image: Any, count: Any, y: Any, planes: Any, target: Any, scratch: Any) -> Any:
     """Row ``y`` into the planes -> the part of it that is inside, where that is one stretch."""
     source, slot, width = sweep[SOURCE], sweep[FIRST], target.width
-    planes, stage = scratch.planes, scratch.stage
+    stage = scratch.stage
     first, last = 0, width
     if source == _DIRECT or source == _STRETCH:
         start, is_mirrored = y * width, False

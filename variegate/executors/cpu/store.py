@@ -7,22 +7,15 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at
-from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW, PLANES
+from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW
 from variegate.executors.cpu.simd import BLOCK, STREAMED, copy_block, join_rgb, scale_block, stream_levels
 from variegate.program.compiled import inner_kernel
 
 
 @inner_kernel(forceinline=True)
 def store_row(planes: Any, y: Any, target: Any) -> None:
-    kind, width = target.kind, target.width
-    if kind >= FLOATS_CHW:
+    if target.kind >= FLOATS_CHW:
         _store_floats(planes, y, target)
-    elif kind == PLANES:
-        source, stride = address_of(planes), planes.shape[1]
-        for c in range(target.channels):
-            to = target.address + (c * target.height + y) * stride
-            for x in range(0, width, BLOCK):
-                copy_block(source + c * stride + x, to + x)
     else:
         _store_bytes(planes, y, target)
 

@@ -58,7 +58,7 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 _copy_window(window, c)
             elif op == Op.CONVOLVE:
                 c[L.ARG], c[L.FLAG] = at.kernels[int(a[0])], int(a[3])
-                c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
+                c[L.COEFFICIENT], c[L.COEFFICIENT + 1], c[L.COEFFICIENT + 2] = int(a[1]), int(a[2]), int(a[4])
             elif kind == Kind.STATISTIC:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.statistics + L.TABLE * used_statistics
                 used_statistics += 1

@@ -11,6 +11,7 @@ import zlib
 from enum import IntEnum
 
 from variegate.program import ops, passes
+from variegate.program.lowering import blurs
 
 # A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
 # ``in_height x in_width`` pixels from the byte address ``image`` on.
@@ -44,7 +45,7 @@ HEADER = 36
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-COEFFICIENT = 10  # six of a fixed map; kernel sizes of a CONVOLVE; offset of the lines of a table map
+COEFFICIENT = 10  # six of a fixed map; sizes and cells of a CONVOLVE; offset of the lines of a table map
 CODE = 16
 
 # CLASS.
@@ -57,6 +58,9 @@ INTERLEAVED, CANVAS, PLANAR = range(3)
 # (int64), and how many tiles have added theirs. All zero between launches.
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
 WORKSPACE = 1028
+
+# Fraction bits of a CONVOLVE's weights, and of levels between its two passes.
+WEIGHT_BITS, LEVEL_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS
 
 # Bytes of a table of three channels.
 TABLE = 768

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction, to_uint8
+from variegate.executors.reference.instruction import Image, Instruction
 from variegate.executors.reference.values import blend
-from variegate.program.lowering.blurs import gaussian_kernel, motion_kernel
+from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS, half_weights, motion_kernel
+
+Ints = npt.NDArray[np.int64]
 
 
 def sharpness(img_HWC: Image, ins: Instruction) -> Image:
@@ -31,22 +33,36 @@ def smooth(img_HWC: Image) -> Image:
 
 
 def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
+    """Columns first; between the passes levels keep LEVEL_BITS fraction bits."""
     kernel_x, kernel_y = ins.integers(2)
-    kernel = np.outer(gaussian_kernel(kernel_y, ins.args[3]), gaussian_kernel(kernel_x, ins.args[2]))
-    return to_uint8(np.rint(_correlate(img_HWC, kernel, "reflect")))
+    along_y, along_x = _mirrored(kernel_y, ins.args[3]), _mirrored(kernel_x, ins.args[2])
+    columns = _rounded(_correlate(img_HWC.astype(np.int64), along_y[:, None], "reflect"), WEIGHT_BITS + 1 - LEVEL_BITS)
+    whole = _rounded(_correlate(columns, along_x[None, :], "reflect"), WEIGHT_BITS + 1 + LEVEL_BITS)
+    return whole.astype(np.uint8)
 
 
 def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
-    kernel = motion_kernel(int(ins.args[0]), ins.args[1], ins.args[2])
-    return to_uint8(np.floor(_correlate(img_HWC, kernel, "edge") + 0.5))
+    kernel = motion_kernel(int(ins.args[0]), ins.args[1:2], ins.args[2:3])[0]
+    return _rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS).astype(np.uint8)
 
 
-def _correlate(img_HWC: Image, kernel: npt.NDArray[np.float32], padding: str) -> npt.NDArray[np.float64]:
+def _mirrored(size: int, sigma: float) -> Ints:
+    """int64[size], of sum 2**15."""
+    half = half_weights(size, np.array([sigma]))[0]
+    return np.concatenate([half[:0:-1], 2 * half[:1], half[1:]])
+
+
+def _rounded(total: Ints, bits: int) -> Ints:
+    """Divided by ``2**bits``, half up."""
+    return (total + (1 << (bits - 1))) >> bits
+
+
+def _correlate(img_HWC: Ints, kernel: Ints, padding: str) -> Ints:
     height, width, _ = img_HWC.shape
     down, right = (size // 2 for size in kernel.shape)
     padded = np.pad(img_HWC, ((down, down), (right, right), (0, 0)), mode=padding)  # type: ignore[call-overload]
-    total = np.zeros(img_HWC.shape, np.float64)
+    total = np.zeros_like(img_HWC)
     for (dy, dx), weight in np.ndenumerate(kernel):
         if weight:
-            total += float(weight) * padded[dy : dy + height, dx : dx + width]
+            total += weight * padded[dy : dy + height, dx : dx + width]
     return total

@@ -8,7 +8,7 @@ import triton.language as tl
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
 from variegate.executors.cuda.kernels.maps import walk
-from variegate.executors.cuda.kernels.values import blend, look_up, to_level
+from variegate.executors.cuda.kernels.values import blend, look_up
 from variegate.program import ops
 from variegate.program import passes as P
 
@@ -83,58 +83,56 @@ def _reflect(i, n):
 
 @triton.jit
 def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """Reflect padding; sums along columns, then along the row (an order that the roundings show); half to even."""
+    """Reflect padding; sums along columns, rounded to LEVEL_BITS, then along the row."""
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     at = code + slot * L.CODE
-    kx, ky = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
-    along_x = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
-    along_y = along_x + kx
-    total_r = tl.full(x.shape, 0.0, tl.float32)
+    radius_x, radius_y = tl.load(at + L.COEFFICIENT) // 2, tl.load(at + L.COEFFICIENT + 1) // 2
+    along_x = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
+    # As lowering/blurs.py has stored them.
+    along_y = along_x + tl.maximum((radius_x + 2) // 2 * 2, 4)
+    total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
     total_g, total_b = total_r, total_r
-    for i in range(kx):
-        u = _reflect(x + (i - kx // 2), width)
-        sum_r = tl.full(x.shape, 0.0, tl.float32)
+    for i in range(2 * radius_x + 1):
+        u = _reflect(x + (i - radius_x), width)
+        sum_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - L.LEVEL_BITS), tl.int32)
         sum_g, sum_b = sum_r, sum_r
-        for j in range(ky):
-            v = _reflect(y + (j - ky // 2), height)
+        for j in range(2 * radius_y + 1):
+            v = _reflect(y + (j - radius_y), height)
             pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
-            weight = tl.load(along_y + j)
-            sum_r += weight * red(pixel).to(tl.float32)
-            sum_g += weight * green(pixel).to(tl.float32)
-            sum_b += weight * blue(pixel).to(tl.float32)
-        weight = tl.load(along_x + i)
-        total_r += weight * sum_r
-        total_g += weight * sum_g
-        total_b += weight * sum_b
-    return pack(_half_to_even(total_r), _half_to_even(total_g), _half_to_even(total_b))
+            weight = _mirrored(along_y, j - radius_y)
+            sum_r += weight * red(pixel)
+            sum_g += weight * green(pixel)
+            sum_b += weight * blue(pixel)
+        weight = _mirrored(along_x, i - radius_x)
+        total_r += weight * (sum_r >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
+        total_g += weight * (sum_g >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
+        total_b += weight * (sum_b >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
+    bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
+    return pack(total_r >> bits, total_g >> bits, total_b >> bits)
 
 
 @triton.jit
-def _half_to_even(value):
-    value = tl.minimum(tl.maximum(value, 0.0), 255.0)
-    whole = value.to(tl.int32)
-    rest = value - whole.to(tl.float32)
-    goes_up = (rest > 0.5) | ((rest == 0.5) & (whole % 2 == 1))
-    return whole + goes_up.to(tl.int32)
+def _mirrored(half, i):
+    """The weight at ``i`` from the centre, of which ``half`` holds a half."""
+    weight = tl.load(half + tl.abs(i)).to(tl.int32)
+    return tl.where(i == 0, 2 * weight, weight)
 
 
 @triton.jit
 def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """A full kernel, edge padding, rounded half up. Cells of zero weight cost nothing."""
+    """The cells of a full kernel, edge padding, rounded half up."""
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     at = code + slot * L.CODE
-    kx, ky = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
-    weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
-    total_r = tl.full(x.shape, 0.5, tl.float32)
+    cells = tl.load(at + L.COEFFICIENT + 2)
+    weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
+    total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
     total_g, total_b = total_r, total_r
-    for cell in range(kx * ky):
-        weight = tl.load(weights + cell)
-        if weight != 0.0:
-            i, j = cell % kx, cell // kx
-            u = tl.minimum(tl.maximum(x + (i - kx // 2), 0), width - 1)
-            v = tl.minimum(tl.maximum(y + (j - ky // 2), 0), height - 1)
-            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
-            total_r += weight * red(pixel).to(tl.float32)
-            total_g += weight * green(pixel).to(tl.float32)
-            total_b += weight * blue(pixel).to(tl.float32)
-    return pack(to_level(total_r), to_level(total_g), to_level(total_b))
+    for cell in range(cells):
+        weight = tl.load(weights + cell).to(tl.int32)
+        u = tl.minimum(tl.maximum(x + tl.load(weights + cells + cell), 0), width - 1)
+        v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * cells + cell), 0), height - 1)
+        pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
+        total_r += weight * red(pixel)
+        total_g += weight * green(pixel)
+        total_b += weight * blue(pixel)
+    return pack(total_r >> L.WEIGHT_BITS, total_g >> L.WEIGHT_BITS, total_b >> L.WEIGHT_BITS)
