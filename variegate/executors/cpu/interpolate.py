@@ -1,118 +1,259 @@
-"""Rows through real-valued maps: perspective, and bilinear or bicubic anything, with Pillow's double arithmetic.
+"""Rows through real maps: interpolated in integers, or nearest with Pillow's doubles. And rows of separable maps.
 
-A chain of maps is walked backwards on continuous coordinates; at each the point must lie in that map's window. The
-source is gathered once, through the LUTs that precede the first map. Also rows of the two separable nearest maps, given
-tables of columns and lines.
+A chain of maps is affine, or projective, in the output's columns and lines at every stage. ``program/places.py`` has
+the integers of each; ``executors/reference/places.py`` says what they mean. What is inside is solved for, row by row;
+the source is gathered once, where the first map says.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import inlined
+from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.simd_gather import gather_rgb
+from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
+from variegate.executors.cpu.simd_places import LANES, affine_places, perspective_places, split_bicubic, split_bilinear
+from variegate.program import places as P
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import Interpolation, Op
+from variegate.program.ops import Interpolation
 
-_PERSPECTIVE = int(Op.MAP_PERSPECTIVE)
-_NEAREST, _BILINEAR = int(Interpolation.NEAREST), int(Interpolation.BILINEAR)
+_BILINEAR = int(Interpolation.BILINEAR)
+_U, _V, _DEPTH = P.U, P.V, P.DEPTH
+_SPAN_U, _SPAN_V, _SHIFT, _EXPONENT, _BEHIND = P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT, P.BEHIND
+_ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V
+_BILINEAR_BITS, _BICUBIC_BITS, _NUMERATOR_SHIFT = P.BILINEAR_BITS, P.BICUBIC_BITS, P.NUMERATOR_SHIFT
 
 
 @inner_kernel()
-def walk_back(
-    opcode: Any, args: Any, windows: Any, slots: Any, count: Any, y: Any, out_width: Any, real: Any, stage: Any
-) -> None:
-    """Continuous source coordinates of row ``y`` into ``real[0]`` (x) and ``real[1]`` (y); ``stage`` as in rows.py."""
-    us, vs = real[0], real[1]
-    for x in range(out_width):
-        us[x] = x + 0.5
-        vs[x] = y + 0.5
-        stage[x] = -1
+def interpolated_row(
+    image: Any, window: Any, flag: Any, count: Any, is_stretch: Any, y: Any, width: Any, scratch: Any
+) -> Any:
+    """Row ``y`` through ``count`` maps -> the part that is inside, if ``is_stretch``: one map, with nothing behind the
+    viewer. Else the whole row; ``scratch.stage`` has the slot of the map at which a pixel left, or -1."""
+    stage, records = scratch.stage, scratch.records
+    first, end = 0, width
+    if not is_stretch:
+        stage[:width] = -1
     for i in range(count - 1, -1, -1):
-        slot = slots[i]
-        a, window = args[slot], windows[slot]
-        top, left, bottom, right = window[0], window[1], window[2], window[3]
-        is_affine = opcode[slot] != _PERSPECTIVE
-        mirrored_x, mirrored_y = is_affine and a[6] != 0.0, is_affine and a[7] != 0.0
-        for x in range(out_width):
-            u = a[0] * us[x] + a[1] * vs[x] + a[2]
-            v = a[3] * us[x] + a[4] * vs[x] + a[5]
-            if not is_affine:
-                depth = a[6] * us[x] + a[7] * vs[x] + 1.0
-                u, v = u / depth, v / depth
-            # Written so that NaN (a point at infinity) counts as outside. A map that took in a flip has the border that
-            # counts on the other side.
-            inside_x = (u > left and u <= right) if mirrored_x else (u >= left and u < right)
-            inside_y = (v > top and v <= bottom) if mirrored_y else (v >= top and v < bottom)
-            is_inside = inside_x and inside_y
-            stage[x] = slot if stage[x] < 0 and not is_inside else stage[x]
-            us[x] = u if is_inside else left + 0.5
-            vs[x] = v if is_inside else top + 0.5
+        record = records[i]
+        first, end = _inside(record, y, width, 1)
+        if not is_stretch:
+            behind, behind_end = 0, 0
+            if record[_BEHIND] != 0:
+                behind, behind_end = _inside(record, y, width, -1)
+            _mark_outside(stage, scratch.slots[i], width, first, end, behind, behind_end)
+            if behind < behind_end:
+                first, end = min(first, behind) if first < end else behind, max(end, behind_end)
+    if first < end:
+        _place_row(records[0], y, first, end, _BILINEAR_BITS if flag == _BILINEAR else _BICUBIC_BITS, scratch)
+        if flag == _BILINEAR:
+            _bilinear_row(image, window, first, end, scratch)
+        else:
+            _bicubic_row(image, window, first, end, scratch)
+    if not is_stretch:
+        first, end = 0, width
+    return first, end
 
 
 @inner_kernel()
-def sample_row(
-    image: Any, window: Any, flag: Any, table: Any, real: Any, stage: Any, out_width: Any, planes: Any
-) -> None:
-    """Read the points of ``walk_back``. ``window`` clamps the taps, ``table`` uint8[3, 256] is applied to each tap."""
-    levels, width, channels = image.levels, image.width, image.channels
-    top, left, bottom, right = window[0], window[1], window[2], window[3]
-    for x in range(out_width):
-        if stage[x] >= 0:
-            continue
-        u, v = real[0, x], real[1, x]
-        if flag == _NEAREST:
-            at = channels * (int(v) * width + int(u))
-            for c in range(channels):
-                planes[c, x] = table[c, levels[at + c]]
-            continue
-        u, v = u - 0.5, v - 0.5
-        column, line = int(np.floor(u)), int(np.floor(v))
-        dx, dy = u - column, v - line
-        if flag == _BILINEAR:
-            x0, x1 = max(column, left), min(column + 1, right - 1)
-            y0, y1 = max(line, top), min(line + 1, bottom - 1)
-            for c in range(channels):
-                a = float(table[c, levels[channels * (y0 * width + x0) + c]])
-                b = float(table[c, levels[channels * (y0 * width + x1) + c]])
-                upper = a + (b - a) * dx
-                a = float(table[c, levels[channels * (y1 * width + x0) + c]])
-                b = float(table[c, levels[channels * (y1 * width + x1) + c]])
-                lower = a + (b - a) * dx
-                planes[c, x] = np.uint8(upper + (lower - upper) * dy)
+def _inside(record: Any, y: Any, width: Any, sign: Any) -> Any:
+    """The columns of row ``y`` where a map is inside its window -> (first, end). ``sign`` -1: behind the viewer."""
+    depth_step, depth = record[_DEPTH], record[_DEPTH + 1] * y + record[_DEPTH + 2]
+    first, end = 0, width
+    for axis in range(2):
+        step, start = record[_U + 3 * axis], record[_U + 3 * axis + 1] * y + record[_U + 3 * axis + 2]
+        span = record[_SPAN_U + axis]
+        first, end = _not_negative(sign * start, sign * step, first, end)
+        first, end = _not_negative(sign * (span * depth - start) - 1, sign * (span * depth_step - step), first, end)
+    return first, end
+
+
+@inner_kernel()
+def _not_negative(start: Any, step: Any, first: Any, end: Any) -> Any:
+    """The x in first..end with ``start + step x >= 0`` -> (first, end)."""
+    if end <= first:
+        return 0, 0
+    if step == 0:
+        return (first, end) if start >= 0 else (0, 0)
+    # Near the place where the sign changes, as well as floats can tell; the rest by trying.
+    x = min(max(int(min(max(-float(start) / float(step), -1.0), 65536.0)), first), end)
+    if step > 0:
+        while x > first and start + step * (x - 1) >= 0:
+            x -= 1
+        while x < end and start + step * x < 0:
+            x += 1
+        return x, end
+    while x < end and start + step * x >= 0:
+        x += 1
+    while x > first and start + step * (x - 1) < 0:
+        x -= 1
+    return first, x
+
+
+@inlined
+def _mark_outside(stage: Any, slot: Any, width: Any, a: Any, a_end: Any, b: Any, b_end: Any) -> None:
+    for x in range(width):
+        is_inside = (a <= x and x < a_end) or (b <= x and x < b_end)
+        stage[x] = slot if stage[x] < 0 and not is_inside else stage[x]
+
+
+@inner_kernel()
+def _place_row(record: Any, y: Any, first: Any, end: Any, bits: Any, scratch: Any) -> None:
+    """Places of columns first..end, less half a pixel, into ``scratch.column`` and ``scratch.line``."""
+    columns, lines, half = address_of(scratch.column), address_of(scratch.line), 1 << bits - 1
+    step_u, u = record[_U], record[_U + 1] * y + record[_U + 2]
+    step_v, v = record[_V], record[_V + 1] * y + record[_V + 2]
+    shift = record[_SHIFT]
+    if record[_EXPONENT] == 0:
+        if record[_SIGN_U] < 0:
+            # What falls is cut off upwards, so that it mirrors what grows.
+            u, step_u = (1 << shift) - 1 - u, -step_u
+        if record[_SIGN_V] < 0:
+            v, step_v = (1 << shift) - 1 - v, -step_v
+        u, v = u + (record[_ORIGIN_U] << shift), v + (record[_ORIGIN_V] << shift)
+        for x in range(first, end, LANES):
+            affine_places(
+                u + step_u * x, step_u, v + step_v * x, step_v, shift, nb.int32(half), columns + 4 * x, lines + 4 * x
+            )
+        return
+    step, depth = record[_DEPTH], record[_DEPTH + 1] * y + record[_DEPTH + 2]
+    factor = np.float32(2.0 ** float(record[_EXPONENT]))
+    end_u, end_v = np.float32(record[_SPAN_U] << bits), np.float32(record[_SPAN_V] << bits)
+    origin_u, origin_v = nb.int32(record[_ORIGIN_U] - half), nb.int32(record[_ORIGIN_V] - half)
+    for x in range(first, end, LANES):
+        perspective_places(
+            u + step_u * x, step_u, v + step_v * x, step_v, _NUMERATOR_SHIFT, depth + step * x, step, shift,
+            factor, end_u, end_v, origin_u, origin_v, columns + 4 * x, lines + 4 * x,
+        )  # fmt: skip
+
+
+@inner_kernel()
+def _bilinear_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) -> None:
+    channels, row_bytes, size = image.channels, image.channels * image.width, image.levels.size
+    columns, lines = address_of(scratch.column), address_of(scratch.line)
+    offsets, weights, masks = address_of(scratch.offset), address_of(scratch.tap_weights), scratch.masks
+    planes, stride = address_of(scratch.planes), scratch.planes.shape[1]
+    # What one load reads of a line.
+    last = size - row_bytes - (2 if channels == 1 else 8)
+    in_vectors = last >= 0 and size < 1 << 31
+    if in_vectors:
+        top, left, bottom, right = window[0], window[1], window[2] - 1, window[3] - 1
+        for x in range(first, end, LANES):
+            masks[x // LANES] = split_bilinear(
+                columns + 4 * x, lines + 4 * x, nb.int32(left << 15), nb.int32(top << 15), nb.int32(right << 15),
+                nb.int32(bottom << 15), nb.int32(row_bytes), nb.int32(channels), nb.int32(last),
+                offsets + 4 * x, weights + 4 * x,
+            )  # fmt: skip
+        base = address_of(image.levels)
+        if channels == 3:
+            for x in range(first, end, LANES):
+                bilinear_rgb(base, row_bytes, offsets + 4 * x, weights + 4 * x, planes + x, stride)
         else:
-            for c in range(channels):
-                level = 0.0
-                rows = (0.0, 0.0, 0.0, 0.0)
-                for j in range(4):
-                    row = min(max(line - 1 + j, top), bottom - 1)
-                    taps = (0.0, 0.0, 0.0, 0.0)
-                    for i in range(4):
-                        at = min(max(column - 1 + i, left), right - 1)
-                        taps = _put(taps, i, float(table[c, levels[channels * (row * width + at) + c]]))
-                    rows = _put(rows, j, _cubic(taps, dx))
-                level = _cubic(rows, dy)
-                planes[c, x] = np.uint8(min(max(level, 0.0), 255.0))
+            for x in range(first, end, LANES):
+                bilinear_gray(base, row_bytes, offsets + 4 * x, weights + 4 * x, planes + x)
+    for block in range(first, end, LANES):
+        mask = masks[block // LANES] if in_vectors else -1
+        if mask != 0:
+            for x in range(block, min(block + LANES, end)):
+                if mask >> (x - block) & 1:
+                    _bilinear_pixel(image, window, scratch.column[x], scratch.line[x], x, scratch.planes)
 
 
-@inlined
-def _put(values: Any, i: Any, value: Any) -> Any:
-    return (
-        value if i == 0 else values[0],
-        value if i == 1 else values[1],
-        value if i == 2 else values[2],
-        value if i == 3 else values[3],
-    )
+@inner_kernel()
+def _bilinear_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any) -> None:
+    levels, width, channels = image.levels, image.width, image.channels
+    column, line, dx, dy = int(u) >> 15, int(v) >> 15, int(u) & 32767, int(v) & 32767
+    left, right = max(column, window[1]), min(column + 1, window[3] - 1)
+    upper, lower = max(line, window[0]) * width, min(line + 1, window[2] - 1) * width
+    for c in range(channels):
+        a, b = int(levels[channels * (upper + left) + c]) << 7, int(levels[channels * (upper + right) + c]) << 7
+        above = a + ((b - a) * dx + (1 << 14) >> 15)
+        a, b = int(levels[channels * (lower + left) + c]) << 7, int(levels[channels * (lower + right) + c]) << 7
+        below = a + ((b - a) * dx + (1 << 14) >> 15)
+        planes[c, x] = above + ((below - above) * dy + (1 << 14) >> 15) >> 7
 
 
-@inlined
-def _cubic(v: Any, d: Any) -> Any:
-    """Pillow's cubic through four values (a = -1)."""
-    p2 = -v[0] + v[2]
-    p3 = 2.0 * (v[0] - v[1]) + v[2] - v[3]
-    p4 = -v[0] + v[1] - v[2] + v[3]
-    return v[1] + d * (p2 + d * (p3 + d * p4))
+@inner_kernel()
+def _bicubic_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) -> None:
+    channels, row_bytes, size = image.channels, image.channels * image.width, image.levels.size
+    columns, lines = address_of(scratch.column), address_of(scratch.line)
+    offsets, weights, masks = address_of(scratch.offset), address_of(scratch.tap_weights), scratch.masks
+    planes, stride = address_of(scratch.planes), scratch.planes.shape[1]
+    top, left, bottom, right = window[0], window[1], window[2] - 4, window[3] - 4
+    last = size - 3 * row_bytes - 16
+    in_vectors = channels == 3 and last >= 0 and bottom >= top and right >= left and size < 1 << 31
+    if in_vectors:
+        for x in range(first, end, LANES):
+            masks[x // LANES] = split_bicubic(
+                columns + 4 * x, lines + 4 * x, nb.int32(left), nb.int32(top), nb.int32(right), nb.int32(bottom),
+                nb.int32(row_bytes), nb.int32(channels), nb.int32(last), offsets + 4 * x, weights + 16 * x,
+            )  # fmt: skip
+        base = address_of(image.levels)
+        for x in range(first, end, LANES):
+            bicubic_rgb(base, row_bytes, offsets + 4 * x, weights + 16 * x, planes + x, stride)
+    for block in range(first, end, LANES):
+        mask = masks[block // LANES] if in_vectors else -1
+        if mask != 0:
+            for x in range(block, min(block + LANES, end)):
+                if mask >> (x - block) & 1:
+                    _bicubic_pixel(image, window, scratch.column[x], scratch.line[x], x, scratch.planes)
+
+
+@inner_kernel()
+def _bicubic_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any) -> None:
+    channels, column, line = image.channels, (int(u) >> 14) - 1, (int(v) >> 14) - 1
+    along, across = _cubic_weights(int(u) & 16383), _cubic_weights(int(v) & 16383)
+    for c in range(channels):
+        total = 0
+        for j in range(4):
+            at = min(max(line + j, window[0]), window[2] - 1) * image.width
+            level = 1 << 7
+            for i in range(4):
+                tap = at + min(max(column + i, window[1]), window[3] - 1)
+                level += along[i] * int(image.levels[channels * tap + c])
+            total += across[j] * (level >> 8)
+        planes[c, x] = min(max(total >> 20, 0), 255)
+
+
+@inner_kernel()
+def _cubic_weights(t: Any) -> Any:
+    u = (1 << 14) - t
+    product = t * u + (1 << 13) >> 14
+    first, last = -(product * u + (1 << 13) >> 14), -(product * t + (1 << 13) >> 14)
+    return first, u - first, t - last, last
+
+
+@inner_kernel()
+def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y: Any, width: Any, scratch: Any) -> None:
+    """Row ``y`` of a nearest map that 16.16 fixed point does not hold: Pillow's arithmetic. The whole row."""
+    top, left, bottom, right = (
+        np.float64(window[0]), np.float64(window[1]), np.float64(window[2]), np.float64(window[3]),
+    )  # fmt: skip
+    stage, offset, planes = scratch.stage, scratch.offset, scratch.planes
+    g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
+    a0, a1, a2, a3, a4, a5, yc = a[0], a[1], a[2], a[3], a[4], a[5], y + 0.5
+    channels, row_bytes = nb.int32(image.channels), nb.int32(image.channels * image.width)
+    for x in range(width):
+        xc = x + 0.5
+        # Of an affine map the depth is exactly 1, which changes nothing.
+        depth = g * xc + h * yc + 1.0
+        u, v = (a0 * xc + a1 * yc + a2) / depth, (a3 * xc + a4 * yc + a5) / depth
+        # False for NaN, a point at infinity.
+        is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
+        stage[x] = -1 if is_inside else slot
+        column, line = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
+        offset[x] = nb.int32(line * row_bytes) + nb.int32(column * channels)
+    if image.channels == 1 or image.levels.size < 4:
+        for x in range(width):
+            for c in range(image.channels):
+                planes[c, x] = image.levels[offset[x] + c]
+        return
+    base, last, offsets = address_of(image.levels), nb.int32(image.levels.size - 4), address_of(offset)
+    for x in range(0, width, LANES):
+        gather_rgb(base, offsets + 4 * x, last, address_of(planes) + x, planes.shape[1])
 
 
 @inner_kernel()

@@ -11,6 +11,7 @@ from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
 from variegate.program.passes import PASS_FIELDS
+from variegate.program.places import RECORD
 
 Array = npt.NDArray[Any]
 
@@ -128,7 +129,9 @@ class Scratch(NamedTuple):
     column: Array  # int32[Wp]
     line: Array  # int32[Wp]
     offset: Array  # int32[Wp]
-    real: Array  # float64[2, Wp]
+    records: Array  # int64[K, RECORD]: the interpolating maps of a pass, see program/places.py
+    tap_weights: Array  # int32[4 Wp]: what simd_places.py writes
+    masks: Array  # int32[Wp / 16]: likewise
     filter_input: Array  # int32[PASS_FIELDS]: what a filter sees, as a pass
     canvas: Array  # uint8[2, bytes]: images between passes, HWC
     plane_image: Array  # uint8[bytes]: a whole image for filters, each row as ``planes``; or resized rows
@@ -141,7 +144,7 @@ class Scratch(NamedTuple):
     maps: Array  # int32[K, 16]: the maps of a chain, packed
     row_bytes: Array  # uint8[4 Wp]
     row_words: Array  # int32[4 Wp]
-    tap_lut: Array  # uint8[3, 256]: LUTs applied to what an interpolating map reads
+    tap_lut: Array  # uint8[3, 256]: LUTs applied to what a statistic sees
     row_pixels: Array  # uint8[4 Wp]
     counts: Array  # int32[3, 8, 256]: histograms per channel, eight that are filled in turn
     extremes: Array  # uint8[2, 3]: least and greatest level
@@ -176,7 +179,9 @@ def make_scratch(
         column=np.zeros(wp, np.int32),
         line=np.zeros(wp, np.int32),
         offset=np.zeros(wp, np.int32),
-        real=np.zeros((2, wp), np.float64),
+        records=np.zeros((slots, RECORD), np.int64),
+        tap_weights=np.zeros(4 * wp, np.int32),
+        masks=np.zeros(wp // 16, np.int32),
         filter_input=np.zeros(PASS_FIELDS, np.int32),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
         plane_image=np.zeros(max(filtered_lines * wp + max_kernel, resized_bytes) + BLOCK, np.uint8),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.layout import Scratch, make_scratch, padded
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.passes import BEGIN, FIRST, SOURCE, PassSource
 from variegate.program.program import Program
 from variegate.threads import at_fork
 
@@ -105,11 +106,17 @@ def scratch_needs(program: Program) -> tuple[int, ...]:
     # width.
     if (kinds == Kind.NEIGHBOURHOOD).any():
         filtered_lines = 3 * side
+    # The same memory holds the image that a real map reads through tables.
+    reads_tables = program.passes[..., SOURCE] == PassSource.INTERPOLATED  # type: ignore[index]
+    reads_tables &= program.passes[..., FIRST] > program.passes[..., BEGIN]  # type: ignore[index]
+    if reads_tables.any():
+        resized = max(3 * int(in_size.prod(axis=1, dtype=np.int64).max(initial=0)), canvas)
+        resized = max(resized, 3 * int(out_size.prod(axis=1, dtype=np.int64).max(initial=0)))
     weights, taps = 0, 0
     if (kinds == Kind.RESAMPLE).any():
         weights, taps = _resize_needs(program, kinds == Kind.RESAMPLE)
         width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
-        resized = 4 * side * padded(width)
+        resized = max(resized, 4 * side * padded(width))
     kernel, row = 0, side
     blurs = program.opcode == Op.CONVOLVE
     if blurs.any():

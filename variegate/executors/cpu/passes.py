@@ -6,7 +6,7 @@ from typing import Any
 
 import numba as nb
 
-from variegate.executors.cpu.interpolate import sample_row, table_row, walk_back
+from variegate.executors.cpu.interpolate import interpolated_row, nearest_row, table_row
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
@@ -23,14 +23,16 @@ from variegate.executors.cpu.rows import (
 )
 from variegate.executors.cpu.statistics import build_tables, colour_after
 from variegate.executors.cpu.store import store_row
-from variegate.executors.cpu.values import apply_value, joined_luts
+from variegate.executors.cpu.values import apply_value
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import moves_whole_pixels, pad_table, scale_table
-from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, POSITION, SOURCE, VALUES, PassSource
+from variegate.program.places import BEHIND, write_records
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
-_SCALE, _ERASE = int(Op.MAP_SCALE), int(Op.ERASE)
+_SCALE, _ERASE, _PERSPECTIVE = int(Op.MAP_SCALE), int(Op.ERASE), int(Op.MAP_PERSPECTIVE)
+_NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
 
@@ -50,15 +52,21 @@ def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, for
             is_last = p == program.num_passes[r] - 1
             address = targets[r] if is_last else address_of(scratch.canvas[p & 1])
             build_tables(row, plan, image, scratch)
-            # What a filter sees is made first, as a whole.
-            for part in range(0 if plan[SOURCE] == _FILTER else 1, 2):
+            # What a filter sees is made first, as a whole; so is an image that a real map reads through tables.
+            is_filter, is_tabled = plan[SOURCE] == _FILTER, plan[SOURCE] == _INTERPOLATED and plan[FIRST] > plan[BEGIN]
+            for part in range(0 if is_filter or is_tabled else 1, 2):
+                sweep, to, kind, h, w = plan, address, form.kind if is_last else BYTES_HWC, height, width
                 if part == 0:
-                    sweep, to, kind = scratch.filter_input, filtered_planes(row, plan[FIRST], scratch), PLANES
+                    if is_tabled:
+                        to, kind, h, w = address_of(scratch.plane_image), BYTES_HWC, image.height, image.width
+                    else:
+                        to, kind = filtered_planes(row, plan[FIRST], scratch), PLANES
+                    sweep = scratch.filter_input
                     _describe_input(row, plan, sweep)
-                else:
-                    sweep, to, kind = plan, address, form.kind if is_last else BYTES_HWC
-                target = target_at(to, kind, height, width, channels, form)
+                target = target_at(to, kind, h, w, channels, form)
                 _run_sweep(row, sweep, image, target, scratch)
+                if part == 0 and is_tabled:
+                    image = Pixels(bytes_at(to, h * w * channels), h, w, channels)
             levels = bytes_at(address, height * width * channels)
 
 
@@ -81,14 +89,17 @@ def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> N
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
     count = _prepare_source(row, sweep, image, target, scratch)
+    is_stretch = source == _STRETCH or source == _ONE_FIXED
+    if source == _INTERPOLATED and row.flags[sweep[FIRST]] != _NEAREST:
+        is_stretch = count == 1 and scratch.records[0, _BEHIND] == 0
     for y in range(target.height):
         if target.kind == PLANES:
             # In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
             planes = bytes_at(target.address + y * row_bytes, row_bytes).reshape((3, row_bytes // 3))
-        first, last = _read_row(row, sweep, image, count, y, planes, target, scratch)
+        first, last = _read_row(row, sweep, image, count, is_stretch, y, planes, target, scratch)
         for k in range(sweep[VALUES], end + 1):
             if k == position:
-                if source == _STRETCH or source == _ONE_FIXED:
+                if is_stretch:
                     fill_outside(planes, channels, fill, first, last, width)
                 elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
                     fill_by_stage(width, scratch)
@@ -122,7 +133,9 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
             colour_after(row, k, sweep[POSITION], image.channels, scratch, colour)
             scratch.colours[k] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
     if source == _INTERPOLATED:
-        joined_luts(row, sweep[BEGIN], first, image.channels, scratch.stat_luts, scratch.tap_lut)
+        write_records(
+            row.opcode, row.args, row.flags, row.window, row.out_size, first, sweep[MAPS_END], scratch.records
+        )
     elif source == _TABLE:
         if row.opcode[first] == _SCALE:
             scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0)
@@ -140,7 +153,9 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
 
 
 @inlined
-def _read_row(row: Any, sweep: Any, image: Any, count: Any, y: Any, planes: Any, target: Any, scratch: Any) -> Any:
+def _read_row(
+    row: Any, sweep: Any, image: Any, count: Any, is_stretch: Any, y: Any, planes: Any, target: Any, scratch: Any
+) -> Any:
     """Row ``y`` into the planes -> the part of it that is inside, where that is one stretch."""
     source, slot, width = sweep[SOURCE], sweep[FIRST], target.width
     stage = scratch.stage
@@ -157,9 +172,13 @@ def _read_row(row: Any, sweep: Any, image: Any, count: Any, y: Any, planes: Any,
     elif source == _TABLE:
         table_row(image, scratch.column, scratch.line[y], slot, width, stage, planes)
     elif source == _INTERPOLATED:
-        real = scratch.real
-        walk_back(row.opcode, row.args, row.window, scratch.slots, count, y, width, real, stage)
-        sample_row(image, row.window[slot], row.flags[slot], scratch.tap_lut, real, stage, width, planes)
+        if row.flags[slot] == _NEAREST:
+            is_perspective = row.opcode[slot] == _PERSPECTIVE
+            nearest_row(image, row.args[slot], row.window[slot], slot, is_perspective, y, width, scratch)
+        else:
+            first, last = interpolated_row(
+                image, row.window[slot], row.flags[slot], count, is_stretch, y, width, scratch
+            )
     elif source == _FILTER:
         filter_row(row, slot, target.height, width, y, target.channels, scratch)
     else:

@@ -1,4 +1,4 @@
-"""Every instruction of a program as the kernels read it (``layout.py``), and the tables of separable maps."""
+"""Every instruction of a program as the kernels read it (``layout.py``), with the tables or integers of its maps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.executors.cuda import layout as L
+from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.places import RECORD, write_records
 
 
 class Offsets(NamedTuple):
@@ -73,6 +75,25 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                     c[L.CLASS] = L.POSITION_NORMALIZED if a[7] != 0.0 else L.POSITION
                     c[L.ARG], c[L.COUNT] = at.rectangles + 16 * int(a[0]), int(a[1])
             height, width = h, w
+
+
+@pixel_kernel
+def fill_maps(program: Any, at: Any, code: Any, records: Any) -> None:
+    """The records of all real maps (program/places.py), which begin at the offset ``at``."""
+    used = 0
+    for r in range(program.opcode.shape[0]):
+        for p in range(program.num_passes[r]):
+            plan = program.passes[r, p]
+            if plan[P.SOURCE] != P.PassSource.INTERPOLATED:
+                continue
+            write_records(
+                program.opcode[r], program.args[r], program.flags[r], program.window[r], program.out_size[r],
+                plan[P.FIRST], plan[P.MAPS_END], records[used:],
+            )  # fmt: skip
+            for k in range(plan[P.FIRST], plan[P.MAPS_END]):
+                if program.opcode[r, k] == Op.MAP_FLOAT or program.opcode[r, k] == Op.MAP_PERSPECTIVE:
+                    code[r, k, L.ARG] = at + 8 * RECORD * used
+                    used += 1
 
 
 @pixel_kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from enum import IntEnum
 
-from variegate.program import ops, passes
+from variegate.program import ops, passes, places
 from variegate.program.lowering import blurs
 
 # A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
@@ -40,7 +40,8 @@ HEADER = 36
     OP,
     CLASS,  # what the value loop does with it
     FLAG,  # interpolation; of a CONVOLVE: is separable
-    ARG,  # offset of its table, matrix, weights, rectangles or columns; the number of a point function
+    ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
+    # point function
     COUNT,  # of rectangles
     WINDOW,  # top, left, bottom, right
 ) = range(6)
@@ -85,7 +86,7 @@ NUM_ROWS, NUM_TILES, ABILITIES = range(3)
 # What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
 # and would go on running with those of an older version.
-_CONSTANTS = {**vars(ops), **vars(passes), **globals()}
+_CONSTANTS = {**vars(ops), **vars(passes), **vars(places), **globals()}
 VERSION = zlib.crc32(
     repr(
         sorted(

@@ -12,8 +12,9 @@ from variegate.executors.cpu.blend import rows_by_output
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers
 from variegate.executors.cuda.images import DeviceImages
-from variegate.executors.cuda.instructions import Offsets, fill_instructions
+from variegate.executors.cuda.instructions import Offsets, fill_instructions, fill_maps
 from variegate.executors.cuda.sizes import measure
+from variegate.program.places import RECORD
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
 
 Array = npt.NDArray[Any]
@@ -89,7 +90,7 @@ class Packer:
 
     def _needed_sections(self) -> dict[str, int]:
         """Bytes of every section, in order."""
-        indices, statistics, weights, pixels = measure(self._arrays, self.is_blended)
+        indices, maps, statistics, weights, pixels = measure(self._arrays, self.is_blended)
         rows, slots, passes = self.program.num_rows, self.program.opcode.shape[1], self.num_passes
         tables = self.program.tables
         sections = {
@@ -103,6 +104,7 @@ class Packer:
             "kernels": sum(kernel.nbytes for kernel in tables.kernels),
             "rectangles": tables.rectangles.nbytes,
             "indices": 4 * indices,
+            "maps": 8 * RECORD * maps,
         }
         if self.is_blended:
             outputs = self.program.num_outputs
@@ -167,6 +169,8 @@ class Packer:
         code = self._view(memory, "code", np.int32, *program.opcode.shape, L.CODE)
         indices = self._view(memory, "indices", np.int32, self.sections["indices"] // 4)
         fill_instructions(self._arrays, offsets, code, indices)
+        records = self._view(memory, "maps", np.int64, self.sections["maps"] // (8 * RECORD), RECORD)
+        fill_maps(self._arrays, at["maps"], code, records)
         for name, table in (
             ("args", program.args),
             ("luts", tables.luts),

@@ -28,13 +28,15 @@ def _scale(start: Any, extent: Any, size: Any) -> Any:
 
 @pixel_kernel
 def measure(program: Any, is_blended: Any) -> Any:
-    """(int32 indices of separable maps, statistics, int32 resize weights, canvas pixels) of a program."""
-    indices, statistics, weights, pixels = 0, 0, 0, 0
+    """(int32 indices of separable maps, real maps, statistics, int32 resize weights, canvas pixels) of a program."""
+    indices, maps, statistics, weights, pixels = 0, 0, 0, 0, 0
     for r in range(program.opcode.shape[0]):
         for k in range(program.length[r]):
             op, h, w = program.opcode[r, k], int(program.out_size[r, k, 0]), int(program.out_size[r, k, 1])
             if op == Op.MAP_SCALE or op == Op.MAP_PAD:
                 indices += h + w
+            elif op == Op.MAP_FLOAT or op == Op.MAP_PERSPECTIVE:
+                maps += 1
             elif KIND_OF[op] == Kind.STATISTIC:
                 statistics += 1
             elif KIND_OF[op] == Kind.RESAMPLE:
@@ -42,7 +44,7 @@ def measure(program: Any, is_blended: Any) -> Any:
                 weights += (taps_x + 1) * w + (taps_y + 1) * h
         first, second = canvas_pixels(program.passes[r], program.num_passes[r], is_blended)
         pixels += first + second
-    return indices, statistics, weights, pixels
+    return indices, maps, statistics, weights, pixels
 
 
 @pixel_kernel

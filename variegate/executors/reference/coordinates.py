@@ -1,4 +1,4 @@
-"""Where output pixels read the source: Pillow's three nearest affine paths, the plain double path, and perspective.
+"""Where nearest maps read the source: Pillow's three affine paths, and perspective. ``places.py`` has the other maps.
 
 Source of the behaviour: Pillow 13 ``src/libImaging/Geometry.c``. Coordinates are returned per output pixel as
 ``x_HW, y_HW``; indices of the nearest paths may lie outside the source, which means the fill colour.
@@ -29,13 +29,6 @@ def nearest_affine(matrix: Sequence[float], height: int, width: int) -> tuple[In
     if _fits_fixed_point(matrix, height, width):
         return _fixed_affine(matrix, height, width)
     return _accumulated_affine(matrix, height, width)
-
-
-def double_affine(matrix: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:
-    """Source point of each output pixel's centre, in double precision."""
-    a, b, c, d, e, f = matrix
-    x, y = _pixel_centres(height, width)
-    return a * x + b * y + c, d * x + e * y + f
 
 
 def double_perspective(coefficients: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:

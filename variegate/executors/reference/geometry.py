@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from variegate.executors.reference.coordinates import double_affine, double_perspective, nearest_affine
-from variegate.executors.reference.gather import gather, gather_nearest
+from variegate.executors.reference.coordinates import double_perspective, nearest_affine
+from variegate.executors.reference.gather import FRACTION_BITS, gather, gather_nearest, gather_real
 from variegate.executors.reference.instruction import Image, Instruction
+from variegate.executors.reference.places import places
 from variegate.program.ops import Interpolation, PadMode
 
 
@@ -64,8 +65,10 @@ def affine(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def perspective(img_HWC: Image, ins: Instruction) -> Image:
-    x, y = double_perspective(ins.args.tolist(), *img_HWC.shape[:2])
-    return gather(img_HWC, x, y, ins.colour(img_HWC.shape[2]), ins.flags)
+    coefficients, size = ins.args.tolist(), img_HWC.shape[:2]
+    if ins.flags == Interpolation.NEAREST:
+        return gather_real(img_HWC, *double_perspective(coefficients, *size), ins.colour(img_HWC.shape[2]))
+    return _interpolated(img_HWC, coefficients, ins, size)
 
 
 def rotate(img_HWC: Image, ins: Instruction) -> Image:
@@ -112,4 +115,10 @@ def _affine(img_HWC: Image, matrix: Sequence[float], ins: Instruction, size: tup
     colour = ins.colour(img_HWC.shape[2])
     if ins.flags == Interpolation.NEAREST:
         return gather_nearest(img_HWC, *nearest_affine(matrix, height, width), colour)
-    return gather(img_HWC, *double_affine(matrix, height, width), colour, ins.flags)
+    return _interpolated(img_HWC, matrix, ins, (height, width))
+
+
+def _interpolated(img_HWC: Image, coefficients: Sequence[float], ins: Instruction, size: tuple[int, int]) -> Image:
+    interpolation = Interpolation(ins.flags)
+    read = places(coefficients, size, img_HWC.shape[:2], FRACTION_BITS[interpolation])
+    return gather(img_HWC, read, ins.colour(img_HWC.shape[2]), interpolation)

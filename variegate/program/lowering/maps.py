@@ -3,7 +3,8 @@
 A nearest map is ``MAP_FIXED``: six 16.16 integers, source = ``(a x + b y + c) >> 16, (d x + e y + f) >> 16`` for
 integer output coordinates, exactly as Pillow steps them; flips, quarter turns, crops, pads and whole-pixel
 translations are such maps too, with steps of +-1. ``window`` is the part of the source that counts as inside.
-Interpolating maps stay real (``MAP_FLOAT``, ``MAP_PERSPECTIVE``); maps that are separable tables of source columns
+Interpolating maps (``MAP_FLOAT``, ``MAP_PERSPECTIVE``) have real coefficients on a fine grid, from which executors make
+their integers (``program/places.py``); maps that are separable tables of source columns
 and rows are ``MAP_SCALE`` and ``MAP_PAD``.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import Interpolation, Op, PadMode
+from variegate.program.places import snap
 from variegate.program.program import Program
 
 # Pillow's affine_fixed is taken only where every coordinate stays below this.
@@ -76,6 +78,8 @@ def _to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
         a[0], a[1], a[2], a[3], a[4] = scale_x, left, scale_y, top, flip
         return Op.MAP_SCALE
     if op == Op.PERSPECTIVE:
+        if flag != Interpolation.NEAREST:
+            snap(a, 8)
         return Op.MAP_PERSPECTIVE
     if op == Op.ROTATE:
         turns = _exact_turns(a, h, w)
@@ -149,6 +153,8 @@ def _rotation(a: Any, h: Any, w: Any, out_size: Any) -> None:
 @inner_kernel()
 def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
     """Choose how an affine matrix runs. ``a`` holds real coefficients on entry."""
+    # Of a custom operation the magnitude stood here.
+    a[6], a[7] = 0.0, 0.0
     is_shift = a[0] == 1.0 and a[1] == 0.0 and a[3] == 0.0 and a[4] == 1.0
     if is_shift and flag == Interpolation.NEAREST:
         return _set_integer(a, 1, 0, np.floor(a[2] + 0.5), 0, 1, np.floor(a[5] + 0.5))
@@ -156,6 +162,7 @@ def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
         # Interpolating at whole pixels reads one pixel with weight one.
         return _set_integer(a, 1, 0, a[2], 0, 1, a[5])
     if flag != Interpolation.NEAREST:
+        snap(a, 6)
         return Op.MAP_FLOAT
     if a[1] == 0.0 and a[3] == 0.0:
         a0, a2, a4, a5 = a[0], a[2], a[4], a[5]

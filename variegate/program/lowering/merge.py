@@ -15,6 +15,7 @@ from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import ONE, moves_whole_pixels, source_rectangle
 from variegate.program.lowering.identities import close_gaps
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.places import stays_exact
 from variegate.program.program import Program
 
 
@@ -73,7 +74,8 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
     then_whole = then == Op.MAP_FIXED and moves_whole_pixels(args[j])
     if then_whole and _stays_inside(args[j], window[j], out_size[j]):
         bijective = out_size[j, 0] * out_size[j, 1] == out_size[i, 0] * out_size[i, 1]
-        if (bijective or not statistic) and (first == Op.MAP_FIXED or first == Op.MAP_FLOAT):
+        joins = first == Op.MAP_FIXED or (first == Op.MAP_FLOAT and _takes_later(flags[i], args[i], out_size[i]))
+        if (bijective or not statistic) and joins:
             _substitute(args[i], args[j], 0.0 if first == Op.MAP_FIXED else 0.5)
             for n in range(6):
                 args[i, n] = args[j, n]
@@ -82,7 +84,9 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
             return int(j)
     if first_whole and _stays_inside(args[i], window[i], out_size[i]):
         bijective = out_size[i, 0] * out_size[i, 1] == in_size[0] * in_size[1]
-        if (bijective or not statistic) and (then == Op.MAP_FIXED or _takes_flip(then, flags[j], args[i])):
+        if (bijective or not statistic) and (
+            then == Op.MAP_FIXED or _takes_flip(then, flags[j], args[i], args[j], out_size[j])
+        ):
             _window_through(args[i], window[j])
             if then == Op.MAP_FIXED:
                 _compose_fixed(args[i], args[j], then_whole)
@@ -110,12 +114,23 @@ def _is_mirror(op: Any, a: Any, size: Any) -> bool:
 
 
 @inner_kernel()
-def _takes_flip(then: Any, flag: Any, first: Any) -> bool:
-    """Whether a real map can take in the whole-pixel map before it; where that mirrors, the border must be minded."""
+def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
+    """Whether a real map of coefficients ``a`` can take in the whole-pixel map before it. Where that mirrors, the
+    border must be minded; where axes change places, that sums are rounded along x first."""
+    if then != Op.MAP_FLOAT and then != Op.MAP_PERSPECTIVE:
+        return False
     mirrors = first[0] < 0.0 or first[1] < 0.0 or first[3] < 0.0 or first[4] < 0.0
-    if then == Op.MAP_FLOAT and flag != Interpolation.NEAREST:
-        return True
-    return bool((then == Op.MAP_FLOAT or then == Op.MAP_PERSPECTIVE) and not mirrors)
+    if flag == Interpolation.NEAREST:
+        return not mirrors
+    is_perspective = then == Op.MAP_PERSPECTIVE
+    keeps_axes = first[1] == 0.0 and not (is_perspective and mirrors)
+    return bool(keeps_axes and stays_exact(a, size, is_perspective))
+
+
+@inner_kernel()
+def _takes_later(flag: Any, a: Any, size: Any) -> bool:
+    """Whether an affine map of coefficients ``a`` can take in the whole-pixel map after it."""
+    return bool(flag == Interpolation.NEAREST or stays_exact(a, size, False))
 
 
 @inner_kernel()

@@ -1,4 +1,7 @@
-"""Interpolating (and real-valued nearest) maps, with Pillow's double arithmetic."""
+"""Interpolating maps, in integers and one float32 division; and nearest ones beyond fixed point, in Pillow's doubles.
+
+What is computed is defined in ``executors/reference/places.py`` and ``gather.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,38 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.maps import form, place, walk_records
 from variegate.executors.cuda.kernels.values import look_up
 from variegate.program import ops
 from variegate.program import passes as P
+from variegate.program import places as R
 
 
 @triton.jit
 def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage, colour), see ``maps.walk``."""
     first, end = tl.load(header + P.FIRST).to(tl.int32), tl.load(header + P.MAPS_END).to(tl.int32)
-    u, v, stage, colour = _walk_real(code, args, first, end, x, y)
-    inside = inside & (stage < 0)
     at = code + first * L.CODE
     flag = tl.load(at + L.FLAG)
     window = at + L.WINDOW
     pixel = tl.full(x.shape, 0, tl.int32)
+    stage = tl.full(x.shape, -1, tl.int32)
     if flag == ops.Interpolation.NEAREST:
-        pixel = _tap(buffer, code, header, first, window, u.to(tl.int32), v.to(tl.int32), inside, FORMAT)
+        u, v, is_inside = _nearest(args + first * 8, tl.load(at + L.OP), window, x, y)
+        stage = tl.where(is_inside, -1, first)
+        colour = tl.where(is_inside, 0, tl.load(at + L.FILL))
+        pixel = _tap(buffer, code, header, first, window, u, v, inside & is_inside, FORMAT)
     else:
-        u, v = u - 0.5, v - 0.5
-        column, line = tl.floor(u).to(tl.int32), tl.floor(v).to(tl.int32)
-        dx, dy = u - column.to(tl.float64), v - line.to(tl.float64)
+        record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+        u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+        stage, colour = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
+        inside = inside & (stage < 0)
+        bits = tl.where(flag == ops.Interpolation.BILINEAR, R.BILINEAR_BITS, R.BICUBIC_BITS)
+        half = (1 << bits) >> 1
+        u, v = place(record, u, v, depth, bits)
+        u, v = u - half, v - half
+        column, line = u >> bits, v >> bits
+        dx, dy = u & ((1 << bits) - 1), v & ((1 << bits) - 1)
         if flag == ops.Interpolation.BILINEAR:
             p00 = _tap(buffer, code, header, first, window, column, line, inside, FORMAT)
             p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, FORMAT)
@@ -42,51 +56,30 @@ def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.const
             # One channel and one line after another: all at once would not fit into registers.
             for channel in range(3):
                 shift = 8 * channel
-                row0, row1, row2, row3 = dx, dx, dx, dx
+                total = tl.full(x.shape, 0, tl.int32)
                 for j in range(4):
                     row = _cubic_row(
                         buffer, code, header, first, window, column, line - 1 + j, dx, inside, shift, FORMAT
                     )
-                    row0, row1, row2, row3 = row1, row2, row3, row
-                level = tl.minimum(tl.maximum(_cubic(row0, row1, row2, row3, dy), 0.0), 255.0)
-                pixel |= level.to(tl.int32) << shift
+                    total += _weight(dy, j) * row
+                pixel |= tl.minimum(tl.maximum(total >> 20, 0), 255) << shift
     return pixel, stage, colour
 
 
 @triton.jit
-def _walk_real(code, args, begin, end, x, y):
-    """Continuous source places of pixel centres, float64 -> (u, v, stage, colour)."""
-    u, v = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
-    stage = tl.full(x.shape, -1, tl.int32)
-    colour = tl.full(x.shape, 0, tl.int32)
-    for i in range(end - begin):
-        slot = end - 1 - i
-        at = code + slot * L.CODE
-        op = tl.load(at + L.OP)
-        if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
-            a = args + slot * 8
-            new_u = tl.load(a) * u + tl.load(a + 1) * v + tl.load(a + 2)
-            new_v = tl.load(a + 3) * u + tl.load(a + 4) * v + tl.load(a + 5)
-            a6, a7 = tl.load(a + 6), tl.load(a + 7)
-            is_perspective = op == ops.Op.MAP_PERSPECTIVE
-            if is_perspective:
-                depth = a6 * u + a7 * v + 1.0
-                new_u, new_v = new_u / depth, new_v / depth
-            window = at + L.WINDOW
-            top, left = tl.load(window).to(tl.float64), tl.load(window + 1).to(tl.float64)
-            bottom, right = tl.load(window + 2).to(tl.float64), tl.load(window + 3).to(tl.float64)
-            # False for NaN, a point at infinity. A map that took in a flip has the border that counts on the far side.
-            is_mirrored = (not is_perspective) & (a6 != 0.0)
-            inside_x = tl.where(is_mirrored, (new_u > left) & (new_u <= right), (new_u >= left) & (new_u < right))
-            is_mirrored = (not is_perspective) & (a7 != 0.0)
-            inside_y = tl.where(is_mirrored, (new_v > top) & (new_v <= bottom), (new_v >= top) & (new_v < bottom))
-            is_inside = inside_x & inside_y
-            leaves = (is_inside == 0) & (stage < 0)
-            stage = tl.where(leaves, slot, stage)
-            colour = tl.where(leaves, tl.load(at + L.FILL), colour)
-            u = tl.where(is_inside, new_u, left + 0.5)
-            v = tl.where(is_inside, new_v, top + 0.5)
-    return u, v, stage, colour
+def _nearest(a, op, window, x, y):
+    """The pixel that lies under a pixel's centre -> (column, line, whether it is inside)."""
+    x, y = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
+    u = tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)
+    v = tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)
+    if op == ops.Op.MAP_PERSPECTIVE:
+        depth = tl.load(a + 6) * x + tl.load(a + 7) * y + 1.0
+        u, v = u / depth, v / depth
+    # False for NaN, a point at infinity.
+    in_x = (u >= tl.load(window + 1).to(tl.float64)) & (u < tl.load(window + 3).to(tl.float64))
+    in_y = (v >= tl.load(window).to(tl.float64)) & (v < tl.load(window + 2).to(tl.float64))
+    is_inside = in_x & in_y
+    return tl.where(is_inside, u, 0.0).to(tl.int32), tl.where(is_inside, v, 0.0).to(tl.int32), is_inside
 
 
 @triton.jit
@@ -112,35 +105,31 @@ def through_tables(buffer, code, header, end, pixel):
 
 @triton.jit
 def _mix(a, b, t):
-    return a + (b - a) * t
+    """Of levels with seven fraction bits, by a weight with fifteen."""
+    return a + (((b - a) * t + (1 << 14)) >> 15)
 
 
 @triton.jit
 def _bilinear(p00, p01, p10, p11, dx, dy):
-    upper = _mix(p00.to(tl.float64), p01.to(tl.float64), dx)
-    lower = _mix(p10.to(tl.float64), p11.to(tl.float64), dx)
-    return _mix(upper, lower, dy).to(tl.int32)
+    return _mix(_mix(p00 << 7, p01 << 7, dx), _mix(p10 << 7, p11 << 7, dx), dy) >> 7
 
 
 @triton.jit
 def _cubic_row(buffer, code, header, first, window, column, line, dx, inside, shift, FORMAT: tl.constexpr):
-    v1 = _tap(buffer, code, header, first, window, column - 1, line, inside, FORMAT)
-    v2 = _tap(buffer, code, header, first, window, column, line, inside, FORMAT)
-    v3 = _tap(buffer, code, header, first, window, column + 1, line, inside, FORMAT)
-    v4 = _tap(buffer, code, header, first, window, column + 2, line, inside, FORMAT)
-    return _cubic(
-        ((v1 >> shift) & 255).to(tl.float64),
-        ((v2 >> shift) & 255).to(tl.float64),
-        ((v3 >> shift) & 255).to(tl.float64),
-        ((v4 >> shift) & 255).to(tl.float64),
-        dx,
-    )
+    """A line's taps, weighed: in 1/64 levels."""
+    total = tl.full(dx.shape, 1 << 7, tl.int32)
+    for i in range(4):
+        tap = _tap(buffer, code, header, first, window, column - 1 + i, line, inside, FORMAT)
+        total += _weight(dx, i) * ((tap >> shift) & 255)
+    return total >> 8
 
 
 @triton.jit
-def _cubic(v1, v2, v3, v4, d):
-    """Pillow's cubic through four values (a = -1)."""
-    p2 = v3 - v1
-    p3 = 2.0 * (v1 - v2) + v3 - v4
-    p4 = v2 - v1 - v3 + v4
-    return v2 + d * (p2 + d * (p3 + d * p4))
+def _weight(t, i):
+    """Of tap ``i``, in 2**-14: a cubic convolution with a = -1."""
+    u = (1 << 14) - t
+    # From the other side, the last taps are the first.
+    t, u = tl.where(i < 2, t, u), tl.where(i < 2, u, t)
+    product = (t * u + (1 << 13)) >> 14
+    outer = -((product * u + (1 << 13)) >> 14)
+    return tl.where((i == 0) | (i == 3), outer, u - outer)

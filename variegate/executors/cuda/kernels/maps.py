@@ -1,4 +1,4 @@
-"""Walking a tile's pixels backwards through nearest maps, to the places of the source that they show."""
+"""Walking a tile's pixels backwards through maps, to the places of the source that they show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import triton.language as tl
 from variegate.executors.cuda import layout as L
 from variegate.program import ops
 from variegate.program import passes as P
+from variegate.program import places as R
 
 
 @triton.jit
@@ -49,3 +50,61 @@ def walk_tables(buffer, code, header, x, y, inside):
     stage = tl.where(is_outside, slot, -1)
     colour = tl.where(is_outside, tl.load(at + L.FILL), 0)
     return tl.maximum(u, 0), tl.maximum(v, 0), stage, colour
+
+
+@triton.jit
+def form(numbers, x, y):
+    """A linear function of columns and lines, int64; see ``program/places.py``."""
+    return tl.load(numbers) * x.to(tl.int64) + tl.load(numbers + 1) * y.to(tl.int64) + tl.load(numbers + 2)
+
+
+@triton.jit
+def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
+    """Through the real maps of slots begin..end -> (stage, colour), as ``walk``. The rest is said of the first map: its
+    record, and what its three functions are."""
+    stage = tl.full(x.shape, -1, tl.int32)
+    colour = tl.full(x.shape, 0, tl.int32)
+    for i in range(end - 1 - begin):
+        slot = end - 1 - i
+        at = code + slot * L.CODE
+        op = tl.load(at + L.OP)
+        if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
+            later = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            is_inside = _is_inside(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
+            leaves = (is_inside == 0) & (stage < 0)
+            stage = tl.where(leaves, slot, stage)
+            colour = tl.where(leaves, tl.load(at + L.FILL), colour)
+    leaves = (_is_inside(record, u, v, depth) == 0) & (stage < 0)
+    stage = tl.where(leaves, begin, stage)
+    return stage, tl.where(leaves, tl.load(code + begin * L.CODE + L.FILL), colour)
+
+
+@triton.jit
+def _is_inside(record, u, v, depth):
+    far_u, far_v = tl.load(record + R.SPAN_U) * depth - u, tl.load(record + R.SPAN_V) * depth - v
+    ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
+    return ahead | ((u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0))
+
+
+@triton.jit
+def place(record, u, v, depth, bits):
+    """Where in the source a map's functions lie, int32 with so many fraction bits. Anything where it is outside."""
+    exponent = tl.load(record + R.EXPONENT).to(tl.int32)
+    shift = tl.load(record + R.SHIFT)
+    if exponent == 0:
+        u, v = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
+    else:
+        divisor = (depth >> shift).to(tl.int32)
+        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
+        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+        u = _quotient(u, divisor, factor, tl.load(record + R.SPAN_U).to(tl.int32) << bits)
+        v = _quotient(v, divisor, factor, tl.load(record + R.SPAN_V).to(tl.int32) << bits)
+    u = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * u
+    return u, tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * v
+
+
+@triton.jit
+def _quotient(numerator, divisor, factor, end):
+    numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
+    quotient = tl.div_rn(numerator, divisor) * factor
+    return tl.minimum(tl.maximum(quotient, 0.0), end.to(tl.float32)).to(tl.int32)

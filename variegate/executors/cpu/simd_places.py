@@ -1,0 +1,175 @@
+"""Vector blocks for the places that interpolating maps read, 16 at a time: where they are, and which taps lie around.
+
+What is computed is defined in ``executors/reference/places.py``. A place is an int32. The taps of a pixel are read by
+one load per line, which begins at the first tap. Where that load would leave the image, or a tap the window, the lane's
+bit is set in what ``split_*`` returns, and something else is read in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from variegate.executors.cpu.simd import F32, I32, I64, load, splat, store, vector, vector_block
+
+_i16, _i32, _i64, _f32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+LANES = 16
+_words = vector(_i32, LANES)
+
+
+def constant(kind: ir.VectorType, value: int) -> Any:
+    """The same value in every lane."""
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def after(builder: Any, address: Any, offset: int) -> Any:
+    return builder.add(address, ir.Constant(_i64, offset))
+
+
+def clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
+    value = builder.select(builder.icmp_signed(">", value, low), value, low)
+    return builder.select(builder.icmp_signed("<", value, high), value, high)
+
+
+def _along(builder: Any, start: Any, step: Any, shift: Any) -> Any:
+    """``(start + i step) >> shift`` for i = 0..15 as int32; ``shift`` is at most 32."""
+    wide = vector(_i64, LANES)
+    steps = builder.mul(splat(builder, step, LANES), ir.Constant(wide, list(range(LANES))))
+    value = builder.add(splat(builder, start, LANES), steps)
+    return builder.trunc(builder.lshr(value, splat(builder, shift, LANES)), _words)
+
+
+@vector_block(I64, I64, I64, I64, I64, I32, I64, I64)
+def affine_places(
+    builder: Any, u: Any, step_u: Any, v: Any, step_v: Any, shift: Any, half: Any, columns: Any, lines: Any
+) -> Any:
+    """16 places of an affine map, less half a pixel -> int32[16] at ``columns`` and ``lines``."""
+    halves = splat(builder, half, LANES)
+    store(builder, builder.sub(_along(builder, u, step_u, shift), halves), columns)
+    store(builder, builder.sub(_along(builder, v, step_v, shift), halves), lines)
+
+
+@vector_block(I64, I64, I64, I64, I64, I64, I64, I64, F32, F32, F32, I32, I32, I64, I64)
+def perspective_places(
+    builder: Any,
+    u: Any,
+    step_u: Any,
+    v: Any,
+    step_v: Any,
+    numerator_shift: Any,
+    depth: Any,
+    step: Any,
+    depth_shift: Any,
+    factor: Any,
+    end_u: Any,
+    end_v: Any,
+    origin_u: Any,
+    origin_v: Any,
+    columns: Any,
+    lines: Any,
+) -> Any:
+    """As ``affine_places``; ``origin_*`` have the half pixel taken off."""
+    floats = vector(_f32, LANES)
+    divisor = _along(builder, depth, step, depth_shift)
+    divisor = builder.select(builder.icmp_signed("==", divisor, constant(_words, 0)), constant(_words, 1), divisor)
+    divisor, factor = builder.sitofp(divisor, floats), splat(builder, factor, LANES)
+    zero = ir.Constant(floats, [0.0] * LANES)
+    for start, step, end, origin, target in (
+        (u, step_u, end_u, origin_u, columns),
+        (v, step_v, end_v, origin_v, lines),
+    ):
+        value = builder.sitofp(_along(builder, start, step, numerator_shift), floats)
+        value = builder.fmul(builder.fdiv(value, divisor), factor)
+        value = builder.select(builder.fcmp_ordered(">", value, zero), value, zero)
+        end = splat(builder, end, LANES)
+        value = builder.fptosi(builder.select(builder.fcmp_ordered("<", value, end), value, end), _words)
+        store(builder, builder.add(value, splat(builder, origin, LANES)), target)
+
+
+def _offsets(builder: Any, column: Any, line: Any, row_bytes: Any, pixel_bytes: Any, last: Any, target: Any) -> Any:
+    """Byte offsets of first taps, at most ``last``, to ``target`` -> which were more."""
+    offset = builder.add(
+        builder.mul(line, splat(builder, row_bytes, LANES)), builder.mul(column, splat(builder, pixel_bytes, LANES))
+    )
+    last = splat(builder, last, LANES)
+    is_beyond = builder.icmp_signed(">", offset, last)
+    store(builder, builder.select(is_beyond, last, offset), target)
+    return is_beyond
+
+
+def _bits(builder: Any, lanes: Any) -> Any:
+    return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _i32)
+
+
+@vector_block(I64, I64, I32, I32, I32, I32, I32, I32, I32, I64, I64, result=I32)
+def split_bilinear(
+    builder: Any,
+    columns: Any,
+    lines: Any,
+    left: Any,
+    top: Any,
+    right: Any,
+    bottom: Any,
+    row_bytes: Any,
+    pixel_bytes: Any,
+    last: Any,
+    offsets: Any,
+    weights: Any,
+) -> Any:
+    """16 places -> int32 byte offsets of the first of each two by two taps, and 15-bit weights of the others: int16[16]
+    along x, then along y. The place is clamped to the centres of the window's outermost pixels, ``left`` to ``bottom``,
+    which has the effect that clamping the taps has.
+    """
+    fraction, whole = constant(_words, (1 << 15) - 1), constant(_words, 15)
+    found = []
+    for i, (address, low, high) in enumerate(((columns, left, right), (lines, top, bottom))):
+        low, high = splat(builder, low, LANES), splat(builder, high, LANES)
+        place = clamp(builder, load(builder, address, _words), low, high)
+        weight = builder.trunc(builder.and_(place, fraction), vector(_i16, LANES))
+        store(builder, weight, after(builder, weights, 2 * LANES * i))
+        found.append(builder.ashr(place, whole))
+    return _bits(builder, _offsets(builder, found[0], found[1], row_bytes, pixel_bytes, last, offsets))
+
+
+@vector_block(I64, I64, I32, I32, I32, I32, I32, I32, I32, I64, I64, result=I32)
+def split_bicubic(
+    builder: Any,
+    columns: Any,
+    lines: Any,
+    left: Any,
+    top: Any,
+    right: Any,
+    bottom: Any,
+    row_bytes: Any,
+    pixel_bytes: Any,
+    last: Any,
+    offsets: Any,
+    weights: Any,
+) -> Any:
+    """16 places -> int32 byte offsets of the first of each four by four taps, which lies within ``left`` to ``bottom``;
+    and 14-bit weights in pairs: int32[16] of the first two along x, the last two, and the same along y.
+    """
+    fraction, whole, one, half = (constant(_words, v) for v in ((1 << 14) - 1, 14, 1 << 14, 1 << 13))
+    low_half, high_half = constant(_words, 0xFFFF), constant(_words, 16)
+
+    def times(a: Any, b: Any) -> Any:
+        return builder.ashr(builder.add(builder.mul(a, b), half), whole)
+
+    found, is_outside = [], ir.Constant(vector(ir.IntType(1), LANES), [0] * LANES)
+    for i, (address, low, high) in enumerate(((columns, left, right), (lines, top, bottom))):
+        place = load(builder, address, _words)
+        t = builder.and_(place, fraction)
+        u = builder.sub(one, t)
+        product = times(t, u)
+        first, last_weight = builder.neg(times(product, u)), builder.neg(times(product, t))
+        pairs = ((first, builder.sub(u, first)), (builder.sub(t, last_weight), last_weight))
+        for n, (even, odd) in enumerate(pairs):
+            pair = builder.or_(builder.and_(even, low_half), builder.shl(odd, high_half))
+            store(builder, pair, after(builder, weights, 4 * LANES * (2 * i + n)))
+        at = builder.sub(builder.ashr(place, whole), constant(_words, 1))
+        inside = clamp(builder, at, splat(builder, low, LANES), splat(builder, high, LANES))
+        is_outside = builder.or_(is_outside, builder.icmp_signed("!=", at, inside))
+        found.append(inside)
+    is_beyond = _offsets(builder, found[0], found[1], row_bytes, pixel_bytes, last, offsets)
+    return _bits(builder, builder.or_(is_outside, is_beyond))

@@ -1,0 +1,102 @@
+"""Where interpolating maps read, in integers: what is inside is decided exactly; a place has 14 or 15 fraction bits.
+
+A map is three linear functions of the output's column x and line y: u's numerator, v's numerator and their denominator,
+the depth (1 where the map is affine). In place of the numerators stand their distances from the first column and line
+of the source, which are 0 there. All three become integers, times one power of two. Every executor computes the same
+integers, so that all read the same places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.integer]
+
+# Coefficients are multiples of 2**-36, and those of a denominator of 2**-48. Sums and products with whole pixels are
+# then exact in float64, as when a flip or a crop is taken into a map.
+GRID, DEPTH_GRID = 2.0**36, 2.0**48
+# Fraction bits of an affine map's integers: one more than those of its coefficients, for the halves of pixel centres.
+_AFFINE_BITS = 37
+# The integers, and products of the depth with a side of the source, stay below 2**61.
+_INTEGER_BITS = 61
+# A map that reaches farther than so many pixels shows nothing.
+_LIMIT = 2.0**46
+
+
+class Places(NamedTuple):
+    """Where each output pixel reads, (0, 0) being the corner of the first pixel."""
+
+    x_HW: Integers  # with ``bits`` fraction bits; anything outside
+    y_HW: Integers
+    inside_HW: npt.NDArray[np.bool_]
+
+
+def snapped(coefficients: Sequence[float]) -> list[float]:
+    """Six or eight coefficients, rounded half up to their grids."""
+    grids = [GRID] * 6 + [DEPTH_GRID] * 2
+    return [float(np.floor(v * grid + 0.5) / grid) for v, grid in zip(coefficients, grids, strict=False)]
+
+
+def places(coefficients: Sequence[float], out_size: tuple[int, int], in_size: tuple[int, int], bits: int) -> Places:
+    """The places that a map of six or eight coefficients reads; sizes are heights and widths."""
+    a, b, c, d, e, f, *rest = snapped(coefficients)
+    (g, h), is_affine = (rest or (0.0, 0.0)), not rest
+    forms = [_at_centres(*form) for form in ((a, b, c), (d, e, f), (g, h, 1.0))]
+    (height, width), (in_height, in_width) = out_size, in_size
+    reach = np.array(
+        [
+            abs(form[0] * x + form[1] * y + form[2]) * factor
+            for form, factor in zip(forms, (1, 1, max(in_height, in_width)), strict=True)
+            for x in (0, width - 1)
+            for y in (0, height - 1)
+        ]
+    )
+    if not (reach < _LIMIT).all():
+        nothing = np.zeros((height, width), np.int64)
+        return Places(nothing, nothing, nothing > 0)
+    scale = _INTEGER_BITS - math.frexp(reach.max())[1]
+    if is_affine:
+        scale = min(scale, _AFFINE_BITS)
+    x, y = np.arange(width), np.arange(height)[:, None]
+    u, v, depth = (_integer(form, scale, x, y) for form in forms)
+    ahead = (depth > 0) & (u >= 0) & (u < in_width * depth) & (v >= 0) & (v < in_height * depth)
+    # Behind the viewer all signs are turned.
+    behind = (depth < 0) & (u <= 0) & (u > in_width * depth) & (v <= 0) & (v > in_height * depth)
+    if is_affine:
+        return Places(u >> scale - bits, v >> scale - bits, ahead)
+    corners = depth[[0, 0, -1, -1], [0, -1, 0, -1]]
+    shift = max(0, math.frexp(float(np.abs(corners).max()))[1] - 30)
+    divisor = _float32(np.where(depth >> shift == 0, 1, depth >> shift))
+    factor = np.float32(2.0 ** (bits + 31 - shift))
+    return Places(
+        _quotient(u, divisor, factor, in_width << bits),
+        _quotient(v, divisor, factor, in_height << bits),
+        ahead | behind,
+    )
+
+
+def _at_centres(x: float, y: float, constant: float) -> tuple[float, float, float]:
+    """A function of points, as one of whole columns and lines."""
+    return x, y, constant + (x + y) * 0.5
+
+
+def _integer(form: tuple[float, float, float], scale: int, x: Integers, y: Integers) -> Integers:
+    # A step that is never taken may be as large as it likes.
+    a, b, c = (math.floor(math.ldexp(v, scale) + 0.5) for v in form)
+    return (a if x.size > 1 else 0) * x + (b if y.size > 1 else 0) * y + c
+
+
+def _float32(whole: Integers) -> npt.NDArray[np.float32]:
+    """Of integers below 2**31, rounded to the nearest."""
+    return whole.astype(np.int32).astype(np.float32)
+
+
+def _quotient(numerator: Integers, divisor: npt.NDArray[np.float32], factor: np.float32, end: int) -> Integers:
+    """One float32 division, rounded as IEEE 754 says, then cut off to an integer within 0..end."""
+    quotient = _float32(numerator >> 31) / divisor * factor
+    return np.clip(quotient, np.float32(0), np.float32(end)).astype(np.int32)

@@ -1,0 +1,166 @@
+"""The integers by which interpolating maps are read, for every map of a chain, over the chain's output.
+
+What they mean is defined in ``executors/reference/places.py``. Kernels for CPU and GPU read them as records, so that
+they need no other arithmetic than that of integers, and one float32 division where there is perspective.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from variegate.program.compiled import inner_kernel
+from variegate.program.ops import Interpolation, Op
+
+_FLOAT, _PERSPECTIVE, _BICUBIC = int(Op.MAP_FLOAT), int(Op.MAP_PERSPECTIVE), int(Interpolation.BICUBIC)
+
+# Fields of a record, int64[RECORD]. U, V and DEPTH are three numbers each: what a column adds, what a line adds, and
+# the value where both are 0. U and V are distances from a side of the window, times the depth.
+U, V, DEPTH = 0, 3, 6
+(
+    SPAN_U,  # inside is 0 <= u < SPAN_U depth; where the depth is negative, 0 >= u > SPAN_U depth
+    SPAN_V,
+    SHIFT,  # u and v are shifted right by so much to become places; under perspective, the depth before it divides
+    EXPONENT,  # a quotient is multiplied by this power of two to become a place; 0: no perspective
+    ORIGIN_U,  # the place at u = 0; and whether places grow with u or, as in a mirror, fall: 1 or -1
+    SIGN_U,
+    ORIGIN_V,
+    SIGN_V,
+    BEHIND,  # whether the depth is negative anywhere
+) = range(9, 18)
+RECORD = 18
+
+# Fraction bits of places.
+BILINEAR_BITS, BICUBIC_BITS = 15, 14
+# Numerators are shifted by so much before they are divided.
+NUMERATOR_SHIFT = 31
+
+_GRID, _DEPTH_GRID = 2.0**36, 2.0**48
+_AFFINE_BITS, _INTEGER_BITS, _DIVISOR_BITS = 37, 61, 30
+# A map that reaches farther than so many pixels shows nothing.
+_LIMIT = 2.0**46
+# Below these, sums of coefficients have 53 bits at most: multiples of 2**-37, with some pixels added, and of 2**-48.
+_EXACT, _EXACT_STEPS = 2.0**15, 2.0**4
+
+
+@inner_kernel()
+def snap(a: Any, count: Any) -> None:
+    """Coefficients rounded half up to multiples of 2**-36, and those of a denominator of 2**-48: as long as they are
+    not large, sums and products with whole pixels are exact."""
+    for i in range(count):
+        grid = _GRID if i < 6 else _DEPTH_GRID
+        a[i] = np.floor(a[i] * grid + 0.5) / grid
+
+
+@inner_kernel()
+def stays_exact(a: Any, size: Any, perspective: Any) -> bool:
+    """Whether sums of a map's coefficients, times columns and lines of an output of this height and width, are exact in
+    float64; also with whole pixels added."""
+    if perspective:
+        steps = max(max(abs(a[0]), abs(a[1])), max(abs(a[3]), abs(a[4]))) + 2.0**15 * max(abs(a[6]), abs(a[7]))
+        return bool(steps < _EXACT_STEPS and max(abs(a[2]), abs(a[5])) < _EXACT)
+    u = abs(a[0]) * size[1] + abs(a[1]) * size[0] + abs(a[2])
+    v = abs(a[3]) * size[1] + abs(a[4]) * size[0] + abs(a[5])
+    return bool(max(u, v) < _EXACT)
+
+
+@inner_kernel()
+def write_records(
+    opcode: Any, args: Any, flags: Any, window: Any, out_size: Any, first: Any, end: Any, records: Any
+) -> Any:
+    """Records of the real maps in slots first..end, which are run from the last to the first -> how many they are."""
+    count, last = 0, first
+    for k in range(first, end):
+        if opcode[k] == _FLOAT or opcode[k] == _PERSPECTIVE:
+            count, last = count + 1, k
+    columns, lines = int(out_size[last, 1]) - 1, int(out_size[last, 0]) - 1
+    # The maps so far as one: u's numerator, v's, and the depth.
+    u, v, w = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    is_affine, i = True, count
+    for k in range(last, first - 1, -1):
+        if opcode[k] != _FLOAT and opcode[k] != _PERSPECTIVE:
+            continue
+        i -= 1
+        a, record, inside = args[k], records[i], window[k]
+        new_u, new_v = _combined(a[0], u, a[1], v, a[2], w), _combined(a[3], u, a[4], v, a[5], w)
+        far_x, far_y = False, False
+        if opcode[k] == _PERSPECTIVE:
+            w, is_affine = _combined(a[6], u, a[7], v, 1.0, w), False
+        else:
+            far_x, far_y = a[6] != 0.0, a[7] != 0.0
+        u, v = new_u, new_v
+        # From the side that is inside: of a map that took in a flip, the far one.
+        sign_u, sign_v = -1 if far_x else 1, -1 if far_y else 1
+        side_u, side_v = int(inside[3 if far_x else 1]), int(inside[2 if far_y else 0])
+        span_u, span_v = int(inside[3]) - int(inside[1]), int(inside[2]) - int(inside[0])
+        from_u, from_v = _at_centres(_from(side_u, sign_u, u, w)), _at_centres(_from(side_v, sign_v, v, w))
+        depth = _at_centres(w)
+        bits = BICUBIC_BITS if flags[k] == _BICUBIC else BILINEAR_BITS
+        record[:] = 0
+        record[ORIGIN_U], record[SIGN_U], record[ORIGIN_V], record[SIGN_V] = (
+            side_u << bits, sign_u, side_v << bits, sign_v,
+        )  # fmt: skip
+        reach = max(_reach(from_u, columns, lines), _reach(from_v, columns, lines))
+        reach = max(reach, _reach(depth, columns, lines) * max(span_u, span_v))
+        # Also where it is not a number, and where the window is empty: with all 0, nothing is inside.
+        if not reach < _LIMIT or min(span_u, span_v) < 1:
+            continue
+        scale = _INTEGER_BITS - math.frexp(reach)[1]
+        if is_affine:
+            scale = min(scale, _AFFINE_BITS)
+        record[SPAN_U], record[SPAN_V] = span_u, span_v
+        _put(from_u, scale, columns, lines, record[U : U + 3])
+        _put(from_v, scale, columns, lines, record[V : V + 3])
+        _put(depth, scale, columns, lines, record[DEPTH : DEPTH + 3])
+        if is_affine:
+            record[SHIFT] = scale - bits
+        else:
+            _describe_depth(record, columns, lines, bits)
+    return count
+
+
+@inner_kernel()
+def _combined(a: Any, u: Any, b: Any, v: Any, c: Any, w: Any) -> Any:
+    return a * u[0] + b * v[0] + c * w[0], a * u[1] + b * v[1] + c * w[1], a * u[2] + b * v[2] + c * w[2]
+
+
+@inner_kernel()
+def _from(side: Any, sign: Any, form: Any, depth: Any) -> Any:
+    return (
+        sign * (form[0] - side * depth[0]),
+        sign * (form[1] - side * depth[1]),
+        sign * (form[2] - side * depth[2]),
+    )
+
+
+@inner_kernel()
+def _at_centres(form: Any) -> Any:
+    """A function of points, as one of whole columns and lines."""
+    return form[0], form[1], form[2] + (form[0] + form[1]) * 0.5
+
+
+@inner_kernel()
+def _reach(form: Any, columns: Any, lines: Any) -> Any:
+    """The greatest magnitude of a function; it is at a corner."""
+    a, b, c = form[0] * columns, form[1] * lines, form[2]
+    reach = max(max(abs(c), abs(a + c)), max(abs(b + c), abs(a + b + c)))
+    return reach if abs(a) + abs(b) + abs(c) < np.inf else np.inf
+
+
+@inner_kernel()
+def _put(form: Any, scale: Any, columns: Any, lines: Any, numbers: Any) -> None:
+    # A step that is never taken may be as large as it likes.
+    numbers[0] = int(np.floor(math.ldexp(form[0], scale) + 0.5)) if columns else 0
+    numbers[1] = int(np.floor(math.ldexp(form[1], scale) + 0.5)) if lines else 0
+    numbers[2] = int(np.floor(math.ldexp(form[2], scale) + 0.5))
+
+
+@inner_kernel()
+def _describe_depth(record: Any, columns: Any, lines: Any, bits: Any) -> None:
+    a, b, c = record[DEPTH] * columns, record[DEPTH + 1] * lines, record[DEPTH + 2]
+    greatest = max(max(abs(c), abs(a + c)), max(abs(b + c), abs(a + b + c)))
+    record[SHIFT] = max(0, math.frexp(float(greatest))[1] - _DIVISOR_BITS)
+    record[EXPONENT] = bits + NUMERATOR_SHIFT - record[SHIFT]
+    record[BEHIND] = min(min(c, a + c), min(b + c, a + b + c)) < 0
