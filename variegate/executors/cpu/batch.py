@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.layout import Instructions, Scratch, SideTables, make_scratch
+from variegate.executors.cpu.layout import Instructions, SideTables, make_scratch
 from variegate.executors.cpu.simd import BLOCK
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.held import held_as, room_for, tuple_kind
@@ -78,6 +78,7 @@ def keep_batch(address: Any, batch: Any) -> None:
 
 @pixel_kernel
 def keep_scratch(address: Any, scratch: Any) -> None:
+    """Write down ``scratch`` at ``address``, for ``run_rows``."""
     _keep_scratch(address, scratch)
 
 
@@ -85,13 +86,6 @@ def held_batch(batch: Batch) -> npt.NDArray[np.int64]:
     """Memory that holds ``batch``, whose arrays must outlive it."""
     memory = room_for(BATCH)
     keep_batch(memory.ctypes.data, batch)
-    return memory
-
-
-def held_scratch(scratch: Scratch) -> npt.NDArray[np.int64]:
-    """Memory that holds ``scratch``, which must outlive it."""
-    memory = room_for(SCRATCH)
-    keep_scratch(memory.ctypes.data, scratch)
     return memory
 
 

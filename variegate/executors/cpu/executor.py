@@ -27,7 +27,7 @@ from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
-from variegate.program.program import Program, Tables
+from variegate.program.program import Output, Program, Tables
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
@@ -120,14 +120,20 @@ def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
 
 
 def _format(program: Program) -> ResultFormat:
-    output, scale, bias = program.output, np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    height, width = program.final_size(0) if program.num_rows else (0, 0)
+    streams = bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
+    return form_of(program.output)._replace(streams=streams)
+
+
+def form_of(output: Output) -> ResultFormat:
+    """How results are stored, within the caches."""
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
     if output.is_float:
         scale[0], bias[0] = output.scale_and_bias(1)
         scale[1], bias[1] = output.scale_and_bias(3)
     is_planar = output.layout == "NCHW"
     kind = (FLOATS_CHW if is_planar else FLOATS_HWC) if output.is_float else (BYTES_CHW if is_planar else BYTES_HWC)
-    height, width = program.final_size(0) if program.num_rows else (0, 0)
-    return ResultFormat(kind, bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES), scale, bias)
+    return ResultFormat(kind, False, scale, bias)
 
 
 def _run_rows(program: Program, batch: Batch, form: ResultFormat, num_threads: int | None, load: Load | None) -> None:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.batch import NEEDS, held_scratch
+from variegate.executors.cpu.batch import NEEDS, SCRATCH, keep_scratch
 from variegate.executors.cpu.layout import make_scratch
+from variegate.program.held import room_for
 from variegate.threads import at_fork
 
 _ALIGNMENT = 64
@@ -108,14 +109,16 @@ _local = threading.local()
 
 
 def scratch_for(needs: tuple[int, ...]) -> int:
-    """The address of this thread's scratch, grown to ``needs``, the arguments of make_scratch. Call it on the thread
-    that runs the kernel."""
+    """The address of this thread's scratch, which stays, grown to ``needs``, the arguments of make_scratch. Call it on
+    the thread that runs the kernel."""
     have: tuple[int, ...] = getattr(_local, "sizes", (0,) * len(needs))
     if any(h < n for h, n in zip(have, needs, strict=True)):
         sizes = tuple(max(h, n) for h, n in zip(have, needs, strict=True))
         _local.scratch = make_scratch(*sizes)
-        _local.held = held_scratch(_local.scratch)
-        _local.address = _local.held.ctypes.data
+        if not hasattr(_local, "held"):
+            _local.held = room_for(SCRATCH)
+            _local.address = place_of(_local.held)
+        keep_scratch(_local.address, _local.scratch)
         _local.sizes = sizes
     address: int = _local.address
     return address

@@ -138,6 +138,8 @@ def _unpack(program: Any, records: Any, numbers: Any) -> None:
     program.ids[0] = np.uint64(records[0, 3])
     program.key[0, 0], program.key[0, 1] = np.uint32(records[0, 4]), np.uint32(records[0, 5])
     program.length[0] = records[0, 6]
+    for k in range(records[0, 6], program.opcode.shape[1]):
+        program.opcode[0, k] = Op.NOP
     for k in range(records[0, 6]):
         record = records[k + 1]
         program.opcode[0, k], program.flags[0, k] = record[0], record[1]
