@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.batch import NO_TABLES, held_batch, keep_batch, measure, new_batch
+from variegate.executors.cpu.batch import NEEDS, NO_TABLES, held_batch, keep_batch, measure, new_batch
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, form_of, run, side_tables
 from variegate.executors.cpu.layout import Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
@@ -54,8 +54,8 @@ class Desk:
         self._set_tables(Tables())
         self._batch_memory = held_batch(self.batch)
         self.batch_at = place_of(self._batch_memory)
+        self.scratch_at = scratch_for((1,) * NEEDS)
         self.batch.have[:] = scratch_sizes()
-        self.scratch_at = scratch_for(tuple(self.batch.have.tolist()))
         self._output: Output | None = None
         self.kind = 0
 
