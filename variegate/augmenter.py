@@ -14,15 +14,26 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.images import check_sizes, looks_like_sizes, with_wanted_channels
+from variegate.backends.host import CpuRunner
+from variegate.backends.images import check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Layout, make_runner
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.per_image import Conditions, Copies, Ids, RunningCount, check_conditions, check_copies, check_ids
+from variegate.per_image import (
+    Conditions,
+    Copies,
+    Ids,
+    RunningCount,
+    check_conditions,
+    check_copies,
+    check_id,
+    check_ids,
+)
 from variegate.pickling import CopiedByState, check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
+from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
@@ -83,6 +94,7 @@ class Augmenter(CopiedByState):
         self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
         self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
+        self._output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self._wanted_device = device
         self._count = RunningCount()
         self._start()
@@ -146,9 +158,37 @@ class Augmenter(CopiedByState):
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
+        if type(images) is list and len(images) == 1 and isinstance(self._runner, CpuRunner):
+            return self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)[None]
         batch = self._runner.take(images)
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
+
+    def of_one(
+        self,
+        pixels: npt.NDArray[np.uint8],
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+    ) -> torch.Tensor:
+        """The one output of a call with this image alone, contiguous uint8[H, W, C]; arguments otherwise as there."""
+        if not isinstance(self._runner, CpuRunner):
+            return self([pixels], ids, epoch, copy, conditions)[0]
+        check_running("Augmenter")
+        values = None if conditions is None else check_conditions(conditions, 1)
+        is_plain = type(epoch) is int and type(copy) is int and 0 <= epoch < 1 << 64 and 0 <= copy < 1 << 32
+        if not is_plain:
+            epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
+        key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
+        sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
+        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)  # type: ignore[arg-type]
+        image.output = self._output
+        self.transform.sample_one(image, 0)
+        output = image.output
+        if output.layout != self.layout:
+            output = replace(output, layout=self.layout)
+        return with_wanted_channels(self._runner.run_one(image, pixels, output), output)  # type: ignore[return-value]
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
@@ -237,6 +277,6 @@ class Augmenter(CopiedByState):
         # Last of all checks, so that a call that is refused takes no place of the running count.
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
-        sampling.output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
+        sampling.output = self._output
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))

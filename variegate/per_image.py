@@ -52,6 +52,13 @@ def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
+def check_id(ids: Any) -> int:
+    """Of a batch of one."""
+    if type(ids) is list and len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < 1 << 64:
+        return ids[0]
+    return int(check_ids(ids, 1)[0])
+
+
 def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
     if conditions is None:
         return {}

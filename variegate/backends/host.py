@@ -16,7 +16,8 @@ from variegate.backends.ragged_batch import RaggedBatch
 from variegate.executors import reference
 from variegate.executors.images import shapes_of
 from variegate.program.lowering import lower
-from variegate.program.program import Program
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output, Program
 from variegate.threads import by_openmp
 
 Image = npt.NDArray[np.uint8]
@@ -73,13 +74,18 @@ class CpuRunner(_HostRunner):
         self.lower = partial(lower, geometry=geometry)
         self._dtype = dtype
         self._num_threads = num_threads
+        self._is_composed = geometry == "composed"
         # Imported on demand: Numba takes a while.
-        from variegate.executors.cpu import executor
+        from variegate.executors import cpu
 
-        self._executor = executor
+        self._executor = cpu
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         return self._run(program, batch.images, None)
+
+    def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
+        """What was sampled for one image -> its tensor [C, H, W] or [H, W, C]."""
+        return _to_tensor(self._executor.run_one(image, pixels, output, self._is_composed), self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         return self._run(program, None, batch)
@@ -101,4 +107,6 @@ def _to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]
 
 def _to_tensor(array: npt.NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
     tensor = torch.from_numpy(array)
-    return by_openmp(lambda: tensor.to(dtype)) if tensor.is_floating_point() else tensor
+    if array.dtype != np.float32 or dtype == torch.float32:
+        return tensor
+    return by_openmp(lambda: tensor.to(dtype))

@@ -70,14 +70,18 @@ class RunningIds:
 
     def take(self, number: int) -> npt.NDArray[np.uint64]:
         """The next ``number`` ids."""
+        # Taken one by one: of several threads none gets what another got.
+        return np.array([self.take_one() for _ in range(number)], np.uint64)
+
+    def take_one(self) -> int:
+        """The next id."""
         worker = get_worker_info()
         seed = None if worker is None else int(worker.seed)
         count = self._counts.get(seed)
         if count is None:
             low, high = (0, 0) if seed is None else rng.stream_key(seed & _MASK64, 0)
             count = self._counts.setdefault(seed, itertools.count(int(low) | int(high) << 32))
-        # Taken one by one: of several threads none gets what another got.
-        return np.array([next(count) & _MASK64 for _ in range(number)], np.uint64)
+        return next(count) & _MASK64
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RunningIds, ()  # a copy is for a worker, and begins anew there
@@ -186,4 +190,4 @@ def augment_one(transform: Transform, image: Any) -> torch.Tensor:
         augmenter = Augmenter(transform, num_threads=1)
         # Beside the fields, so that equality, hash and descriptions know nothing of it.
         object.__setattr__(transform, _ATTRIBUTE, augmenter)
-    return augmenter([to_array(image, "image")], ids=_ids.take(1))[0]
+    return augmenter.of_one(to_array(image, "image"), [_ids.take_one()])

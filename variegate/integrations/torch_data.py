@@ -88,8 +88,10 @@ class ImageTransform(_InWorkers):
 
         Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
-        given = {name: [value] for name, value in (conditions or {}).items()}
-        return self._run([to_array(image, "image")], None if id is None else [id], given)[0]
+        pixels = to_array(image, "image")
+        given = {name: [value] for name, value in conditions.items()} if conditions else None
+        ids = [self._running_ids.take_one()] if id is None else [id]
+        return self._get_augmenter().of_one(pixels, ids, self.epoch, conditions=given)
 
 
 def as_transform(

@@ -15,6 +15,7 @@ from variegate.checks import integer, number, one_of
 from variegate.policies.augmentation import Augmentation, entry_of
 from variegate.policies.spaces import DATA, Space, space
 from variegate.policies.table import Entry, Index, OperationTable, Policy
+from variegate.program.one_image import OneImage
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 from variegate.transforms.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, InterpolationName
@@ -143,3 +144,12 @@ class AutoAugment(Policy):
             fires = np.flatnonzero(draw[:, 0] < probability[chosen, k])
             fired, negative = chosen[fires], (draw[fires, 1] * 2).astype(np.intp)
             table.emit(sampling, rows[fires], index[fired, k], parameter[fired, k, negative], step + 1)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        table, index, probability, parameter = self._built
+        chosen = int(image.unit(slot) * len(index))
+        for k in range(index.shape[1]):
+            step = slot + 1 + k * (1 + table.num_slots)
+            if image.unit(step) < probability.item(chosen, k):
+                negative = int(image.unit(step, 1) * 2)
+                table.emit_one(image, index.item(chosen, k), parameter.item(chosen, k, negative), step + 1)

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.policies.spaces import Rule
+from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import SPECS, Interpolation, Kind, Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
+from variegate.threads import computed_once
 from variegate.transforms.arguments import (
     Colour,
     Fill,
@@ -217,6 +219,41 @@ class OperationTable:
             *(tail[index] for tail in self._tails),
             flags=flags,
             fill=None if self._fill is None else self._fill[index],
+        )
+
+    def emit_one(
+        self, image: OneImage, index: int, parameter: float, slot: int, interpolation: int | None = None
+    ) -> None:
+        """``emit`` for a batch of one."""
+        opcode, tail, flag, fill, emitter, size, is_truncated, is_geometric = self._plain[index]
+        if size >= 0:
+            parameter *= (image.height, image.width, min(image.height, image.width))[size]
+            if self._single:
+                parameter = float(np.float32(parameter))
+            if is_truncated:
+                parameter = float(np.trunc(parameter))
+        if emitter is not None:
+            emitter(image, ROW, np.array([parameter], np.float64), slot, self.fill)
+        if opcode:
+            flag = flag if interpolation is None else interpolation if is_geometric else 0
+            image.emit_one(opcode, parameter, *tail, flags=flag, fill=fill, title=CHOICE)
+
+    @computed_once
+    def _plain(self) -> list[tuple[Any, ...]]:
+        """Per operation, what ``emit`` looks up of it."""
+        count = len(self.entries)
+        return list(
+            zip(
+                self._opcode.tolist(),
+                zip(*(tail.tolist() for tail in self._tails), strict=True) if self._tails else [()] * count,
+                [0] * count if self._flag is None else self._flag.tolist(),
+                [None] * count if self._fill is None else map(tuple, self._fill.tolist()),
+                (entry.emission.emitter for entry in self.entries),
+                self._size.tolist(),
+                self._truncated.tolist(),
+                self._geometric.tolist(),
+                strict=True,
+            )
         )
 
     def _pixels(self, sampling: Sampling, rows: Rows, index: Index, fraction: Floats) -> Floats:

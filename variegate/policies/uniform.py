@@ -14,6 +14,7 @@ from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable, Policy, emit_blur
 from variegate.program import rng
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
@@ -85,6 +86,12 @@ class RandAugment(Policy):
             variant = (sampling.uniform(rows, step)[:, 0] * len(parameter)).astype(np.intp)
             self._table.emit(sampling, rows, variant >> 1, parameter[variant], step + 1)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        table, parameter = self._table, self._parameter
+        for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
+            variant = int(image.unit(step) * len(parameter))
+            table.emit_one(image, variant >> 1, parameter.item(variant), step + 1)
+
 
 @dataclass(frozen=True)
 class TrivialAugmentWide(Policy):
@@ -121,6 +128,11 @@ class TrivialAugmentWide(Policy):
         variant = (draw[:, 0] * len(self._grid)).astype(np.intp)
         level = (draw[:, 1] * self.num_magnitude_bins).astype(np.intp)
         self._table.emit(sampling, rows, variant >> 1, self._grid[variant, level], slot + 1)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        variant = int(image.unit(slot) * len(self._grid))
+        level = int(image.unit(slot, 1) * self.num_magnitude_bins)
+        self._table.emit_one(image, variant >> 1, self._grid.item(variant, level), slot + 1)
 
 
 def _table_of_space(policy: RandAugment | TrivialAugmentWide, name: str) -> OperationTable:

@@ -7,6 +7,7 @@ The seed, epoch and copy are hashed into a 64-bit *stream key*; under that key t
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,13 @@ def _fill_keys(counters: Any, key: Any, out: Any) -> None:
 def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
     """uint32[2]: the key under which everything of this (seed, epoch, copy) is drawn."""
     return stream_keys(seed, epoch, np.array([copy & _MASK32], np.uint32), domain)[0]
+
+
+@lru_cache(maxsize=256)
+def stream_of(seed: int, epoch: int, copy: int) -> tuple[int, int]:
+    """``stream_key`` as two plain integers."""
+    low, high = stream_key(seed, epoch, copy).tolist()
+    return low, high
 
 
 def stream_keys(

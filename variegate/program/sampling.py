@@ -15,6 +15,9 @@ from variegate.program.program import MAX_SIDE, Blend, Output, Program, Tables, 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
 
+# What errors call an operation that is not the same in every row.
+CHOICE = "a choice of operations"
+
 
 class Sampling:
     """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``."""
@@ -206,4 +209,4 @@ class Sampling:
 
 
 def _title(op: Op | npt.NDArray[np.int16]) -> str:
-    return SPECS[op].name if isinstance(op, Op) else "a choice of operations"
+    return SPECS[op].name if isinstance(op, Op) else CHOICE

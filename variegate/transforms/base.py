@@ -11,7 +11,10 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from variegate.errors import PolicyError, shown
+from variegate.program.one_image import ROW, OneImage
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import MAX_DEPTH, ArgumentError, Check
 
@@ -24,6 +27,17 @@ _CALLED_BY = "variegate.integrations.items"
 # Of a description: a transform in a list takes two levels, and a policy's own lists a few more.
 _MAX_LEVELS = 2 * MAX_DEPTH + 16
 _MAX_VALUES = 1_000_000
+
+
+# What transforms say of a batch, and may say again in plain numbers of a batch of one.
+_SAID_TWICE = {"sample": "sample_one", "emit_magnitude": "emit_one", "_apply": "_apply_one"}
+
+
+def _asking(vectorised: str) -> Any:
+    """The plain form of a method that is said of batches alone."""
+    if vectorised == "emit_magnitude":
+        return lambda self, image, value, slot: self.emit_magnitude(image, ROW, np.array([value], np.float64), slot)
+    return lambda self, image, slot: getattr(self, vectorised)(image, ROW, slot)
 
 
 def set_field(owner: object, name: str, value: Any) -> None:
@@ -56,6 +70,10 @@ class Transform:
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._checks = {k: v for base in reversed(cls.__mro__) for k, v in base.__dict__.get("_checks", {}).items()}
+        for vectorised, plain in _SAID_TWICE.items():
+            # Who says one anew and not the other means both: the latter asks the former again.
+            if vectorised in cls.__dict__ and plain not in cls.__dict__ and hasattr(cls, plain):
+                setattr(cls, plain, _asking(vectorised))
         # Before the dataclass decorator, which would write one of its own that lists every argument.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
@@ -72,6 +90,11 @@ class Transform:
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample()")
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        """The same for a batch of one. Subclasses may say it in plain numbers, which costs a tenth; the draws and
+        instructions are those of ``sample``, to the bit."""
+        self.sample(image, ROW, slot)
 
     def __call__(self, image: Any, *others: Any) -> torch.Tensor:
         """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``.

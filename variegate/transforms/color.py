@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from variegate.checks import Refusal, as_numbers, number, refused
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import LARGEST, Number, checks
@@ -120,6 +121,9 @@ class ChannelPermutation(Transform):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sampling.emit(rows, Op.PERMUTE, *self.order)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        image.emit_one(Op.PERMUTE, *self.order)
 
 
 @dataclass(frozen=True)

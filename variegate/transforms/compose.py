@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import as_integer, as_numbers
+from variegate.program.one_image import ROW, OneImage
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, PROBABILITY, ArgumentError, checks
 from variegate.transforms.base import Transform, set_field
@@ -55,6 +56,13 @@ class _Container(Transform):
         for i in range(len(self.transforms)):
             self._run_child(i, sampling, rows, slot)
             rows = sampling.with_forks(rows)
+
+    def _run_all_one(self, image: OneImage, slot: int) -> None:
+        for child, first in zip(self.transforms, self._first_slots, strict=True):
+            if type(image) is OneImage:
+                child.sample_one(image, slot + first)
+            else:  # a child has made several rows of it
+                child.sample(image, image.with_forks(ROW), slot + first)
 
 
 def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:
@@ -98,6 +106,9 @@ class Compose(_Container):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         self._run_all(sampling, rows, slot)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        self._run_all_one(image, slot)
+
 
 @dataclass(frozen=True)
 class RandomApply(_Container):
@@ -115,6 +126,10 @@ class RandomApply(_Container):
         chosen = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
         self._run_all(sampling, chosen, slot)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if image.unit(slot) < self.p:
+            self._run_all_one(image, slot)
+
 
 @dataclass(frozen=True)
 class RandomChoice(_Container):
@@ -131,6 +146,10 @@ class RandomChoice(_Container):
         choice = _choose(self._cumulative, sampling.uniform(rows, slot)[:, 0])  # type: ignore[attr-defined]
         for i in range(len(self.transforms)):
             self._run_child(i, sampling, rows[choice == i], slot)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        i = int(_choose(self._cumulative, np.array([image.unit(slot)]))[0])  # type: ignore[attr-defined]
+        self.transforms[i].sample_one(image, slot + self._first_slots[i])
 
 
 @dataclass(frozen=True)
@@ -153,6 +172,11 @@ class OneOf(_Container):
         choice[unit[:, 1] >= self.p] = -1
         for i in range(len(self.transforms)):
             self._run_child(i, sampling, rows[choice == i], slot)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if image.unit(slot, 1) < self.p:
+            i = int(_choose(self._cumulative, np.array([image.unit(slot)]))[0])  # type: ignore[attr-defined]
+            self.transforms[i].sample_one(image, slot + self._first_slots[i])
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import (
@@ -42,6 +43,11 @@ class CenterCrop(Transform):
         # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
         origin = np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
         emit_crop(sampling, rows, origin, wanted, BLACK)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        spare = [side - wanted for side, wanted in zip((image.height, image.width), self.size, strict=True)]  # type: ignore[arg-type]
+        top, left = (-(-rest // 2) if rest < 0 else round(rest / 2.0) for rest in spare)
+        emit_crop_one(image, top, left, self.size, BLACK)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,13 @@ class Pad(Transform):
         after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
         _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        left, top, right, bottom = padding_sides(self.padding)
+        if left or top or right or bottom:
+            size = image.height + top + bottom, image.width + left + right
+            flags = int(PadMode[self.padding_mode.upper()])
+            image.emit_one(Op.PAD, left, top, right, bottom, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class RandomHorizontalFlip(WithProbability):
@@ -148,6 +161,12 @@ def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: 
         rows, origin = rows[changed], origin[changed]
     args = (origin[:, 0], origin[:, 1], size[0], size[1])
     sampling.emit(rows, Op.CROP, *args, fill=fill, size=size)  # type: ignore[arg-type]
+
+
+def emit_crop_one(image: OneImage, top: int, left: int, size: tuple[int, int], fill: Fill) -> None:
+    """``emit_crop`` for a batch of one."""
+    if top or left or size != (image.height, image.width):
+        image.emit_one(Op.CROP, top, left, *size, fill=fill, size=size)  # type: ignore[arg-type]
 
 
 def _emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from variegate.checks import Refusal, as_integer, as_numbers, number, refused
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
@@ -66,6 +67,9 @@ class GaussianBlur(MagnitudeOp):
         kernel_x, kernel_y = self.kernel_size  # type: ignore[misc]
         sampling.emit(rows, Op.GAUSSIAN_BLUR, kernel_x, kernel_y, values, values)
 
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        image.emit_one(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
+
 
 @dataclass(frozen=True)
 class MotionBlur(Transform):
@@ -110,6 +114,9 @@ class GaussianNoise(MagnitudeOp):
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         sampling.emit(rows, Op.GAUSSIAN_NOISE, self.mean, values, slot + 1)
+
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        image.emit_one(Op.GAUSSIAN_NOISE, self.mean, value, slot + 1)
 
 
 @dataclass(frozen=True)

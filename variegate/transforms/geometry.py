@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from variegate.checks import Refusal, pair, refused
+from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import (
@@ -53,6 +54,14 @@ class RandomRotation(Resampled):
         cx, cy = self.center or (math.nan, math.nan)
         size = rotated_size(sampling.size[rows], angle, self.center) if self.expand else None
         self._emit_map(sampling, rows, Op.ROTATE, angle, cx, cy, float(self.expand), size=size)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if self.expand:
+            self.sample(image, ROW, slot)
+            return
+        low, high = self.degrees  # type: ignore[misc]
+        center = self.center or (math.nan, math.nan)
+        self._emit_map_one(image, Op.ROTATE, low + (high - low) * image.unit(slot), *center, 0.0)
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,9 @@ class _Map(MagnitudeOp, Resampled):
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         self._emit_map(sampling, rows, self._op, values, *self.constants())
 
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        self._emit_map_one(image, self._op, value, *self.constants())
+
 
 @dataclass(frozen=True)
 class Rotate(_Map):
@@ -180,6 +192,10 @@ class _Translate(_Map):
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         pixels = values * sampling.size[rows, self._axis] if self.relative else values
         super().emit_magnitude(sampling, rows, pixels, slot)
+
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        side = image.width if self._axis else image.height
+        super().emit_one(image, value * side if self.relative else value, slot)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, as_number, refused
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.sampling import CHOICE, Rows, Sampling
 from variegate.transforms.arguments import PROBABILITY, Pair, checks, optional
 from variegate.transforms.base import Transform
 from variegate.transforms.color import AutoContrast, Equalize, Invert, Posterize, Solarize
@@ -69,6 +70,15 @@ class ColorJitter(Transform):
         ordered_factors = np.take_along_axis(np.stack(factors, axis=1), order, axis=1)
         for k in range(len(ops)):
             sampling.emit(rows, ordered_ops[:, k], ordered_factors[:, k])
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        changes = []
+        for i, (name, op) in enumerate(_COMPONENTS.items()):
+            if (limits := getattr(self, name)) is not None:
+                low, high = limits if isinstance(limits, tuple) else (limits, limits)
+                changes.append((op, low + (high - low) * image.unit(slot, i)))
+        for k in sorted(range(len(changes)), key=[image.word(slot + 1, i) for i in range(len(changes))].__getitem__):
+            image.emit_one(*changes[k], title=CHOICE)
 
 
 @dataclass(frozen=True)

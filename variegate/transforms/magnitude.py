@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, ClassVar
 
@@ -9,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, interval, number, refused
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import (
+    INTERPOLATIONS,
     LARGEST,
     PROBABILITY,
     Check,
@@ -24,6 +27,8 @@ from variegate.transforms.arguments import (
     checks,
 )
 from variegate.transforms.base import Transform
+
+INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in INTERPOLATIONS}
 
 
 def span(low: float, high: float, whole: bool = False) -> Check:
@@ -92,9 +97,21 @@ class MagnitudeOp(Transform, abstract=True):
             values = np.full(len(rows), value, np.float64)
         self.emit_magnitude(sampling, rows, values, slot)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        value = getattr(self, self._number)
+        if isinstance(value, tuple):
+            low, high = value
+            unit = image.unit(slot)
+            value = low + math.floor((high - low + 1) * unit) if self._integral else low + (high - low) * unit
+        self.emit_one(image, value, slot)
+
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         """Emit with ``values[R]`` as the numbers of ``rows``."""
         sampling.emit(rows, self._op, values, *self.constants(self))
+
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        """The same for a batch of one."""
+        image.emit_one(self._op, value, *self.constants(self))
 
 
 class PlainOp(Transform, abstract=True):
@@ -104,6 +121,9 @@ class PlainOp(Transform, abstract=True):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sampling.emit(rows, self._op)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        image.emit_one(self._op)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         self.sample(sampling, rows, slot)
@@ -127,9 +147,17 @@ class WithProbability(Transform, abstract=True):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         self._apply(sampling, rows[sampling.uniform(rows, slot)[:, 0] < self.p], slot)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if image.unit(slot) < self.p:
+            self._apply_one(image, slot)
+
     def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         numbers = () if self._at is None else (getattr(self, self._at),)
         sampling.emit(rows, self._op, *numbers)
+
+    def _apply_one(self, image: OneImage, slot: int) -> None:
+        numbers = () if self._at is None else (getattr(self, self._at),)
+        image.emit_one(self._op, *numbers)
 
 
 class Resampled(Transform, abstract=True):
@@ -144,3 +172,6 @@ class Resampled(Transform, abstract=True):
     ) -> None:
         flags = int(Interpolation[self.interpolation.upper()])
         sampling.emit(rows, op, *args, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
+
+    def _emit_map_one(self, image: OneImage, op: Op, *args: float) -> None:
+        image.emit_one(op, *args, flags=INTERPOLATION_FLAGS[self.interpolation], fill=self.fill)  # type: ignore[arg-type]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, one_of, refused
+from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -51,6 +52,9 @@ class Normalize(Transform):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         _normalize(self, sampling, rows, self.mean, self.std)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        image.output = _normalized(image.output, self.mean, self.std)
 
 
 @dataclass(frozen=True)
@@ -146,13 +150,18 @@ def _normalize(
     owner: Transform, sampling: Sampling, rows: Rows, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> None:
     _check_is_for_all(owner, sampling, rows, "put it last, outside of the choice.")
-    before = sampling.output
+    sampling.output = _normalized(sampling.output, mean, std)
+
+
+# A Normalize makes the same of every batch, and what is made of it is found by its identity.
+@lru_cache(maxsize=256)
+def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...]) -> Output:
     if before.mean is not None and before.std is not None:
         # ((x - m1) / s1 - m2) / s2 = (x - (m1 + s1 m2)) / (s1 s2)
         size = max(len(before.mean), len(mean))
         m1, s1, m2, s2 = (np.resize(v, size) for v in (before.mean, before.std, mean, std))
         mean, std = tuple((m1 + s1 * m2).tolist()), tuple((s1 * s2).tolist())
-    sampling.output = replace(before, mean=mean, std=std)
+    return replace(before, mean=mean, std=std)
 
 
 def _check_is_for_all(owner: Transform, sampling: Sampling, rows: Rows, advice: str) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from variegate.checks import Refusal, as_integer, refused
 from variegate.program.compiled import kernel
+from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import (
@@ -28,6 +29,7 @@ from variegate.transforms.arguments import (
     optional,
 )
 from variegate.transforms.base import Transform, set_field
+from variegate.transforms.magnitude import INTERPOLATION_FLAGS
 
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
 
@@ -103,6 +105,14 @@ class Resize(Transform):
             rows, before, wanted = rows[changed], before[changed], wanted if wanted.ndim == 1 else wanted[changed]
         emit_resized_crop(sampling, rows, (0, 0, *before.T), wanted, self.interpolation)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        before = image.height, image.width
+        wanted = self.size
+        if not isinstance(wanted, tuple):
+            wanted = tuple(resized_size(image.size, wanted, self.max_size)[0].tolist())  # type: ignore[arg-type]
+        if wanted != before:
+            emit_resized_crop_one(image, (0, 0, *before), wanted, self.interpolation)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class RandomResizedCrop(Transform):
@@ -130,6 +140,12 @@ class RandomResizedCrop(Transform):
             boxes[~found] = _central_boxes(sampling.size[rows[~found]], self.ratio)
         emit_resized_crop(sampling, rows, boxes.T, np.array(self.size, np.int32), self.interpolation)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        boxes, found = sample_boxes(image, ROW, slot, self.scale, self.ratio)
+        if not found[0]:
+            boxes = _central_boxes(image.size, self.ratio)
+        emit_resized_crop_one(image, boxes[0].tolist(), self.size, self.interpolation)  # type: ignore[arg-type]
+
 
 def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.int64]:
     """int64[R, 4]: the largest box about the centre whose width / height is within ``ratio``."""
@@ -146,6 +162,13 @@ def emit_resized_crop(
     """Resample the box (top, left, height, width) to ``wanted``, int[2] or [R, 2]."""
     flags = int(Interpolation[interpolation.upper()])
     sampling.emit(rows, Op.RESIZED_CROP, *box, wanted[..., 0], wanted[..., 1], flags=flags, size=wanted)
+
+
+def emit_resized_crop_one(
+    image: OneImage, box: Iterable[float], wanted: tuple[int, int], interpolation: InterpolationName
+) -> None:
+    """``emit_resized_crop`` for a batch of one."""
+    image.emit_one(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
 
 
 def _check_antialias(owner: Resize | RandomResizedCrop) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.batch import Batch, held_batch, measure, new_batch
 from variegate.executors.cpu.blend import blend_outputs, rows_by_output
 from variegate.executors.cpu.layout import (
     BYTES_CHW,
@@ -19,13 +21,13 @@ from variegate.executors.cpu.layout import (
     ResultFormat,
     SideTables,
 )
-from variegate.executors.cpu.memory import RESULTS, scratch_for, scratch_needs
+from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.passes import run_rows
 from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
-from variegate.program.program import Program
+from variegate.program.program import Output, Program, Tables
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
@@ -55,20 +57,24 @@ def run(
 
 
 def result_shape(program: Program, row: int) -> tuple[int, ...]:
-    height, width = program.final_size(row)
-    channels = int(program.in_shape[row, 2])
+    return _shape(program, *program.final_size(row), int(program.in_shape[row, 2]))
+
+
+def _shape(program: Program, height: int, width: int, channels: int) -> tuple[int, ...]:
     return (channels, height, width) if program.output.layout == "NCHW" else (height, width, channels)
 
 
 def allocate(program: Program) -> tuple[Result | None, list[Result]]:
     """Room for every output -> (the stacked batch if all shapes agree, else None; one array per output)."""
-    shapes = [result_shape(program, row) for row in range(program.num_outputs)]
+    number = program.num_outputs
+    sizes, channels = program.final_sizes()[:number].tolist(), program.in_shape[:number, 2].tolist()
+    shapes = [_shape(program, *size, c) for size, c in zip(sizes, channels, strict=True)]
     kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
-    if shapes and all(shape == shapes[0] for shape in shapes):
-        size = len(shapes) * int(np.prod(shapes[0])) * kind.itemsize
-        stacked = RESULTS.take(size).view(kind).reshape(len(shapes), *shapes[0])
+    if shapes and shapes.count(shapes[0]) == number:
+        size = number * prod(shapes[0]) * kind.itemsize
+        stacked = RESULTS.take(size).view(kind).reshape(number, *shapes[0])
         return stacked, list(stacked)
-    single = [RESULTS.take(int(np.prod(s)) * kind.itemsize).view(kind).reshape(s) for s in shapes]
+    single = [RESULTS.take(prod(s) * kind.itemsize).view(kind).reshape(s) for s in shapes]
     return None, single
 
 
@@ -93,62 +99,63 @@ def run_into(
         kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if whole else None)[program.source]
     targets, form = _addresses(results, stacked), _format(program)
+    batch = new_batch(_instructions(program), side_tables(program.tables), sources, targets)
+    batch = batch._replace(scale=form.scale, bias=form.bias)
     if program.blend is None:
-        _run_rows(program, sources, targets, form, num_threads, load)
+        _run_rows(program, batch, form, num_threads, load)
     else:
-        canvases = [RESULTS.take(int(np.prod(result_shape(program, row)))) for row in range(program.num_rows)]
+        canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
         at = _addresses(canvases, None)
         bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
-        _run_rows(program, sources, at, form._replace(kind=bytes_kind), num_threads, load)
-        _blend(program, at, targets, form, num_threads)
+        _run_rows(program, batch._replace(targets=at), form._replace(kind=bytes_kind), num_threads, load)
+        _blend(program, batch, at, form, num_threads)
     TURN.finish()
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
     """Where each array begins; they lie one after another in ``stacked``, if that is given."""
     if stacked is not None and len(arrays):
-        return _address(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
-    return np.array([_address(array) for array in arrays], np.int64)
-
-
-def _address(array: Result) -> int:
-    # Several times cheaper than array.ctypes.data, and this is asked for every image of a batch.
-    return int(array.__array_interface__["data"][0])
+        return place_of(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
+    return np.array([place_of(array) for array in arrays], np.int64)
 
 
 def _format(program: Program) -> ResultFormat:
-    output, scale, bias = program.output, np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    height, width = program.final_size(0) if program.num_rows else (0, 0)
+    streams = bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
+    return form_of(program.output)._replace(streams=streams)
+
+
+def form_of(output: Output) -> ResultFormat:
+    """How results are stored, within the caches."""
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
     if output.is_float:
         scale[0], bias[0] = output.scale_and_bias(1)
         scale[1], bias[1] = output.scale_and_bias(3)
     is_planar = output.layout == "NCHW"
     kind = (FLOATS_CHW if is_planar else FLOATS_HWC) if output.is_float else (BYTES_CHW if is_planar else BYTES_HWC)
-    height, width = program.final_size(0) if program.num_rows else (0, 0)
-    return ResultFormat(kind, bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES), scale, bias)
+    return ResultFormat(kind, False, scale, bias)
 
 
-def _run_rows(
-    program: Program,
-    sources: npt.NDArray[np.int64],
-    targets: npt.NDArray[np.int64],
-    form: ResultFormat,
-    num_threads: int | None,
-    load: Load | None,
-) -> None:
-    instructions, side = _instructions(program), _side_tables(program)
+def _run_rows(program: Program, batch: Batch, form: ResultFormat, num_threads: int | None, load: Load | None) -> None:
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
-    needs = scratch_needs(program)
+    memory = held_batch(batch)
+    at, sources = place_of(memory), batch.sources
+    measure(at)
+    needs = tuple(batch.needs.tolist())
+    kind, streams = form.kind, form.streams
 
     def work(rows: npt.NDArray[np.int64]) -> None:
-        scratch = scratch_for(needs)
-        if load is None:
-            run_rows(rows, instructions, side, sources, targets, form, scratch)
+        if len(rows) == 0:
             return
-        for i in range(0, len(rows), _LOADED_AT_A_TIME):
-            part = rows[i : i + _LOADED_AT_A_TIME]
-            loaded = [load(int(row), place) for place, row in enumerate(part)]
-            sources[part] = [_address(image) for image in loaded]
-            run_rows(part, instructions, side, sources, targets, form, scratch)
+        scratch, begin, end = scratch_for(needs), int(rows[0]), int(rows[-1]) + 1
+        if load is None:
+            run_rows(begin, end, at, scratch, kind, streams)
+            return
+        for i in range(begin, end, _LOADED_AT_A_TIME):
+            stop = min(i + _LOADED_AT_A_TIME, end)
+            loaded = [load(row, place) for place, row in enumerate(range(i, stop))]
+            sources[i:stop] = [place_of(image) for image in loaded]
+            run_rows(i, stop, at, scratch, kind, streams)
 
     chunk = ROWS_AT_A_TIME
     if load is None:
@@ -158,37 +165,36 @@ def _run_rows(
 
 
 def _instructions(program: Program) -> Instructions:
-    return Instructions(*(getattr(program, name) for name in Instructions._fields))
+    return Instructions(*(_plain(getattr(program, name)) for name in Instructions._fields))
 
 
-def _side_tables(program: Program) -> SideTables:
-    tables = program.tables
+def _plain(array: Result) -> Result:
+    """The array, or a copy of one that is read-only or lies in memory otherwise than kernels expect."""
+    return array if array.flags.carray else np.array(array, order="C")
+
+
+def side_tables(tables: Tables) -> SideTables:
     starts = np.cumsum([0, *(kernel.size for kernel in tables.kernels)])[:-1]
     flat = [kernel.reshape(-1) for kernel in tables.kernels]
     return SideTables(
-        luts=tables.luts,
-        matrices=tables.matrices,
+        luts=_plain(tables.luts),
+        matrices=_plain(tables.matrices),
         kernels=np.concatenate(flat) if flat else np.zeros(0, np.int16),
         kernel_start=starts.astype(np.int64),
-        rectangles=tables.rectangles,
+        rectangles=_plain(tables.rectangles),
         points=np.array([point.address for point in tables.points], np.int64),
     )
 
 
 def _blend(
-    program: Program,
-    canvases: npt.NDArray[np.int64],
-    targets: npt.NDArray[np.int64],
-    form: ResultFormat,
-    num_threads: int | None,
+    program: Program, batch: Batch, canvases: npt.NDArray[np.int64], form: ResultFormat, num_threads: int | None
 ) -> None:
     assert program.blend is not None
-    instructions, side = _instructions(program), _side_tables(program)
     blending = Blending(*rows_by_output(program), program.blend.weight)
-    largest = max(int(np.prod(result_shape(program, row))) for row in range(program.num_rows))
+    largest = max(prod(result_shape(program, row)) for row in range(program.num_rows))
 
     def work(outputs: npt.NDArray[np.int64]) -> None:
         total = RESULTS.take(4 * largest).view(np.float32)
-        blend_outputs(outputs, blending, instructions, side, canvases, targets, form, total)
+        blend_outputs(outputs, blending, batch.program, batch.side, canvases, batch.targets, form, total)
 
     share_out(work, program.num_outputs, num_threads)

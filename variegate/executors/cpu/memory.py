@@ -7,20 +7,39 @@ from there.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections import OrderedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.layout import Scratch, make_scratch, padded
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
-from variegate.program.passes import BEGIN, FIRST, SOURCE, PassSource
-from variegate.program.program import Program
+from variegate.executors.cpu.batch import NEEDS, SCRATCH, keep_scratch
+from variegate.executors.cpu.layout import make_scratch
+from variegate.program.held import room_for
 from variegate.threads import at_fork
 
 _ALIGNMENT = 64
+
+# An array object begins with its head, as every object does, and then has the address of its elements; NumPy promises
+# that to all compiled extensions. Asked for by ``array.ctypes.data`` it takes five times longer.
+_HEAD = object.__basicsize__
+_word_at = ctypes.c_size_t.from_address
+
+
+def place_of(array: npt.NDArray[Any]) -> int:
+    """The address of an array's first element."""
+    return _word_at(id(array) + _HEAD).value
+
+
+class _Lease(weakref.ref[npt.NDArray[np.uint8]]):
+    """Of a block, for as long as an array lives."""
+
+    __slots__ = ("block", "room")
+    block: memoryview
+    room: int
 
 
 class ResultPool:
@@ -31,9 +50,10 @@ class ResultPool:
 
     def __init__(self, limit: int = 1 << 29) -> None:
         self._limit = limit
-        self._free: OrderedDict[int, list[npt.NDArray[np.uint8]]] = OrderedDict()
+        self._free: OrderedDict[int, list[memoryview]] = OrderedDict()
         self._held = 0
-        # Reentrant: a finalizer may run on any allocation, also on one made under the lock.
+        self._leases: dict[int, _Lease] = {}  # kept: one that is gone tells nobody of the death of its array
+        # Reentrant: a lease may end at any allocation, also at one made under the lock.
         self._lock = threading.RLock()
         at_fork(self)
 
@@ -49,16 +69,21 @@ class ResultPool:
             if block is not None:
                 self._held -= room
         if block is None:
-            block = np.empty(room + _ALIGNMENT, np.uint8)
-        start = -block.ctypes.data % _ALIGNMENT
-        # A view of its own: every tensor made of the result refers to it, and its death returns the block.
-        result = np.frombuffer(block.data[start : start + size], np.uint8)
-        weakref.finalize(result, self._give_back, room, block).atexit = False
+            fresh = np.empty(room + _ALIGNMENT, np.uint8)
+            start = -place_of(fresh) % _ALIGNMENT
+            block = fresh.data[start : start + room]
+        # An array of its own: every tensor made of the result refers to it, and its death returns the block.
+        result: npt.NDArray[np.uint8] = np.frombuffer(block, np.uint8, size)
+        lease = _Lease(result, self._end)
+        lease.block, lease.room = block, room
+        self._leases[id(lease)] = lease
         return result
 
-    def _give_back(self, room: int, block: npt.NDArray[np.uint8]) -> None:
+    def _end(self, lease: _Lease) -> None:
+        del self._leases[id(lease)]
+        room = lease.room
         with self._lock:
-            self._free.setdefault(room, []).append(block)
+            self._free.setdefault(room, []).append(lease.block)
             self._free.move_to_end(room)
             self._held += room
             # One batch is always kept, however large.
@@ -82,63 +107,23 @@ RESULTS = ResultPool()
 _local = threading.local()
 
 
-def scratch_for(needs: tuple[int, ...]) -> Scratch:
-    """This thread's scratch, grown to ``scratch_needs``. Call it on the thread that runs the kernel."""
+def scratch_for(needs: tuple[int, ...]) -> int:
+    """The address of this thread's scratch, which stays, grown to ``needs``, the arguments of make_scratch. Call it on
+    the thread that runs the kernel."""
     have: tuple[int, ...] = getattr(_local, "sizes", (0,) * len(needs))
     if any(h < n for h, n in zip(have, needs, strict=True)):
         sizes = tuple(max(h, n) for h, n in zip(have, needs, strict=True))
         _local.scratch = make_scratch(*sizes)
+        if not hasattr(_local, "held"):
+            _local.held = room_for(SCRATCH)
+            _local.address = place_of(_local.held)
+        keep_scratch(_local.address, _local.scratch)
         _local.sizes = sizes
-    scratch: Scratch = _local.scratch
-    return scratch
+    address: int = _local.address
+    return address
 
 
-def scratch_needs(program: Program) -> tuple[int, ...]:
-    """Arguments of make_scratch for a program."""
-    in_size, out_size = program.in_shape[:, :2], program.out_size.reshape(-1, 2)
-    side = int(max(in_size.max(initial=1), out_size.max(initial=1)))
-    canvas = 0
-    if int(program.num_passes.max(initial=1)) > 1:  # type: ignore[union-attr]
-        canvas = 3 * int(out_size.prod(axis=1, dtype=np.int64).max(initial=0))
-    kinds = KIND_OF[program.opcode]
-    filtered_lines, resized = 0, 0
-    # Sharpness and blurs hold the whole image in planes, as wide as the thread's rows; a resize holds rows at the new
-    # width.
-    if (kinds == Kind.NEIGHBOURHOOD).any():
-        filtered_lines = 3 * side
-    # The same memory holds the image that a real map reads through tables.
-    reads_tables = program.passes[..., SOURCE] == PassSource.INTERPOLATED  # type: ignore[index]
-    reads_tables &= program.passes[..., FIRST] > program.passes[..., BEGIN]  # type: ignore[index]
-    if reads_tables.any():
-        resized = max(3 * int(in_size.prod(axis=1, dtype=np.int64).max(initial=0)), canvas)
-        resized = max(resized, 3 * int(out_size.prod(axis=1, dtype=np.int64).max(initial=0)))
-    weights, taps = 0, 0
-    if (kinds == Kind.RESAMPLE).any():
-        weights, taps = _resize_needs(program, kinds == Kind.RESAMPLE)
-        width = int(program.out_size[..., 1][kinds == Kind.RESAMPLE].max())
-        resized = max(resized, 4 * side * padded(width))
-    kernel, row = 0, side
-    blurs = program.opcode == Op.CONVOLVE
-    if blurs.any():
-        sizes, is_full = program.args[..., 1:5][blurs], program.args[..., 3][blurs] == 0.0
-        # Kernel sizes, and the number of a full one's cells.
-        kernel = int(sizes.max())
-        if is_full.any():
-            # Full kernels see rows in planes continued to both sides.
-            row += int(sizes[is_full, :2].max())
-    return row, canvas, filtered_lines, resized, program.opcode.shape[1], kernel, weights, taps
-
-
-def _resize_needs(program: Program, is_resize: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Room for the weights of the largest resize along one axis, and for those of one output.
-
-    See ``resize_weights.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
-    """
-    args = program.args[is_resize]
-    extent, size = args[:, 2:4], args[:, 4:6]
-    radius = np.where(program.flags[is_resize] == Interpolation.BICUBIC, 2.0, 1.0)[:, None]
-    # One more than Pillow's formula, for a scale that rounds up in float32.
-    taps = 2 * np.ceil(radius * np.maximum(extent / size, 1.0)) + 2
-    taps = np.ceil(taps / 4) * 4
-    outputs = np.ceil(size / 16) * 16
-    return int((taps * outputs).max()), int(taps.max())
+def scratch_sizes() -> tuple[int, ...]:
+    """What this thread's scratch was made with."""
+    sizes: tuple[int, ...] = getattr(_local, "sizes", (0,) * NEEDS)
+    return sizes

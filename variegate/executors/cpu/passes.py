@@ -6,9 +6,10 @@ from typing import Any
 
 import numba as nb
 
+from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import interpolated_row, nearest_row, table_row
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
-from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, row_program, target_at
+from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, ResultFormat, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
 from variegate.executors.cpu.position import add_noise, erase, erase_normalized
 from variegate.executors.cpu.resample import prepare_resize, resized_row
@@ -37,9 +38,13 @@ _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE =
 
 
 @pixel_kernel
-def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, form: Any, scratch: Any) -> None:
-    """Every pass of every row in ``rows``. ``sources`` and ``targets`` are addresses, one per row of the program."""
-    for r in rows:
+def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams: Any) -> None:
+    """Every pass of the rows ``begin..end`` of the ``Batch`` at the address ``batch``, with the ``Scratch`` at the
+    address ``scratch``. ``kind``, ``streams``: as in ``ResultFormat``."""
+    held, scratch = batch_at(batch), scratch_at(scratch)
+    program, side, sources, targets = held.program, held.side, held.sources, held.targets
+    form = ResultFormat(kind, streams != 0, held.scale, held.bias)
+    for r in range(begin, end):
         height, width = nb.int64(program.in_shape[r, 0]), nb.int64(program.in_shape[r, 1])
         channels = nb.int64(program.in_shape[r, 2])
         levels = bytes_at(sources[r], height * width * channels)

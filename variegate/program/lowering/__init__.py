@@ -12,6 +12,7 @@ from functools import cache, partial
 
 from variegate.program.lowering.fuse import assign_passes
 from variegate.program.lowering.identities import drop_identities
+from variegate.program.lowering.joint import rewrite_program
 from variegate.program.lowering.maps import geometry_to_maps
 from variegate.program.lowering.merge import merge_maps
 from variegate.program.lowering.tables import merge_luts, values_to_tables
@@ -53,10 +54,14 @@ def rewrites(geometry: str = "composed", measured_once: bool = False) -> tuple[R
 def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
     """Run every rewrite. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not.
 
-    ``measured_once``: see ``assign_passes``.
+    ``measured_once``: see ``assign_passes``. Where ``DEBUG`` is set they run one by one, with the validator between
+    them; else in one compiled call.
     """
+    steps = rewrites(geometry, measured_once)
+    if not DEBUG:
+        return rewrite_program(program, geometry == "composed", measured_once)
     verified(program)
-    for rewrite in rewrites(geometry, measured_once):
+    for rewrite in steps:
         program = rewrite(program)
     return program
 

@@ -54,12 +54,12 @@ def assign_passes(program: Program, composed: bool = True, measured_once: bool =
     # Why, and after which slot, the pass of an instruction begins with it.
     breaks = np.empty((*program.opcode.shape, 2), np.int32)
     arrays = fused.arrays()
-    _assign(arrays, composed, measured_once, breaks)
+    assign(arrays, composed, measured_once, breaks)
     return fused.replace(passes=describe_passes(arrays, breaks))
 
 
 @pixel_kernel
-def _assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None:
+def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None:
     for r in range(program.opcode.shape[0]):
         current, source, flag = 0, _Source.DIRECT, 0
         # Slots of this pass, -1 for none: the last map (or filter, or resample), the last value operation that is no

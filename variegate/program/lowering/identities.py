@@ -14,7 +14,7 @@ from variegate.program.program import INSTRUCTION_ARRAYS, Program
 def drop_identities(program: Program) -> Program:
     """Remove neutral instructions and close the gaps, keeping order."""
     copied = program.replace(**{name: getattr(program, name).copy() for name in (*INSTRUCTION_ARRAYS, "length")})
-    _compact(copied.arrays())
+    compact(copied.arrays())
     longest = max(1, int(copied.length.max(initial=0)))
     if longest == copied.opcode.shape[1]:
         return copied
@@ -23,7 +23,7 @@ def drop_identities(program: Program) -> Program:
 
 
 @pixel_kernel
-def _compact(program: Any) -> None:
+def compact(program: Any) -> None:
     for r in range(program.opcode.shape[0]):
         h, w, channels = program.in_shape[r, 0], program.in_shape[r, 1], program.in_shape[r, 2]
         for k in range(program.length[r]):

@@ -27,12 +27,12 @@ _FIXED_LIMIT = 32768.0
 def geometry_to_maps(program: Program) -> Program:
     """Rewrite every geometric instruction to a map with its window (top, left, bottom, right) into the source."""
     mapped = program.replace(window=np.zeros((*program.opcode.shape, 4), np.int32))
-    _rewrite(mapped.arrays())
+    rewrite_maps(mapped.arrays())
     return mapped
 
 
 @pixel_kernel
-def _rewrite(program: Any) -> None:
+def rewrite_maps(program: Any) -> None:
     for r in range(program.opcode.shape[0]):
         h, w = program.in_shape[r, 0], program.in_shape[r, 1]
         for k in range(program.length[r]):

@@ -21,12 +21,12 @@ from variegate.program.program import Program
 
 def merge_maps(program: Program) -> Program:
     """Join maps until no rule applies."""
-    _merge_rows(program.arrays())
+    merge_rows(program.arrays())
     return program
 
 
 @pixel_kernel
-def _merge_rows(program: Any) -> None:
+def merge_rows(program: Any) -> None:
     for r in range(program.opcode.shape[0]):
         j = 1
         while j < program.length[r]:

@@ -21,12 +21,12 @@ def describe_passes(program: ProgramArrays, breaks: npt.NDArray[np.int32]) -> np
     ``breaks[R, K]``: for the first instruction of a pass, why it is that, and the slot that it could not join.
     """
     table = np.zeros((len(program.opcode), int(program.num_passes.max(initial=1)), P.PASS_FIELDS), np.int32)
-    _describe(program, breaks, table)
+    describe(program, breaks, table)
     return table
 
 
 @pixel_kernel
-def _describe(program: Any, breaks: Any, table: Any) -> None:
+def describe(program: Any, breaks: Any, table: Any) -> None:
     for r in range(program.opcode.shape[0]):
         height, width, begin = program.in_shape[r, 0], program.in_shape[r, 1], 0
         for p in range(program.num_passes[r]):

@@ -21,20 +21,24 @@ def values_to_tables(program: Program) -> Program:
     its weights.
     """
     luts = np.empty((np.count_nonzero(IS_TABLE[program.opcode]), 3, 256), np.uint8)
-    missing = _build(program.arrays(), program.tables.luts, luts)
+    missing = build(program.arrays(), program.tables.luts, luts)
     if missing != Op.NOP:
-        raise NotImplementedError(f"{Op(missing).name} becomes a table, but lowering/tables.py has no branch for it")
+        raise unknown_table(missing)
     return program.replace(tables=replace(program.tables, luts=luts, kernels=blurs_to_kernels(program)))
+
+
+def unknown_table(op: int) -> NotImplementedError:
+    return NotImplementedError(f"{Op(op).name} becomes a table, but lowering/tables.py has no branch for it")
 
 
 def merge_luts(program: Program) -> Program:
     """Compose LUTs that stand side by side; the first keeps the composed table."""
-    _compose(program.arrays(), program.tables.luts)
+    compose(program.arrays(), program.tables.luts)
     return program
 
 
 @pixel_kernel
-def _build(program: Any, emitted: Any, luts: Any) -> int:
+def build(program: Any, emitted: Any, luts: Any) -> int:
     """-> NOP, or an operation of which nobody has said what its table is. ``emitted``: the tables of LUTs."""
     at = 0
     for r in range(program.opcode.shape[0]):
@@ -100,7 +104,7 @@ def _fill_channel(op: Any, a: Any, table: Any) -> bool:
 
 
 @pixel_kernel
-def _compose(program: Any, luts: Any) -> None:
+def compose(program: Any, luts: Any) -> None:
     for r in range(program.opcode.shape[0]):
         last = -1  # the slot whose table the next LUT is composed with
         for k in range(program.length[r]):

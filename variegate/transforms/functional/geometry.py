@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from variegate import transforms as T
-from variegate.checks import Number, as_number, as_numbers, integer, number, pair
+from variegate.checks import as_number, as_numbers, integer, number, pair
 from variegate.program.ops import Op
 from variegate.transforms.arguments import (
     BLACK,
@@ -26,13 +26,12 @@ from variegate.transforms.arguments import (
     InterpolationName,
     PaddingMode,
     Size,
-    check_colour,
-    check_interpolation,
 )
-from variegate.transforms.crop import emit_crop
-from variegate.transforms.functional.single import ROW, Img, Single, declared, refused, run, run_at
+from variegate.transforms.crop import emit_crop_one
+from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, shape_of
+from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
-from variegate.transforms.resize import emit_resized_crop
+from variegate.transforms.resize import emit_resized_crop_one
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
@@ -61,10 +60,10 @@ def rotate(
     """
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
     about = CENTER("center", center, error=refused)
-    single = Single(img)
-    size = rotated_size([[single.height, single.width]], turn, about) if expand else None
+    height, width, _ = shape_of(img)
+    size = rotated_size([[height, width]], turn, about) if expand else None
     args = (turn, *(about or (math.nan, math.nan)), float(bool(expand)))
-    return _run_map(single, device, Op.ROTATE, args, interpolation, fill, size)
+    return run_map(img, device, Op.ROTATE, args, interpolation, fill, size)
 
 
 def affine(
@@ -82,7 +81,7 @@ def affine(
 
     ``translate`` (x, y) in pixels; ``scale`` more than 0. Angles and matrix as torchvision's ``affine``.
     """
-    single = Single(img)
+    height, width, _ = shape_of(img)
     factor = number("scale", scale, error=refused)
     if factor <= 0:
         raise refused("scale", scale, "a number greater than 0")
@@ -90,13 +89,13 @@ def affine(
     both: Any = (slant, 0.0) if slant is not None else shears * 2 if shears and len(shears) == 1 else shear
     about = CENTER("center", center, error=refused)
     matrix = inverse_affine(
-        [(single.width * 0.5, single.height * 0.5) if about is None else about],
+        [(width * 0.5, height * 0.5) if about is None else about],
         [number("angle", angle, error=refused)],
         [pair("translate", translate, accepted="(x, y) in pixels", error=refused)],
         [factor],
         [pair("shear", both, accepted="degrees along x, or (x, y) degrees", error=refused)],
     )[0]
-    return _run_map(single, device, Op.AFFINE, matrix.tolist(), interpolation, fill)
+    return run_map(img, device, Op.AFFINE, matrix.tolist(), interpolation, fill)
 
 
 def perspective(
@@ -125,35 +124,36 @@ def perspective(
         if not exists[0]:
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
         values = tuple(solved[0].tolist())
-    return _run_map(Single(img), device, Op.PERSPECTIVE, values, interpolation, fill)
+    shape_of(img)
+    return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill)
 
 
 def shear_x(
     img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Row y reads from ``shear * y`` pixels further right, from the top-left corner (AutoAugment's ShearX)."""
-    return run_at(img, device, T.ShearX, "shear", shear, interpolation=interpolation, fill=fill)
+    return _run_map_at(img, device, T.ShearX, "shear", shear, interpolation, fill)
 
 
 def shear_y(
     img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Column x reads from ``shear * x`` pixels further down, from the top-left corner (AutoAugment's ShearY)."""
-    return run_at(img, device, T.ShearY, "shear", shear, interpolation=interpolation, fill=fill)
+    return _run_map_at(img, device, T.ShearY, "shear", shear, interpolation, fill)
 
 
 def translate_x(
     img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Move the content ``pixels`` to the right."""
-    return run_at(img, device, T.TranslateX, "pixels", pixels, interpolation=interpolation, fill=fill)
+    return _run_map_at(img, device, T.TranslateX, "pixels", pixels, interpolation, fill)
 
 
 def translate_y(
     img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
     """Move the content ``pixels`` down."""
-    return run_at(img, device, T.TranslateY, "pixels", pixels, interpolation=interpolation, fill=fill)
+    return _run_map_at(img, device, T.TranslateY, "pixels", pixels, interpolation, fill)
 
 
 def pad(
@@ -219,22 +219,21 @@ def resized_crop(
     if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
         _cut(single, *box)
         box = (0, 0, *box[2:])
-    emit_resized_crop(single.sampling, ROW, box, np.array(wanted.size, np.int32), wanted.interpolation)
+    emit_resized_crop_one(single.sampling, box, wanted.size, wanted.interpolation)  # type: ignore[arg-type]
     return single.run(device)
 
 
-def _run_map(
-    single: Single[Img],
+def _run_map_at(
+    img: Img,
     device: str,
-    op: Op,
-    args: Sequence[Number],
+    operation: type[MagnitudeOp],
+    name: str,
+    value: object,
     interpolation: InterpolationName,
     fill: Fill,
-    size: Any = None,
 ) -> Img:
-    name = check_interpolation("interpolation", interpolation, error=refused)
-    colour = check_colour("fill", fill, error=refused)
-    return single.emit(op, *args, interpolation=name, fill=colour, size=size).run(device)
+    number = operation.check_number(name, value, error=refused)
+    return run_map(img, device, operation._op, (number,), interpolation, fill)
 
 
 def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -252,4 +251,4 @@ def _cut(single: Single[Img], top: float, left: float, height: float, width: flo
     size = [integer(n, v, 1, MAX_LENGTH, error=refused) for n, v in (("height", height), ("width", width))]
     corner = (("top", top), ("left", left))
     origin = [integer(n, v, -MAX_LENGTH, MAX_LENGTH, error=refused) for n, v in corner]
-    emit_crop(single.sampling, ROW, np.array([origin], np.int32), np.array(size, np.int32), BLACK)
+    emit_crop_one(single.sampling, origin[0], origin[1], (size[0], size[1]), BLACK)

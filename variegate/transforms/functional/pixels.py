@@ -19,7 +19,7 @@ from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.transforms.arguments import LARGEST, MAX_LENGTH, Fill, check_colour
 from variegate.transforms.filters import clipped, kernel_sizes, line_lengths
-from variegate.transforms.functional.single import ROW, Img, Single, refused, run, run_at, shape_of
+from variegate.transforms.functional.single import Img, Single, refused, run, run_at, shape_of
 from variegate.transforms.output import one_or_three
 
 
@@ -45,7 +45,9 @@ def adjust_hue(img: Img, hue_factor: float, device: str = "cpu") -> Img:
 
 def adjust_gamma(img: Img, gamma: float, gain: float = 1.0, device: str = "cpu") -> Img:
     """``255.999 * gain * (x / 255) ** gamma``, truncated; both 0 or more."""
-    return run_at(img, device, T.Gamma, "gamma", gamma, gain=gain)
+    number = T.Gamma.check_number("gamma", gamma, error=refused)
+    factor = T.Gamma._checks["gain"]("gain", gain, error=refused)
+    return Single(img).emit(Op.GAMMA, number, factor).run(device)
 
 
 def adjust_sharpness(img: Img, sharpness_factor: float, device: str = "cpu") -> Img:
@@ -67,9 +69,8 @@ def solarize_add(img: Img, addition: float, threshold: float = 128, device: str 
     """Add ``addition`` (-255..255) to values below ``threshold`` (0..256), clipped."""
     value = number("addition", addition, *T.SolarizeAdd._bounds, error=refused)
     single = Single(img)
-    operation = T.SolarizeAdd(0, T.Solarize.check_number("threshold", threshold, error=refused))
-    operation.emit_magnitude(single.sampling, ROW, np.array([value], np.float64), 0)  # fractions as well
-    return single.run(device)
+    limit = T.Solarize.check_number("threshold", threshold, error=refused)
+    return single.emit(Op.SOLARIZE_ADD, value, limit).run(device)  # fractions as well
 
 
 def invert(img: Img, device: str = "cpu") -> Img:

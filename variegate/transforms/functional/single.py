@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.backends.devices import get_executor
-from variegate.program.ops import Interpolation, Op
+from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
 from variegate.program.program import Output
-from variegate.program.rng import stream_key
-from variegate.program.sampling import Sampling
-from variegate.transforms.arguments import ArgumentError
+from variegate.program.rng import stream_of
+from variegate.transforms.arguments import ArgumentError, Fill, InterpolationName, check_colour, check_interpolation
 from variegate.transforms.base import Transform
-from variegate.transforms.magnitude import MagnitudeOp
+from variegate.transforms.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; or a torch tensor of the same shapes.
 Img = TypeVar("Img", bound=Any)
@@ -25,7 +25,7 @@ Declared = TypeVar("Declared", bound=Transform)
 UINT8 = Output(layout="NHWC")
 # The error of every function here: the argument, the value it got and what is accepted.
 refused = partial(ArgumentError, None)
-ROW = np.zeros(1, np.intp)
+_UINT8 = np.dtype(np.uint8)
 _ACCEPTED = "a uint8 array [height, width, channels] with 1 or 3 channels, or [height, width]"
 
 
@@ -36,6 +36,8 @@ def shape_of(img: Any) -> tuple[int, int, int]:
         ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array of at least one pixel.
     """
     shape, dtype = getattr(img, "shape", None), getattr(img, "dtype", None)
+    if dtype is _UINT8 and len(shape) == 3 and shape[2] in (1, 3) and shape[0] and shape[1] and type(img) is np.ndarray:
+        return shape
     if shape is None or dtype is None:
         raise refused("img", type(img).__name__, _ACCEPTED)
     if str(dtype).removeprefix("torch.") != "uint8":
@@ -52,13 +54,8 @@ class Single(Generic[Img]):
 
     def __init__(self, img: Img, seed: int = 0) -> None:
         self.img = img
-        self.height, self.width, self.channels = shape_of(img)
-        self.sampling = Sampling(
-            np.array([[self.height, self.width, self.channels]], np.int32),
-            np.zeros(1, np.uint64),
-            stream_key(seed, 0),
-            num_slots=0,
-        )
+        shape = self.height, self.width, self.channels = shape_of(img)
+        self.sampling = OneImage(shape, 0, stream_of(seed, 0, 0), 0)
 
     def emit(
         self,
@@ -69,8 +66,8 @@ class Single(Generic[Img]):
         size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
         """Append an instruction; ``size`` int[1, 2] where it changes."""
-        flags = int(Interpolation[interpolation.upper()])
-        self.sampling.emit(ROW, op, *args, flags=flags, fill=fill, size=size)
+        sides = None if size is None else tuple(size[0].tolist())
+        self.sampling.emit_one(op, *args, flags=INTERPOLATION_FLAGS[interpolation], fill=fill, size=sides)
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
@@ -78,8 +75,11 @@ class Single(Generic[Img]):
         img: Any = self.img
         is_tensor = not isinstance(img, np.ndarray) and hasattr(img, "numpy")
         array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
-        image_HWC = np.ascontiguousarray(array.reshape(self.height, self.width, self.channels))
-        out = get_executor(device)(self.sampling.finish(output), [image_HWC])[0]
+        pixels = np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
+        if device == "cpu":
+            out = _compiled()(self.sampling, pixels, output)
+        else:
+            out = get_executor(device)(self.sampling.finish(output), [pixels])[0]
         if array.ndim == 2:
             out = out[..., 0]
         if not is_tensor:
@@ -87,6 +87,14 @@ class Single(Generic[Img]):
         import torch
 
         return cast(Img, torch.from_numpy(np.ascontiguousarray(out)).to(img.device))
+
+
+@cache
+def _compiled() -> Callable[[OneImage, npt.NDArray[np.uint8], Output], npt.NDArray[Any]]:
+    # Imported on demand, as ``get_executor`` does it.
+    from variegate.executors.cpu import run_one
+
+    return run_one
 
 
 def declared(declare: Callable[[], Declared], **names: str) -> Declared:
@@ -101,16 +109,21 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
     """``img`` through the transform that ``declare`` makes, which draws nothing; ``names`` as for ``declared``."""
     transform = declared(declare, **names)
     single = Single(img)
-    transform.sample(single.sampling, ROW, 0)
+    transform.sample_one(single.sampling, 0)
     return single.run(device)
 
 
-def run_at(img: Img, device: str, operation: type[MagnitudeOp], name: str, value: object, **others: Any) -> Img:
-    """``img`` through an operation of one instruction at exactly one number, ``value``, which is called ``name`` here.
-
-    ``others``: what the operation takes besides.
-    """
+def run_at(img: Img, device: str, operation: type[MagnitudeOp], name: str, value: object) -> Img:
+    """``img`` through an operation of one instruction at exactly one number, ``value``, which is called ``name``
+    here."""
     number = operation.check_number(name, value, error=refused)
-    if others:
-        return run(img, device, lambda: operation(**{operation._number: number}, **others))
     return Single(img).emit(operation._op, number, *operation.constants()).run(device)
+
+
+def run_map(
+    img: Img, device: str, op: Op, args: Sequence[float], interpolation: InterpolationName, fill: Fill, size: Any = None
+) -> Img:
+    """``img`` through a map of coordinates."""
+    name = check_interpolation("interpolation", interpolation, error=refused)
+    colour = check_colour("fill", fill, error=refused)
+    return Single(img).emit(op, *args, interpolation=name, fill=colour, size=size).run(device)

@@ -1,0 +1,153 @@
+"""What one call of ``run_rows`` needs, written down in memory: the programs of a batch, and a thread's scratch."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.cpu.layout import Instructions, SideTables, make_scratch
+from variegate.executors.cpu.simd import BLOCK
+from variegate.program.compiled import inner_kernel, pixel_kernel
+from variegate.program.held import held_as, room_for, tuple_kind
+from variegate.program.ops import KIND_OF, NUM_ARGS, Interpolation, Kind, Op
+from variegate.program.passes import BEGIN, FIRST, PASS_FIELDS, SOURCE, PassSource
+
+Array = npt.NDArray[Any]
+
+
+class Batch(NamedTuple):
+    """Fused programs, and where their pixels are."""
+
+    program: Instructions
+    side: SideTables
+    sources: Array  # int64[R]: addresses of images
+    targets: Array  # int64[R]: of results
+    scale: Array  # float32[2, 3], as in ResultFormat
+    bias: Array  # float32[2, 3]
+    needs: Array  # int64[NEEDS]: arguments of make_scratch, see ``measure``
+    have: Array  # int64[NEEDS]: of the scratch that there is
+
+
+NEEDS = 8
+_SIDE, _CANVAS, _LINES, _RESIZED, _SLOTS, _KERNEL, _WEIGHTS, _TAPS = range(NEEDS)
+
+NO_TABLES = SideTables(
+    luts=np.empty((0, 3, 256), np.uint8),
+    matrices=np.empty((0, 3, 4), np.float32),
+    kernels=np.empty(0, np.int16),
+    kernel_start=np.empty(0, np.int64),
+    rectangles=np.empty((0, 4), np.int32),
+    points=np.empty(0, np.int64),
+)
+_NOTHING = Instructions(
+    opcode=np.empty((0, 0), np.int16),
+    args=np.empty((0, 0, NUM_ARGS), np.float64),
+    flags=np.empty((0, 0), np.int16),
+    fill=np.empty((0, 0, 3), np.uint8),
+    out_size=np.empty((0, 0, 2), np.int32),
+    window=np.empty((0, 0, 4), np.int32),
+    passes=np.empty((0, 0, PASS_FIELDS), np.int32),
+    length=np.empty(0, np.int32),
+    num_passes=np.empty(0, np.int32),
+    in_shape=np.empty((0, 3), np.int32),
+    ids=np.empty(0, np.uint64),
+    key=np.empty((0, 2), np.uint32),
+)
+
+
+def new_batch(program: Instructions, side: SideTables, sources: Array, targets: Array) -> Batch:
+    unit = np.ones((2, 3), np.float32)
+    needs = np.zeros((2, NEEDS), np.int64)
+    return Batch(program, side, sources, targets, unit, np.zeros((2, 3), np.float32), needs[0], needs[1])
+
+
+_ADDRESSES = np.empty(0, np.int64)
+BATCH = tuple_kind(new_batch(_NOTHING, NO_TABLES, _ADDRESSES, _ADDRESSES))
+SCRATCH = tuple_kind(make_scratch(*(1,) * NEEDS))
+_keep_batch, batch_at = held_as(BATCH)
+_keep_scratch, scratch_at = held_as(SCRATCH)
+
+
+@pixel_kernel
+def keep_batch(address: Any, batch: Any) -> None:
+    """Write down ``batch`` at ``address``, for ``run_rows`` and ``measure``."""
+    _keep_batch(address, batch)
+
+
+@pixel_kernel
+def keep_scratch(address: Any, scratch: Any) -> None:
+    """Write down ``scratch`` at ``address``, for ``run_rows``."""
+    _keep_scratch(address, scratch)
+
+
+def held_batch(batch: Batch) -> npt.NDArray[np.int64]:
+    """Memory that holds ``batch``, whose arrays must outlive it."""
+    memory = room_for(BATCH)
+    keep_batch(memory.ctypes.data, batch)
+    return memory
+
+
+@pixel_kernel
+def measure(address: Any) -> bool:
+    """Work out ``needs``, the arguments of make_scratch, for the batch at ``address`` -> whether ``have`` suffices."""
+    batch = batch_at(address)
+    program, needs = batch.program, batch.needs
+    needs[:] = 0
+    needs[_SIDE], needs[_SLOTS] = 1, program.opcode.shape[1]
+    full_kernel, tabled = 0, 0
+    for r in range(program.opcode.shape[0]):
+        h, w = np.int64(program.in_shape[r, 0]), np.int64(program.in_shape[r, 1])
+        needs[_SIDE] = max(needs[_SIDE], h, w)
+        largest, filters = 3 * h * w, False
+        for k in range(program.length[r]):
+            h, w = np.int64(program.out_size[r, k, 0]), np.int64(program.out_size[r, k, 1])
+            needs[_SIDE] = max(needs[_SIDE], h, w)
+            largest = max(largest, 3 * h * w)
+            if program.num_passes[r] > 1:
+                needs[_CANVAS] = max(needs[_CANVAS], 3 * h * w)
+            op = program.opcode[r, k]
+            # Sharpness and blurs hold the whole image in planes, as wide as the thread's rows.
+            filters = filters or KIND_OF[op] == Kind.NEIGHBOURHOOD
+            if op == Op.CONVOLVE:
+                a = program.args[r, k]
+                # Kernel sizes, and the number of a full one's cells.
+                for i in range(1, 5):
+                    needs[_KERNEL] = max(needs[_KERNEL], int(a[i]))
+                if a[3] == 0.0:
+                    full_kernel = max(full_kernel, int(a[1]), int(a[2]))
+            elif KIND_OF[op] == Kind.RESAMPLE:
+                _measure_resize(program.args[r, k], program.flags[r, k], needs)
+        needs[_LINES] = max(needs[_LINES], 3 if filters else 0)
+        for p in range(program.num_passes[r]):
+            plan = program.passes[r, p]
+            # The same memory holds the image that an interpolating map reads through tables.
+            if plan[SOURCE] == PassSource.INTERPOLATED and plan[FIRST] > plan[BEGIN]:
+                tabled = max(tabled, largest)
+    # Of the largest image of all, since a thread keeps one memory for them all.
+    needs[_LINES] *= needs[_SIDE]
+    needs[_RESIZED] = max(needs[_RESIZED] * 4 * needs[_SIDE], tabled)
+    # Full kernels see rows in planes continued to both sides.
+    needs[_SIDE] += full_kernel
+    suffices = True
+    for i in range(NEEDS):
+        suffices = suffices and batch.have[i] >= needs[i]
+    return suffices
+
+
+@inner_kernel()
+def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
+    """Room for the weights of a resize along one axis, for those of one output, and for rows at the new width.
+
+    See ``resize_weights.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
+    """
+    radius = 2.0 if flag == Interpolation.BICUBIC else 1.0
+    for axis in range(2):
+        extent, size = a[2 + axis], a[4 + axis]
+        # One more than Pillow's formula, for a scale that rounds up in float32.
+        taps = 2 * int(np.ceil(radius * max(extent / size, 1.0))) + 2
+        taps = (taps + 3) // 4 * 4
+        needs[_WEIGHTS] = max(needs[_WEIGHTS], taps * ((int(size) + 15) // 16 * 16))
+        needs[_TAPS] = max(needs[_TAPS], taps)
+    needs[_RESIZED] = max(needs[_RESIZED], (int(a[5]) + BLOCK - 1) // BLOCK * BLOCK + BLOCK)

@@ -1,0 +1,65 @@
+"""Arguments of kernels, kept in memory as kernels see them, so that a call hands over one address.
+
+Of every array that a call hands over, Numba asks Python for its place, shape and strides: a tenth of a microsecond and
+more each, which for the forty arrays of a program and a thread's scratch is longer than a small image takes. Here they
+are written down once, by ``keep``, and read again by the kernel. Whoever keeps them sees to it that the arrays live on,
+and are neither moved nor resized.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba.core import types
+from numba.extending import intrinsic
+
+
+def kind_of(*arrays: npt.NDArray[Any]) -> list[Any]:
+    """The types of contiguous arrays of these dtypes and ranks, as kernels take them."""
+    from numba.np.numpy_support import from_dtype
+
+    return [types.Array(from_dtype(array.dtype), array.ndim, "C") for array in arrays]
+
+
+def tuple_kind(value: Any) -> Any:
+    """The type of a named tuple of arrays and of such tuples."""
+    members = [tuple_kind(member) if isinstance(member, tuple) else kind_of(member)[0] for member in value]
+    return types.NamedTuple(members, type(value))
+
+
+def room_for(kind: Any) -> npt.NDArray[np.int64]:
+    """Memory for a value of ``kind``."""
+    return np.zeros(_words(kind), np.int64)
+
+
+def _words(kind: Any) -> int:
+    # Of an array: its owners, its size in elements, an element's in bytes, its place; along each axis length and step.
+    return 5 + 2 * kind.ndim if isinstance(kind, types.Array) else sum(map(_words, kind))
+
+
+def held_as(kind: Any) -> Any:
+    """-> (an intrinsic ``keep(address, value)``, an intrinsic that reads the value back at an address)."""
+
+    @intrinsic
+    def keep(typing_context: Any, address: Any, value: Any) -> Any:
+        if value != kind:
+            return None
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            memory = builder.inttoptr(args[0], context.get_value_type(kind).as_pointer())
+            builder.store(args[1], memory, align=8)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, kind), codegen
+
+    @intrinsic
+    def kept(typing_context: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            memory = builder.inttoptr(args[0], context.get_value_type(kind).as_pointer())
+            return builder.load(memory, align=8)
+
+        return kind(types.int64), codegen
+
+    return keep, kept

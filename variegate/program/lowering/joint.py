@@ -1,0 +1,199 @@
+"""All rewrites of lowering in one compiled call: what they cost beyond their work is paid once, not seven times.
+
+``lower`` takes this way, for batches and for single images (``variegate/program/lowering/one.py``); the rewrites one by
+one, with the validator between them, are ``rewrites()``. Both run the same kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.compiled import inner_kernel, pixel_kernel
+from variegate.program.held import held_as, room_for, tuple_kind
+from variegate.program.lowering.blurs import blurs_to_kernels
+from variegate.program.lowering.fuse import assign
+from variegate.program.lowering.identities import compact
+from variegate.program.lowering.maps import rewrite_maps
+from variegate.program.lowering.merge import merge_rows
+from variegate.program.lowering.pass_table import describe
+from variegate.program.lowering.tables import build, compose, unknown_table
+from variegate.program.ops import IS_BLUR, IS_TABLE, NUM_ARGS, Op
+from variegate.program.passes import PASS_FIELDS
+from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays
+
+# Of an instruction that is written as one record: its opcode, flags, height, width, label and fill colour, then its
+# arguments; and of the record before the first instruction, the image.
+RECORD = 16
+
+
+class Work(NamedTuple):
+    """All that the rewrites read and write."""
+
+    program: ProgramArrays
+    emitted: Any  # uint8[E, 3, 256]: the tables of LUTs as they were emitted
+    luts: Any  # uint8[T, 3, 256]: room for the tables of all that become LUTs
+    breaks: Any  # int32[R, K, 2]
+    records: Any  # int64[K + 1, RECORD]: where there is one row and it comes as records, else empty
+    numbers: Any  # float64[K + 1, RECORD]: the same memory
+    report: Any  # int64[REPORT]: see below
+
+
+# What a call says of its work: an operation without a table, or NOP; the instructions of the longest row before maps
+# and tables were merged; blurs that still have no weights; tables in use.
+MISSING, LONGEST, BLURS, TABLES = range(4)
+REPORT = 4
+
+
+def new_work(rows: int, slots: int, luts: int, records: int = 0, program: ProgramArrays | None = None) -> Work:
+    """Room for programs of ``rows`` times ``slots`` instructions, of which ``luts`` become tables. ``program``: the
+    arrays of one; those that lowering sets are made here."""
+    made = {
+        "window": np.zeros((rows, slots, 4), np.int32),
+        "pass_of": np.empty((rows, slots), np.int16),
+        "num_passes": np.empty(rows, np.int32),
+        "passes": np.zeros((rows, slots, PASS_FIELDS), np.int32),
+    }
+    if program is None:
+        program = ProgramArrays(
+            opcode=np.zeros((rows, slots), np.int16),
+            args=np.zeros((rows, slots, NUM_ARGS), np.float64),
+            flags=np.zeros((rows, slots), np.int16),
+            fill=np.zeros((rows, slots, 3), np.uint8),
+            out_size=np.zeros((rows, slots, 2), np.int32),
+            label=np.zeros((rows, slots), np.int16),
+            length=np.zeros(rows, np.int32),
+            in_shape=np.zeros((rows, 3), np.int32),
+            ids=np.zeros(rows, np.uint64),
+            key=np.zeros((rows, 2), np.uint32),
+            **made,
+        )
+    else:
+        program = program._replace(**made)
+    written = np.zeros((records, RECORD), np.int64)
+    return Work(
+        program=program,
+        emitted=np.empty((0, 3, 256), np.uint8),
+        luts=np.empty((luts, 3, 256), np.uint8),
+        breaks=np.empty((rows, slots, 2), np.int32),
+        records=written,
+        numbers=written.view(np.float64),
+        report=np.zeros(REPORT, np.int64),
+    )
+
+
+KIND = tuple_kind(new_work(1, 1, 1))
+_keep, _kept = held_as(KIND)
+
+
+@pixel_kernel
+def keep_work(address: Any, work: Any) -> None:
+    """Write down ``work`` at ``address``, for ``rewrite_all``."""
+    _keep(address, work)
+
+
+def held_work(work: Work) -> npt.NDArray[np.int64]:
+    """Memory that holds ``work``, whose arrays must outlive it."""
+    memory = room_for(KIND)
+    keep_work(memory.ctypes.data, work)
+    return memory
+
+
+@pixel_kernel
+def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
+    """Every rewrite, on the work that is kept at ``address`` -> 0, or 1 where ``report`` has something to say: an
+    operation without a table, or blurs."""
+    work = _kept(address)
+    program, report = work.program, work.report
+    if len(work.records):
+        _unpack(program, work.records, work.numbers)
+    compact(program)
+    longest, tables, blurs = 1, 0, 0
+    for r in range(program.opcode.shape[0]):
+        longest = max(longest, program.length[r])
+        for k in range(program.length[r]):
+            tables += IS_TABLE[program.opcode[r, k]]
+            blurs += IS_BLUR[program.opcode[r, k]]
+    report[LONGEST], report[TABLES], report[BLURS] = longest, tables, blurs
+    rewrite_maps(program)
+    report[MISSING] = build(program, work.emitted, work.luts)
+    if report[MISSING] != Op.NOP:
+        return 1
+    merge_rows(program)
+    compose(program, work.luts)
+    assign(program, composed != 0, measured_once != 0, work.breaks)
+    describe(program, work.breaks, program.passes)
+    return 1 if blurs > 0 else 0
+
+
+@inner_kernel()
+def _unpack(program: Any, records: Any, numbers: Any) -> None:
+    """One row from records: the image's height, width, channels, id, key (two words) and number of instructions; then
+    the instructions."""
+    for i in range(3):
+        program.in_shape[0, i] = records[0, i]
+    program.ids[0] = np.uint64(records[0, 3])
+    program.key[0, 0], program.key[0, 1] = np.uint32(records[0, 4]), np.uint32(records[0, 5])
+    program.length[0] = records[0, 6]
+    for k in range(records[0, 6], program.opcode.shape[1]):
+        program.opcode[0, k] = Op.NOP
+    for k in range(records[0, 6]):
+        record = records[k + 1]
+        program.opcode[0, k], program.flags[0, k] = record[0], record[1]
+        program.out_size[0, k, 0], program.out_size[0, k, 1], program.label[0, k] = record[2], record[3], record[4]
+        for i in range(3):
+            program.fill[0, k, i] = record[5 + i]
+        for i in range(NUM_ARGS):
+            program.args[0, k, i] = numbers[k + 1, RECORD - NUM_ARGS + i]
+        for i in range(PASS_FIELDS):
+            program.passes[0, k, i] = 0
+        for i in range(4):
+            program.window[0, k, i] = 0
+
+
+def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Program:
+    """What all rewrites make of a sampled program, which stays as it is."""
+    own = {name: _plain(getattr(program, name)).copy() for name in (*INSTRUCTION_ARRAYS, "length")}
+    given = {name: _plain(getattr(program, name)) for name in ("in_shape", "ids", "key")}
+    rows, slots = program.opcode.shape
+    luts = int(np.count_nonzero(IS_TABLE[program.opcode]))
+    work = new_work(rows, slots, luts, program=program.arrays()._replace(**own, **given))
+    work = work._replace(emitted=_plain(program.tables.luts))
+    memory = held_work(work)
+    has_news = rewrite_all(memory.ctypes.data, composed, measured_once)
+    check_tables(work)
+    report = work.report.tolist()
+    longest, passes = report[LONGEST], int(work.program.num_passes.max(initial=1))
+    arrays = {name: _cut(getattr(work.program, name), longest) for name in (*INSTRUCTION_ARRAYS, "window", "pass_of")}
+    tables = replace(program.tables, luts=work.luts[: report[TABLES]], kernels=[])
+    fused = program.replace(
+        **arrays,
+        length=work.program.length,
+        num_passes=work.program.num_passes,
+        passes=_cut(work.program.passes, passes),
+        tables=tables,
+        stage="fused",
+    )
+    if has_news:
+        tables.kernels = blurs_to_kernels(fused)
+    return fused
+
+
+def check_tables(work: Work) -> None:
+    """Raises NotImplementedError for an operation of which nobody has said what its table is."""
+    missing = int(work.report[MISSING])
+    if missing != Op.NOP:
+        raise unknown_table(missing)
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, or a copy of one that is read-only or lies in memory otherwise than kernels expect."""
+    return array if array.flags.carray else np.array(array, order="C")
+
+
+def _cut(array: npt.NDArray[Any], slots: int) -> npt.NDArray[Any]:
+    """[R, slots, ...]"""
+    return array if array.shape[1] == slots else np.ascontiguousarray(array[:, :slots])

@@ -1,0 +1,194 @@
+"""Sampling one image: the same draws and instructions as of a batch of one, without arrays for every number.
+
+NumPy takes a microsecond for what it does to one element, as for a hundred. So a batch of one image keeps its
+instructions as records of plain numbers, which a compiled call reads (``variegate/program/lowering/one.py``). To
+transforms it is a ``Sampling`` like any other; those that have a ``sample_one`` ask it for plain numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program import rng
+from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
+from variegate.program.sampling import CHOICE, Rows, Sampling
+
+# The only row. Nobody writes to it.
+ROW: Rows = np.zeros(1, np.intp)
+ROW.flags.writeable = False
+
+_SOURCE = np.zeros(1, np.int32)
+_SOURCE.flags.writeable = False
+_UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
+_BLACK = (0, 0, 0)
+_UNIT = 2.0**-32
+
+# opcode, flags, height, width, label, fill colour, arguments: see ``lowering.joint.RECORD``.
+Record = tuple[Any, ...]
+
+
+class OneImage(Sampling):
+    """A ``Sampling`` of one image, until a transform makes several rows of it."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        sample_id: int,
+        key: tuple[int, int],
+        num_slots: int,
+        epoch: int = 0,
+        given: Mapping[str, npt.NDArray[np.generic]] | None = None,
+    ) -> None:
+        self.in_shape = shape
+        self.height, self.width = shape[0], shape[1]
+        self.sample_id, self.stream = sample_id, key
+        self.epoch = epoch
+        self.given = given or {}  # type: ignore[assignment]
+        self.output = Output()
+        self.records: list[Record] = []
+        self._num_slots = num_slots
+        self._luts, self._matrices, self._rectangles, self._points = [], [], [], []
+        self._num_rectangles = 0
+        self._names = []
+        self._blend_weight = None
+
+    # -- what a Sampling has as arrays -------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for where there is no such attribute yet: arrays that most images are made without.
+        if name == "_ids":
+            value: Any = np.array([self.sample_id], np.uint64)
+        elif name == "key":
+            value = np.array([self.stream], np.uint32)
+        elif name == "_words":
+            value = rng.sample_words(self._ids, self.key, self._num_slots)
+        elif name == "shape":
+            value = np.array([self.in_shape], np.int32)
+        elif name == "source":
+            value = _SOURCE
+        elif name == "_is_mixed":
+            value = np.zeros(1, np.bool_)
+        else:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        self.__dict__[name] = value
+        return value
+
+    @property
+    def size(self) -> npt.NDArray[np.int32]:  # type: ignore[override]
+        return np.array([[self.height, self.width]], np.int32)
+
+    @property
+    def length(self) -> npt.NDArray[np.int32]:  # type: ignore[override]
+        return np.array([len(self.records)], np.int32)
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def unit(self, slot: int, word: int = 0) -> float:
+        """The same number as ``uniform(rows, slot)[0, word]``."""
+        return self._words.item(4 * slot + word) * _UNIT
+
+    def word(self, slot: int, word: int = 0) -> int:
+        """The same number as ``words(rows, slot)[0, 0, word]``."""
+        return self._words.item(4 * slot + word)
+
+    # -- emitting ----------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        rows: Rows,
+        op: Op | npt.NDArray[np.int16],
+        *args: npt.ArrayLike,
+        flags: npt.ArrayLike = 0,
+        fill: Sequence[int] | npt.NDArray[np.uint8] | None = None,
+        size: npt.NDArray[np.int32] | None = None,
+        name: str | None = None,
+    ) -> None:
+        if len(rows) == 0:
+            return
+        if size is not None:
+            size = tuple(np.reshape(size, -1).tolist())  # type: ignore[assignment]
+        if fill is not None and not (type(fill) is tuple and len(fill) == 3 and {*map(type, fill)} == {int}):
+            fill = tuple(np.broadcast_to(np.asarray(fill, np.uint8), (1, 3))[0].tolist())
+        self.emit_one(
+            op if isinstance(op, Op) else _plain(op),
+            *map(_plain, args),
+            flags=_plain(flags),
+            fill=fill,
+            size=size,  # type: ignore[arg-type]
+            name=name,
+            title=None if isinstance(op, Op) else CHOICE,
+        )
+
+    def emit_one(
+        self,
+        op: int,
+        *args: float,
+        flags: int = 0,
+        fill: Sequence[int] | None = None,
+        size: tuple[int, int] | None = None,
+        name: str | None = None,
+        title: str | None = None,
+    ) -> None:
+        """``emit`` for plain numbers. ``title``: what errors call the operation."""
+        if self.output.is_float and not (op == Op.ERASE and title is None and len(args) > 7 and args[7]):
+            raise ValueError(
+                f"{title or SPECS[Op(op)].name} after Normalize: only RandomErasing may follow it. Put Normalize last."
+            )
+        if size is not None:
+            if max(size) > MAX_SIDE:
+                raise ValueError(
+                    f"{title or SPECS[Op(op)].name} to {size[0]}x{size[1]}; accepted: sides of at most {MAX_SIDE:,} "
+                    "pixels"
+                )
+            self.height, self.width = size
+        label = -1 if name is None else self._name_index(name)
+        red, green, blue = _BLACK if fill is None else fill
+        self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
+
+    # -- becoming a batch --------------------------------------------------------------------------------------
+
+    def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
+        self._become_rows()
+        return self.fork(rows, copies)
+
+    def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
+        self._become_rows()
+        self.blend(rows, weight)
+
+    def finish(self, output: Output) -> Program:
+        self._become_rows()
+        return self.finish(output)
+
+    def _become_rows(self) -> None:
+        """A ``Sampling`` from here on, with what is emitted so far."""
+        grids: dict[str, Any] = empty_instructions(1, max(8, len(self.records)))
+        for k, (op, flags, height, width, label, *rest) in enumerate(self.records):
+            grids["opcode"][0, k], grids["flags"][0, k], grids["label"][0, k] = op, flags, label
+            grids["out_size"][0, k], grids["fill"][0, k], grids["args"][0, k] = (height, width), rest[:3], rest[3:]
+        arrays = {name: getattr(self, name) for name in ("_ids", "key", "_words", "shape", "_is_mixed")}
+        size, length = self.size, self.length
+        self.__class__ = Sampling  # type: ignore[assignment]
+        self.__dict__.update(arrays, source=np.zeros(1, np.int32), size=size, length=length, _grids=grids)
+
+    @property
+    def num_rectangles(self) -> int:
+        return self._num_rectangles
+
+    def rectangles(self) -> npt.NDArray[np.int32]:
+        """int32[Q, 4]"""
+        return self._rectangles[0] if len(self._rectangles) == 1 else np.concatenate(self._rectangles)
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether instructions refer to side tables other than rectangles."""
+        return bool(self._luts or self._matrices or self._points)
+
+
+def _plain(value: Any) -> Any:
+    """The number that one row has."""
+    return value if type(value) is float or type(value) is int else np.asarray(value).item()
