@@ -4,7 +4,8 @@ Numba keeps a compiled function until the file that defines it changes. But a ke
 calls, which live in other files: after an upgrade it would go on running their old code. So the stamp here covers every
 source file of the packages that hold kernels.
 
-One process compiles at a time, and the others load what it has made (``variegate/compiling/turn.py``).
+One process compiles at a time, and the others load what it has made (``variegate/compiling/turn.py``). Where there is
+much to compile, it starts helpers (``variegate/compiling/team.py``).
 """
 
 from __future__ import annotations
@@ -24,13 +25,22 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCach
 from numba.core.types.misc import unliteral
 
 from variegate.compiling.files import CheckedFile
+from variegate.compiling.helper import Helper, HelperLink
 from variegate.compiling.lock import ProcessLock
-from variegate.compiling.turn import Turn
+from variegate.compiling.pipeline import KernelCompiler
+from variegate.compiling.team import Greeting, compile_together
+from variegate.compiling.turn import QUIET, Turn
 
 _ROOT = Path(__file__).resolve().parent.parent
 
 KERNELS: list[Any] = []
 """Every kernel of the modules imported so far, as Numba's dispatchers."""
+
+# So many that Python calls have to be missing before helpers, which take a second to start, are worth it.
+_WORTH_HELPERS = 3
+_HELPER_MAIN = "from variegate.helping import main\nmain()"
+_helper: Helper | None = None  # in a process that helps another
+_may_have_helpers = True
 
 
 @cache
@@ -82,6 +92,7 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self.can_write: bool = self._impl.can_write
+        self._is_ours = Path(function.__code__.co_filename).resolve().is_relative_to(_ROOT)
         stamp = self._impl.locator.get_source_stamp()
         folders = [self._cache_path, *_refused(function, self._cache_path)]
         self._files = [CheckedFile(folder, self._impl.filename_base, stamp) for folder in folders]
@@ -91,6 +102,8 @@ class KernelCache(FunctionCache):
         found = self._look(sig, target_context)
         if found is None and TURN.take():
             found = self._look(sig, target_context)
+            if found is None and self._is_ours and _compile_with_helpers(target_context):
+                found = self._look(sig, target_context)
         if found is None:
             TURN.compiling()
         return found
@@ -132,6 +145,38 @@ def _refused(function: Callable[..., Any], chosen: str) -> list[str]:
     return preferred[: preferred.index(chosen)] if chosen in preferred else preferred
 
 
+def _compile_with_helpers(target_context: Any) -> bool:
+    """Have several processes compile everything, once in the life of this one -> whether they have."""
+    global _may_have_helpers
+    entries = [
+        kernel for kernel in KERNELS if kernel._cache._is_ours and not kernel.targetoptions.get("no_cpython_wrapper")
+    ]
+    missing = sum(kernel._cache.found_in(target_context) is None for kernel in entries)
+    if not _may_have_helpers or missing < _WORTH_HELPERS:
+        return False
+    _may_have_helpers = False
+    settings = {QUIET: "1", **({"NUMBA_CACHE_DIR": config.CACHE_DIR} if config.CACHE_DIR else {})}
+    return compile_together(["rows", "everything"], _HELPER_MAIN, _what_is_made(), settings, TURN.watch)
+
+
+def _what_is_made() -> tuple[Any, ...]:
+    """What code of this process is made of and for, and where it is kept; a helper's has to be the same."""
+    context = nb.core.registry.cpu_target.target_context
+    return context.codegen().magic_tuple(), str(_ROOT), cache_folder(), _sources_digest(_ROOT / "program")
+
+
+def help_another(tasks: Callable[[], dict[str, Callable[[], object]]]) -> None:
+    """Be a helper, from now to the end of this process. ``tasks`` imports what they need."""
+    global _helper, _may_have_helpers
+    link = HelperLink()
+    _helper = Helper(link, KERNELS, lambda: TURN.failure)
+    _may_have_helpers = False
+    TURN.be_helped()
+    todo = tasks()
+    link.say(Greeting(_what_is_made()))
+    _helper.serve(todo)
+
+
 def cache_folder() -> str | None:
     """The folder that holds all folders in which kernels are kept; None where they can be kept nowhere."""
     return common_folder({kernel._cache.cache_path for kernel in KERNELS if kernel._cache.can_write})
@@ -162,7 +207,7 @@ def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, 
         if not counted:
             # Division by zero gives infinity or NaN, as in C and on a GPU, and no test before every division.
             options.update(_nrt=False, error_model="numpy")
-        dispatcher = nb.njit(function, nogil=True, **options)
+        dispatcher = nb.njit(function, nogil=True, pipeline_class=KernelCompiler, **options)
         dispatcher._cache = KernelCache(function)
         dispatcher.compile = partial(_compile, dispatcher)
         KERNELS.append(dispatcher)
@@ -173,6 +218,8 @@ def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, 
 
 def _compile(dispatcher: Any, sig: Any) -> Any:
     with TURN:
+        if _helper is not None:
+            return _helper.compile(dispatcher, sig)
         return type(dispatcher).compile(dispatcher, sig)
 
 
@@ -193,7 +240,9 @@ def inner_kernel(**options: Any) -> Any:
 
 
 def _call_template(dispatcher: Any, args: Any, kwargs: Any) -> Any:
-    return type(dispatcher).get_call_template(dispatcher, tuple(_widened(arg) for arg in args), kwargs)
+    args = tuple(_widened(arg) for arg in args)
+    call = _helper.call_template(dispatcher, args, kwargs) if _helper is not None else None
+    return call or type(dispatcher).get_call_template(dispatcher, args, kwargs)
 
 
 def _widened(kind: Any) -> Any:
