@@ -45,8 +45,8 @@ class NotKeptError(OSError):
 
 @dataclass(frozen=True)
 class Warmth:
-    """``was_ready``: all were there before; ``compiled``: kernels that this process has compiled; ``folder``: the one
-    below which all are kept."""
+    """``was_ready``: all were there before; ``compiled``: kernels that this process and its helpers have compiled;
+    ``folder``: the one below which all are kept."""
 
     was_ready: bool
     compiled: int
@@ -78,15 +78,21 @@ def warm(progress: Progress | None = None) -> Warmth:
     was_ready = _folder() is not None
     if not was_ready:
         _check_place()
-        with events.install_listener("numba:compile", _Listener(progress, began)):
-            _run_everything()
+        listener = _Listener(progress, began)
+        compiled.TURN.on_progress = listener.show
+        try:
+            with events.install_listener("numba:compile", listener):
+                _run_everything()
+        finally:
+            compiled.TURN.on_progress = None
     seconds = time.perf_counter() - began
     if (folder := _folder()) is None:
         failure = compiled.TURN.failure
         reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
         raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
     num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
-    return Warmth(was_ready, _misses() - before, seconds, folder, num_bytes)
+    number = _misses() - before + compiled.TURN.num_made_by_helpers
+    return Warmth(was_ready, number, seconds, folder, num_bytes)
 
 
 def _entries() -> list[Any]:
@@ -123,7 +129,10 @@ class _Listener(events.Listener):
         pass
 
     def on_end(self, event: object) -> None:
-        done = sum(bool(kernel.overloads) for kernel in compiled.KERNELS)
+        self.show(sum(bool(kernel.overloads) for kernel in compiled.KERNELS))
+
+    def show(self, done: int) -> None:
+        """So many are compiled."""
         if self._progress is not None and done > self._done:
             self._done = done
             self._progress(done, self._total, time.perf_counter() - self._began)

@@ -49,6 +49,11 @@ class CheckedFile(IndexDataCacheFile):
                 return pickle.loads(whole[:-size])
         return None
 
+    def content(self) -> list[tuple[Any, Any]]:
+        """Every key with what was saved for it, as far as it is whole."""
+        found = [(key, self.load(key)) for key in self._load_index()]
+        return [(key, data) for key, data in found if data is not None]
+
     def processors(self) -> set[Any]:
         """Which ones there is code for, as far as the index knows."""
         return {key[1] for key in self._load_index() if isinstance(key, tuple) and len(key) == 3}

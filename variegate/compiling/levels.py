@@ -48,10 +48,15 @@ def host_level() -> Level | None:
 
 
 def target_features() -> frozenset[str]:
-    """What code is generated for. Of a processor named otherwise than by its level, nothing is assumed."""
+    """What code is generated for. Of a processor named otherwise than by its level, nothing is assumed.
+
+    Of this very processor it is what its level has, so that code that was compiled for that level elsewhere and is
+    loaded here has the same branches as code that is compiled here.
+    """
     name = nb.config.CPU_NAME
     if name in (None, "host"):
-        found = host_features()
+        level = host_level()
+        found = host_features() if level is None else level.features
     else:
         found = next((level.features for level in LEVELS if level.cpu_name == name), frozenset())
     for change in filter(None, (nb.config.CPU_FEATURES or "").split(",")):

@@ -42,6 +42,9 @@ class Turn:
         self._has_missed = False
         self.failure: OSError | None = None
         """What kept this process from writing code, if anything did."""
+        self.num_made_by_helpers = 0
+        self.on_progress: Callable[[int], object] | None = None
+        """Told how many kernels helpers have compiled."""
 
     def __enter__(self) -> Turn:
         global_compiler_lock.acquire()
@@ -78,6 +81,17 @@ class Turn:
         """It was made, and could not be written."""
         self.failure = error
         self._notice.not_kept(self._place(), error)
+
+    def watch(self, kernels: int) -> None:
+        """Helpers are compiling, and have done so many kernels."""
+        self.compiling()
+        self.num_made_by_helpers = kernels
+        if self.on_progress is not None:
+            self.on_progress(kernels)
+
+    def be_helped(self) -> None:
+        """This process helps the one that holds the lock."""
+        self._lock = None
 
     def finish(self) -> None:
         """A batch is done, so that all it needed is there: say so, if it was said that it would take long."""
@@ -127,7 +141,7 @@ class Notice:
             kept = "anew in every process: no folder can be written, set NUMBA_CACHE_DIR to one that can"
         else:
             kept = f"once: they are kept in {place}"
-        self._announce(f"compiling kernels (one to two minutes, more on a busy machine), {kept}")
+        self._announce(f"compiling kernels (half a minute to two minutes, by machine), {kept}")
         return f"{os.getpid()} {time.time():.0f}"
 
     def waiting(self, seconds: float, place: str | None) -> None:

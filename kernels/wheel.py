@@ -1,0 +1,67 @@
+"""Write a wheel of a folder of files: https://packaging.python.org/en/latest/specifications/binary-distribution-format."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import sys
+import sysconfig
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import variegate
+from variegate.compiling.shipped import versions
+
+NAME = "variegate_kernels"
+
+
+def platform_tag() -> str:
+    """Of this machine."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def python_tag() -> str:
+    """Of this Python, which is that of its binary interface as well."""
+    return f"cp{sys.version_info[0]}{sys.version_info[1]}"
+
+
+def write_wheel(package: Path, out: Path, platform: str) -> Path:
+    """The wheel of ``package``, a folder, in the folder ``out``."""
+    info = f"{NAME}-{variegate.__version__}.dist-info"
+    tag = f"{python_tag()}-{python_tag()}{sys.abiflags}-{platform}"
+    numpy_version = versions()["numpy"]
+    requirements = [
+        *(f"{name}=={version(name)}" for name in ("numba", "llvmlite")),
+        f"numpy=={numpy_version}.*",
+    ]
+    metadata = [
+        "Metadata-Version: 2.1",
+        "Name: variegate-kernels",
+        f"Version: {variegate.__version__}",
+        "Summary: Compiled CPU kernels of Variegate, so that nothing is compiled when it starts.",
+        "License: Apache-2.0",
+        f"Requires-Python: =={sys.version_info[0]}.{sys.version_info[1]}.*",
+        *(f"Requires-Dist: {requirement}" for requirement in requirements),
+    ]
+    wheel = ["Wheel-Version: 1.0", "Generator: variegate", "Root-Is-Purelib: false", f"Tag: {tag}"]
+    files = {
+        f"{NAME}/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in sorted(package.rglob("*"))
+        if path.is_file()
+    }
+    files[f"{info}/METADATA"] = ("\n".join(metadata) + "\n").encode()
+    files[f"{info}/WHEEL"] = ("\n".join(wheel) + "\n").encode()
+    files[f"{info}/RECORD"] = "".join(
+        [*(f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in files.items()), f"{info}/RECORD,,\n"]
+    ).encode()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{NAME}-{variegate.__version__}-{tag}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
