@@ -1,4 +1,8 @@
-"""What starting costs: ``python -m benchmarks.startup`` times the import, and counts what a second start compiles."""
+"""What starting costs (W7): ``python -m benchmarks.startup [--wheels dist] [--out docs/results]``.
+
+The import beyond torch; the first RandAugment batch where nothing is compiled yet; what a second start compiles; and
+with ``--wheels``, the first batch of an environment that has the compiled kernels installed and nothing to write to.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, startup_batch
 from benchmarks.peers_env import ROOT
 
 IMPORT_LIMIT_SECONDS = 1.0
@@ -25,34 +29,6 @@ middle = time.perf_counter()
 import variegate
 variegate.Augmenter, variegate.load_policy  # what is loaded only when it is asked for counts as well
 print(middle - start, time.perf_counter() - middle)
-"""
-
-# Numba runs compiler passes over exactly the functions that it could not take from its cache, whatever decorator
-# they have; passes nest, so time counts from the outermost.
-COMPILE_PROBE = """
-import json, sys, time
-import numba
-from numba.core import event
-
-class Counter(event.Listener):
-    def __init__(self):
-        self.names, self.seconds, self.depth = set(), 0.0, 0
-    def on_start(self, event):
-        self.names.add(f"{event.data['module']}.{event.data['qualname']}")
-        if self.depth == 0:
-            self.began = time.perf_counter()
-        self.depth += 1
-    def on_end(self, event):
-        self.depth -= 1
-        if self.depth == 0:
-            self.seconds += time.perf_counter() - self.began
-
-counter = Counter()
-began = time.perf_counter()
-with event.install_listener("numba:run_pass", counter):
-    exec(sys.argv[1])
-whole = time.perf_counter() - began
-print(json.dumps({"compiled": sorted(counter.names), "seconds": counter.seconds, "whole": whole}))
 """
 
 # The demo's main job: photos to augmented images with RandAugment, by the same executor.
@@ -85,7 +61,9 @@ def compilations() -> dict[str, Any]:
     """Functions compiled by the first start with an empty cache, and by the second."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {"NUMBA_CACHE_DIR": cache}
-        first, second = (json.loads(_python(COMPILE_PROBE, WORKLOAD, environment=environment)) for _ in range(2))
+        first, second = (
+            json.loads(_python(startup_batch.COMPILE_PROBE, WORKLOAD, environment=environment)) for _ in range(2)
+        )
     return {
         "first_start_compiled": len(first["compiled"]),
         "first_start_compile_seconds": first["seconds"],
@@ -111,21 +89,43 @@ def _python(*arguments: str, environment: dict[str, str] | None = None) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
     parser.add_argument("--repeats", type=int, default=7, help="fresh processes for the import (7)")
+    parser.add_argument("--cold", type=int, default=3, help="starts with nothing compiled (3); 0: none")
+    parser.add_argument("--wheels", type=Path, default=None, help="a folder of wheels, such as `make wheel` fills")
     parser.add_argument("--out", type=Path, default=None, help="a folder for startup.json")
     options = parser.parse_args()
-    record = {"machine": machine.describe(), "import": import_seconds(options.repeats), "compile": compilations()}
-    took, found = record["import"], record["compile"]
+    record: dict[str, Any] = {"machine": machine.describe(), "import": import_seconds(options.repeats)}
+    took = record["import"]
+    print(f"{record['machine']['cpu']}, level {record['machine']['level']}")
     print(
         f"import variegate: {took['variegate_beyond_torch_seconds']:.2f} s beyond import torch "
         f"({took['lowest']:.2f} - {took['highest']:.2f}; limit {IMPORT_LIMIT_SECONDS:g} s)"
     )
+    if options.cold:
+        cold = record["cold"] = startup_batch.from_nothing(options.cold)
+        print(
+            f"from nothing to the first batch: {cold['seconds']:.1f} s on {cold['cores']} cores "
+            f"({cold['lowest']:.1f} - {cold['highest']:.1f}), {cold['after_torch_seconds']:.1f} s of it after torch; "
+            f"limit {cold['limit_seconds']:g} s"
+        )
+    found = record["compile"] = compilations()
     seconds = found["first_start_compile_seconds"]
     print(f"first start compiled {found['first_start_compiled']} functions in {seconds:.1f} s")
     print(f"second start compiled {len(found['second_start_compiled'])}: {found['second_start_compiled']}")
+    right = took["variegate_beyond_torch_seconds"] <= IMPORT_LIMIT_SECONDS and not found["second_start_compiled"]
+    if options.cold:
+        right = right and cold["seconds"] <= cold["limit_seconds"]
+    if options.wheels is not None:
+        shipped = record["wheels"] = startup_batch.with_wheels(options.wheels, options.repeats)
+        print(
+            f"with {', '.join(shipped['wheels'])}: first batch {shipped['seconds']:.2f} s after import torch "
+            f"({shipped['lowest']:.2f} - {shipped['highest']:.2f}; limit {shipped['limit_seconds']:g} s), "
+            f"{len(shipped['compiled'])} functions compiled, {len(shipped['written'])} files written"
+        )
+        right = right and not shipped["compiled"] and not shipped["written"]
+        right = right and shipped["seconds"] <= shipped["limit_seconds"]
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "startup.json").write_text(json.dumps(record, indent=1) + "\n")
-    right = took["variegate_beyond_torch_seconds"] <= IMPORT_LIMIT_SECONDS and not found["second_start_compiled"]
     return 0 if right else 1
 
 
