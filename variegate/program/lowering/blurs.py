@@ -77,8 +77,8 @@ def half_weights(size: int, sigma: Floats) -> Ints:
     """int64[N, size // 2 + 1]: of torchvision's weights ``exp(-0.5 (i / sigma)**2) / total``, the centre's half, then
     those of one side; in units of 2**-15, so that they sum to 2**14.
 
-    Rounded from the outside inwards so that every sum of outer weights is the nearest integer: a constant image stays as
-    it is, and small weights are not lost, however many there are.
+    Rounded from the outside inwards so that every sum of outer weights is the nearest integer: a constant image stays
+    as it is, and small weights are not lost, however many there are.
     """
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
     outer = np.pad(np.exp(-0.5 * away * away), ((0, 0), (1, 0))).cumsum(axis=1)
@@ -92,8 +92,8 @@ def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
 
     ``direction`` in [-1, 1] shifts the weight to one end of the line, as Kornia's motion blur does: weights run
     linearly from ``(1 + direction) / 2`` to ``(1 - direction) / 2``. Each point of the line is shared bilinearly among
-    the four cells around it, so that every angle gives a smooth kernel. Rounded so that the sum of a cell and all before
-    it, row by row, is the nearest integer.
+    the four cells around it, so that every angle gives a smooth kernel. Rounded so that the sum of a cell and all
+    before it, row by row, is the nearest integer.
     """
     number, half = len(angle), size // 2
     step, angle = np.arange(size) - half, np.deg2rad(angle)[:, None]
