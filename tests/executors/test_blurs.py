@@ -31,9 +31,7 @@ def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
     chains = [[step(Op.GAUSSIAN_BLUR, *args)] for args in GAUSSIAN] + [[step(Op.MOTION_BLUR, *args)] for args in MOTION]
     for images in ([noise(*size, 3, i) for i in range(len(chains))], [gray(*size)] * len(chains)):
         program = program_of(chains, images)
-        for chain, out, wanted in zip(
-            chains, cpu.run(program, images, 1), reference.run(program, images), strict=True
-        ):
+        for chain, out, wanted in zip(chains, cpu.run(program, images, 1), reference.run(program, images), strict=True):
             np.testing.assert_array_equal(out, wanted, err_msg=str(chain))
 
 

@@ -155,6 +155,8 @@ class Scratch(NamedTuple):
     picks: Array  # uint8[weights]: what simd_resize.resize_block reads
     digits: Array  # int8[weights]
     row_digits: Array  # int8[weights]: of one output row
+    halves: Array  # int16[weights]: what simd_pairs.resize_pixels reads
+    row_halves: Array  # int16[weights]: of one output row
 
 
 def padded(width: int) -> int:
@@ -205,4 +207,6 @@ def make_scratch(
         picks=np.zeros(DIGITS * weights, np.uint8),
         digits=np.zeros(DIGITS * weights, np.int8),
         row_digits=np.zeros(DIGITS * taps, np.int8),
+        halves=np.zeros(8 * weights, np.int16),
+        row_halves=np.zeros(2 * taps, np.int16),
     )

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu.kernel import address_of
-from variegate.executors.cpu.resize_weights import LANES, PRECISION, coefficients, pad_to_vector, pick_tables
+from variegate.executors.cpu.resize_weights import (
+    LANES,
+    PRECISION,
+    coefficients,
+    pad_to_vector,
+    pair_weights,
+    pick_tables,
+)
 from variegate.executors.cpu.simd import BLOCK, split_rgbx, split_rgbx_reversed
-from variegate.executors.cpu.simd_gather import weigh_block
+from variegate.executors.cpu.simd_pairs import PIXELS, READ, resize_pixels, split_in_two, weigh_row_pairs
 from variegate.executors.cpu.simd_resize import WINDOW, resize_block, split_weight, weigh_rows_block
+from variegate.executors.cpu.simd_words import REGISTER
 from variegate.program.compiled import inner_kernel
 
 
@@ -27,6 +34,11 @@ def prepare_resize(image: Any, a: Any, flag: Any, height: Any, width: Any, scrat
     if HAS_BYTE_DOT and channels == 3 and 3 * taps < WINDOW:
         has_picks = pick_tables(bounds_x, scratch.weights[0], taps, width, scratch.picks, scratch.digits)
     scratch.resize[0], scratch.resize[1] = taps, has_picks
+    if channels == 3 and not has_picks:
+        pair_weights(scratch.weights[0], taps, width, scratch.halves)
+    shift = 0 if a[7] == 0.0 else bounds_x[0, 0]
+    for x in range(pad_to_vector(width)):
+        scratch.offset[x] = 3 * (bounds_x[x, 0] - shift) if x < width else 0
     if a[7] == 0.0:
         row_size = 4 * pad_to_vector(width) if channels == 3 else width
         first, end = bounds_y[0, 0], bounds_y[height - 1, 0] + bounds_y[height - 1, 1]
@@ -77,12 +89,15 @@ def _horizontal_row(
         for x in range(0, out_width, LANES):
             table = (x // LANES) * groups * 192
             resize_block(source + 3 * (bounds[x, 0] - shift), picks + table, digits + table, groups, target + 4 * x)
-    elif channels == 3 and levels.size >= 4:
-        for x in range(out_width):
-            scratch.offset[x] = 3 * (bounds[x, 0] - shift)
-        last, w, offsets = nb.int32(levels.size - start - 4), address_of(weights), address_of(scratch.offset)
-        for x in range(0, out_width, LANES):
-            weigh_block(source, offsets + 4 * x, w + 4 * x, 4 * stride, taps, last, target + 4 * x)
+    elif (
+        channels == 3
+        and scratch.resize[1] == 0
+        and start + scratch.offset[out_width - 1] + 6 * ((taps + 1) // 2 - 1) + READ <= levels.size
+    ):
+        pairs, halves, offsets = (taps + 1) // 2, address_of(scratch.halves), address_of(scratch.offset)
+        for x in range(0, out_width, PIXELS):
+            table = x // PIXELS * pairs * 8 * REGISTER
+            resize_pixels(source, offsets + 4 * x, halves + table, pairs, target + 4 * x)
     else:
         for x in range(out_width):
             first = start + channels * (bounds[x, 0] - shift)
@@ -113,6 +128,17 @@ def _vertical_row(
             # The last block overlaps the one before it, so that no read leaves the stretch.
             x = min(block * BLOCK, n - BLOCK)
             weigh_rows_block(source + x, stride, d, groups, count, target + x)
+        return
+    if n >= REGISTER:
+        pairs, halves = (count + 1) // 2, scratch.row_halves
+        for j in range(2 * pairs):
+            low, high = split_in_two(np.int64(weights[j * step]) if j < count else 0)
+            i = 4 * (j // 2) + j % 2
+            halves[i], halves[i + 2] = low, high
+        source, w, target = address_of(levels) + first, address_of(halves), address_of(out)
+        for block in range((n + REGISTER - 1) // REGISTER):
+            x = min(block * REGISTER, n - REGISTER)
+            weigh_row_pairs(source + x, stride, w, pairs, count, target + x)
         return
     total = scratch.row_words
     for x in range(n):

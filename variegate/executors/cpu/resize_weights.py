@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.kernel import inlined
+from variegate.executors.cpu.simd_pairs import PIXELS, split_in_two
 from variegate.executors.cpu.simd_resize import WINDOW, split_weight
 from variegate.program.compiled import inner_kernel
 
@@ -87,3 +88,18 @@ def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any
                 picks[at], picks[at + 64], picks[at + 128] = first, first + 1, first + 2
                 digits[at], digits[at + 64], digits[at + 128] = split_weight(w)
     return True
+
+
+@inner_kernel()
+def pair_weights(weights: Any, taps: Any, out_width: Any, halves: Any) -> None:
+    """What ``simd_pairs.resize_pixels`` reads: per block of outputs and pair of weights, the low parts and the high
+    ones of every fourth output, for each channel both weights."""
+    stride, pairs = pad_to_vector(out_width), (taps + 1) // 2
+    for x in range(stride):
+        block, lane = x // PIXELS, x % PIXELS
+        for j in range(2 * pairs):
+            low, high = split_in_two(np.int64(weights[j * stride + x]) if j < taps and x < out_width else 0)
+            # Both parts of 16 bytes for every output.
+            at = ((block * pairs + j // 2) * 8 + lane % 4 * 2) * (2 * PIXELS) + lane // 4 * 8 + j % 2
+            for c in range(4):
+                halves[at + 2 * c], halves[at + 2 * PIXELS + 2 * c] = low, high

@@ -1,8 +1,7 @@
 """Vector blocks of blurs: 32 pixels of one plane, weighed in 16-bit integers and summed exactly in 32 bits.
 
-Two terms are multiplied and added by one instruction (``pmaddwd``), which every x86-64 has; for the rest there is the
-same in plain LLVM. A weight of a separable blur counts for two pixels that mirror each other, so one multiplication
-does for four. ``program/lowering/blurs.py`` says why nothing overflows.
+A weight of a separable blur counts for two pixels that mirror each other, so one multiplication of two weights does for
+four pixels. ``program/lowering/blurs.py`` says why nothing overflows.
 """
 
 from __future__ import annotations
@@ -12,75 +11,34 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_SHUFFLE
 from variegate.executors.cpu.simd import I64, load, splat, store, vector, vector_block
+from variegate.executors.cpu.simd_words import HALVES, REGISTER, WORDS, filled, halves_of, interleaved, multiplied
 from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS
 
 COLUMNS = 32
 # Terms of the most common blurs, which a loop would slow down.
 FEW = 3
 
-_i8, _i16, _i32, _i64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
-# Lanes of 16 bits that one register has, of the instructions that are named.
-_LANES = 32 if HAS_AVX512 else 16 if HAS_AVX2 else 8 if HAS_BYTE_SHUFFLE else COLUMNS
-_MADD = {32: "llvm.x86.avx512.pmaddw.d.512", 16: "llvm.x86.avx2.pmadd.wd", 8: "llvm.x86.sse2.pmadd.wd"}
-_PACK = {32: "llvm.x86.avx512.packssdw.512", 16: "llvm.x86.avx2.packssdw", 8: "llvm.x86.sse2.packssdw.128"}
-
-
-def _call(builder: Any, name: str, result: ir.Type, *args: Any) -> Any:
-    function_type = ir.FunctionType(result, [arg.type for arg in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
-
-
-def _interleaved(builder: Any, a: Any, b: Any) -> list[Any]:
-    """The low and the high halves of each 16 bytes of two registers, word by word."""
-    lanes = a.type.count
-    halves = []
-    for half in (0, 4):
-        order = [first + half + i + of for first in range(0, lanes, 8) for i in range(4) for of in (0, lanes)]
-        halves.append(builder.shuffle_vector(a, b, ir.Constant(vector(_i32, lanes), order)))
-    return halves
-
-
-def _weighed(builder: Any, a: Any, b: Any, weights: Any) -> list[Any]:
-    """``a`` and ``b``, int16[_LANES], times the two int16 of ``weights`` -> what ``_narrowed`` takes."""
-    if not HAS_BYTE_SHUFFLE:
-        wide, sums = vector(_i32, a.type.count), []
-        for value, shift in ((a, 16), (b, 0)):
-            weight = builder.ashr(builder.shl(weights, ir.Constant(_i32, shift)), ir.Constant(_i32, 16))
-            sums.append(builder.mul(builder.sext(value, wide), splat(builder, weight, a.type.count)))
-        return [builder.add(*sums)]
-    pair = builder.bitcast(splat(builder, weights, _LANES // 2), a.type)
-    result = vector(_i32, _LANES // 2)
-    return [_call(builder, _MADD[_LANES], result, half, pair) for half in _interleaved(builder, a, b)]
-
-
-def _narrowed(builder: Any, totals: list[Any], bits: int) -> Any:
-    """Sums shifted right by ``bits`` -> int16[_LANES]."""
-    values = [builder.ashr(total, ir.Constant(total.type, [bits] * total.type.count)) for total in totals]
-    if not HAS_BYTE_SHUFFLE:
-        return builder.trunc(values[0], vector(_i16, values[0].type.count))
-    return _call(builder, _PACK[_LANES], vector(_i16, _LANES), *values)
+_i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_LANES = REGISTER // 2
 
 
 def _weigh(builder: Any, weights: Any, count: Any, read: Any, bits: int, few: int = 0) -> list[Any]:
-    """``count`` terms and a zero weight if that is odd, ``read(term)(part)`` giving int16[_LANES] of each, weighed ->
-    COLUMNS rounded sums, in parts. ``few``: so many terms, if they are, without a loop.
+    """``count`` terms, and a weight of zero if that is odd, ``read(term)(first)`` giving HALVES of each, weighed and
+    rounded -> the HALVES of COLUMNS sums. ``few``: so many terms are weighed without a loop.
     """
-    sums = [_LANES // 2] * 2 if HAS_BYTE_SHUFFLE else [_LANES]
-    kinds = [[vector(_i32, n) for n in sums] for _ in range(COLUMNS // _LANES)]
-    half = 1 << (bits - 1)
-    totals = [[cgutils.alloca_once_value(builder, ir.Constant(k, [half] * k.count)) for k in part] for part in kinds]
+    start = filled(WORDS, 1 << (bits - 1))
+    totals = [[cgutils.alloca_once_value(builder, start) for _ in range(2)] for _ in range(COLUMNS // _LANES)]
 
     def add(first: Any, terms: list[Any]) -> None:
         pair = load(builder, builder.add(weights, builder.shl(first, ir.Constant(_i64, 1))), _i32)
+        weight = builder.bitcast(splat(builder, pair, REGISTER // 4), HALVES)
         readers = [read(term) for term in terms]
-        for part, part_totals in enumerate(totals):
+        for part, sums in enumerate(totals):
             values = [reader(part * _LANES) for reader in readers]
-            if len(values) == 1:
-                values.append(ir.Constant(values[0].type, [0] * _LANES))
-            for total, product in zip(part_totals, _weighed(builder, *values, pair), strict=True):
-                builder.store(builder.add(builder.load(total), product), total)
+            other = values[1] if len(values) > 1 else filled(HALVES, 0)
+            for total, pairs in zip(sums, interleaved(builder, values[0], other), strict=True):
+                builder.store(builder.add(builder.load(total), multiplied(builder, pairs, weight)), total)
 
     def add_many() -> None:
         groups = builder.lshr(builder.add(count, ir.Constant(_i64, 1)), ir.Constant(_i64, 1))
@@ -99,7 +57,8 @@ def _weigh(builder: Any, weights: Any, count: Any, read: Any, bits: int, few: in
                 add_many()
     else:
         add_many()
-    return [_narrowed(builder, [builder.load(total) for total in part], bits) for part in totals]
+    shift = filled(WORDS, bits)
+    return [halves_of(builder, *(builder.ashr(builder.load(total), shift) for total in sums)) for sums in totals]
 
 
 def _store_levels(builder: Any, parts: list[Any], target: Any) -> None:
@@ -110,11 +69,11 @@ def _store_levels(builder: Any, parts: list[Any], target: Any) -> None:
 
 def _levels(builder: Any, address: Any, offset: int) -> Any:
     at = builder.add(address, ir.Constant(_i64, offset))
-    return builder.zext(load(builder, at, vector(_i8, _LANES)), vector(_i16, _LANES))
+    return builder.zext(load(builder, at, vector(_i8, _LANES)), HALVES)
 
 
-def _words(builder: Any, address: Any, offset: int) -> Any:
-    return load(builder, builder.add(address, ir.Constant(_i64, 2 * offset)), vector(_i16, _LANES))
+def _halves(builder: Any, address: Any, offset: int) -> Any:
+    return load(builder, builder.add(address, ir.Constant(_i64, 2 * offset)), HALVES)
 
 
 def _line(builder: Any, plane: Any, lines: Any, index: Any) -> Any:
@@ -125,7 +84,8 @@ def _line(builder: Any, plane: Any, lines: Any, index: Any) -> Any:
 @vector_block(I64, I64, I64, I64, I64)
 def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, count: Any, target: Any) -> Any:
     """32 columns -> int16[32] at ``target``, with LEVEL_BITS. ``lines``: the address of int64 offsets of lines from
-    ``plane``, at that of the line itself; offsets of its neighbours lie around it."""
+    ``plane``, at that of the line itself; offsets of its neighbours lie around it. ``count``: of half weights.
+    """
 
     def read(term: Any) -> Any:
         above, below = (_line(builder, plane, lines, index) for index in (builder.neg(term), term))
@@ -137,19 +97,19 @@ def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, count: Any,
 
 @vector_block(I64, I64, I64, I64)
 def blur_along(builder: Any, row: Any, weights: Any, count: Any, target: Any) -> Any:
-    """32 pixels from int16 at ``row`` and around it, with LEVEL_BITS -> 32 levels."""
+    """32 pixels from int16 at ``row`` and around it, with LEVEL_BITS -> 32 levels. ``count``: of half weights."""
 
     def read(term: Any) -> Any:
         step = builder.shl(term, ir.Constant(_i64, 1))
         left, right = builder.sub(row, step), builder.add(row, step)
-        return lambda x: builder.add(_words(builder, left, x), _words(builder, right, x))
+        return lambda x: builder.add(_halves(builder, left, x), _halves(builder, right, x))
 
     _store_levels(builder, _weigh(builder, weights, count, read, WEIGHT_BITS + 1 + LEVEL_BITS, FEW), target)
 
 
 @vector_block(I64, I64, I64, I64, I64)
 def weigh_cells(builder: Any, plane: Any, cells: Any, weights: Any, count: Any, target: Any) -> Any:
-    """32 pixels, each a sum of what lies at the int64 offsets ``cells`` from it -> 32 levels."""
+    """32 pixels, each a sum of what lies at the ``count`` int64 offsets ``cells`` from it -> 32 levels."""
 
     def read(term: Any) -> Any:
         at = _line(builder, plane, cells, term)

@@ -1,4 +1,4 @@
-"""Vector blocks that gather: 16 pixels from anywhere in an image, chains of maps walked back, taps weighed.
+"""Vector blocks that gather: 16 pixels from anywhere in an image, chains of maps walked back.
 
 A pixel is read by one 4-byte load, of which three bytes count.
 """
@@ -133,36 +133,3 @@ def fill_block(builder: Any, stage: Any, colours: Any, planes: Any, stride: Any)
             level = builder.lshr(colour, ir.Constant(words, [8 * channel] * lanes))
             level = builder.trunc(level, vector(_i8, lanes))
             store(builder, builder.select(outside, level, load(builder, plane, vector(_i8, lanes))), plane)
-
-
-@vector_block(I64, I64, I64, I64, I64, I32, I64)
-def weigh_block(
-    builder: Any, image: Any, offsets: Any, weights: Any, stride: Any, taps: Any, last: Any, target: Any
-) -> Any:
-    """16 output pixels of a horizontal resize: sums of ``taps`` RGB pixels times weights -> 16 RGBX pixels at
-    ``target``.
-
-    ``offsets``: int32[16] byte offset of each output's first tap; ``weights``: int32[taps][16], rows ``stride`` bytes
-    apart, 22 fraction bits. Rounded and clipped as Pillow's ImagingResampleHorizontal_8bpc.
-    """
-    lanes = 16
-    words = vector(_i32, lanes)
-    byte = ir.Constant(words, [255] * lanes)
-    half = ir.Constant(words, [1 << 21] * lanes)
-    totals = [cgutils.alloca_once_value(builder, half) for _ in range(3)]
-    first = load(builder, offsets, words)
-    with cgutils.for_range(builder, taps) as loop:
-        weight = load(builder, builder.add(weights, builder.mul(loop.index, stride)), words)
-        step = builder.trunc(builder.mul(loop.index, ir.Constant(_i64, 3)), _i32)
-        pixel = _gather_words(builder, image, builder.add(first, splat(builder, step, lanes)), last)
-        for channel, total in enumerate(totals):
-            level = builder.lshr(pixel, ir.Constant(words, [8 * channel] * lanes))
-            product = builder.mul(builder.and_(level, byte), weight)
-            builder.store(builder.add(builder.load(total), product), total)
-    zero, packed = ir.Constant(words, [0] * lanes), ir.Constant(words, [0] * lanes)
-    for channel, total in enumerate(totals):
-        value = builder.ashr(builder.load(total), ir.Constant(words, [22] * lanes))
-        value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
-        value = builder.select(builder.icmp_signed(">", value, byte), byte, value)
-        packed = builder.or_(packed, builder.shl(value, ir.Constant(words, [8 * channel] * lanes)))
-    store(builder, packed, target)
