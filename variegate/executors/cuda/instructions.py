@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.executors.cuda import layout as L
+from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
-from variegate.program import passes as P
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.places import RECORD, write_records
 
