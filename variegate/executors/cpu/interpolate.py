@@ -15,7 +15,14 @@ import numpy as np
 from variegate.executors.cpu.kernel import address_of, inlined
 from variegate.executors.cpu.simd_gather import gather_rgb
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
-from variegate.executors.cpu.simd_places import LANES, affine_places, perspective_places, split_bicubic, split_bilinear
+from variegate.executors.cpu.simd_places import (
+    LANES,
+    affine_places,
+    perspective_places,
+    prefetch,
+    split_bicubic,
+    split_bilinear,
+)
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Interpolation
@@ -25,6 +32,21 @@ _U, _V, _DEPTH = P.U, P.V, P.DEPTH
 _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT, _BEHIND = P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT, P.BEHIND
 _ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V
 _BILINEAR_BITS, _BICUBIC_BITS, _NUMERATOR_SHIFT = P.BILINEAR_BITS, P.BICUBIC_BITS, P.NUMERATOR_SHIFT
+
+
+# Bytes of an image that a cache holds beside all else, and of a cache line.
+_CACHED, _CACHE_LINE = 1 << 19, 64
+# How many lines of the source a processor can follow at a time.
+_FOLLOWED = 8.0
+
+
+@inner_kernel()
+def fetch_ahead(image: Any, slant: Any, width: Any) -> None:
+    """Bring an image into the cache in one go if it is read along slanted rows, which no processor foresees. ``slant``:
+    by how many lines of the image a row of ``width`` pixels falls, per pixel."""
+    if abs(slant) * width > _FOLLOWED and image.levels.size <= _CACHED:
+        for at in range(0, image.levels.size, _CACHE_LINE):
+            prefetch(address_of(image.levels) + at)
 
 
 @inner_kernel()

@@ -6,8 +6,12 @@ from typing import Any
 
 import numba as nb
 
-from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.interpolate import interpolated_row, nearest_row, table_row
+from variegate.executors.cpu.batch import batch_at
+from variegate.executors.cpu.batch import scratch_at
+from variegate.executors.cpu.interpolate import interpolated_row
+from variegate.executors.cpu.interpolate import nearest_row
+from variegate.executors.cpu.interpolate import table_row
+from variegate.executors.cpu.interpolate import fetch_ahead
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, ResultFormat, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
@@ -26,7 +30,7 @@ from variegate.executors.cpu.statistics import build_tables, colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value
 from variegate.program.compiled import pixel_kernel
-from variegate.program.coordinate_tables import moves_whole_pixels, pad_table, scale_table
+from variegate.program.coordinate_tables import ONE, moves_whole_pixels, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, POSITION, SOURCE, VALUES, PassSource
 from variegate.program.places import BEHIND, write_records
@@ -137,6 +141,8 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
             colour = scratch.fills[k]
             colour_after(row, k, sweep[POSITION], image.channels, scratch, colour)
             scratch.colours[k] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
+    if source == _INTERPOLATED or source == _ONE_FIXED or source == _CHAIN:
+        fetch_ahead(image, a[3] if source == _INTERPOLATED else a[3] / ONE, target.width)
     if source == _INTERPOLATED:
         write_records(
             row.opcode, row.args, row.flags, row.window, row.out_size, first, sweep[MAPS_END], scratch.records

@@ -92,15 +92,15 @@ def place(record, u, v, depth, bits):
     exponent = tl.load(record + R.EXPONENT).to(tl.int32)
     shift = tl.load(record + R.SHIFT)
     if exponent == 0:
-        u, v = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
+        along, across = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
     else:
         divisor = (depth >> shift).to(tl.int32)
         divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
         factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-        u = _quotient(u, divisor, factor, tl.load(record + R.SPAN_U).to(tl.int32) << bits)
-        v = _quotient(v, divisor, factor, tl.load(record + R.SPAN_V).to(tl.int32) << bits)
-    u = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * u
-    return u, tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * v
+        along = _quotient(u, divisor, factor, tl.load(record + R.SPAN_U).to(tl.int32) << bits)
+        across = _quotient(v, divisor, factor, tl.load(record + R.SPAN_V).to(tl.int32) << bits)
+    along = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * along
+    return along, tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * across
 
 
 @triton.jit
