@@ -21,6 +21,7 @@ from variegate.executors.cpu.rows import (
     pack_maps,
     stretch_of,
 )
+from variegate.executors.cpu.simd import prefetch
 from variegate.executors.cpu.statistics import build_tables, colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value, joined_luts
@@ -31,13 +32,17 @@ from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, POSITION, SOUR
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _SCALE, _ERASE = int(Op.MAP_SCALE), int(Op.ERASE)
+# The largest image that fits into a second-level cache beside the one at hand.
+_PREFETCHED = 1 << 18
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
 
 @pixel_kernel
 def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, form: Any, scratch: Any) -> None:
     """Every pass of every row in ``rows``. ``sources`` and ``targets`` are addresses, one per row of the program."""
-    for r in rows:
+    for i in range(len(rows)):
+        r = rows[i]
+        ahead, ahead_size = _next_image(rows, i, program, sources)
         height, width = nb.int64(program.in_shape[r, 0]), nb.int64(program.in_shape[r, 1])
         channels = nb.int64(program.in_shape[r, 2])
         levels = bytes_at(sources[r], height * width * channels)
@@ -58,8 +63,20 @@ def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, for
                 else:
                     sweep, to, kind = plan, address, form.kind if is_last else BYTES_HWC
                 target = target_at(to, kind, height, width, channels, form)
-                _run_sweep(row, sweep, image, target, scratch)
+                _run_sweep(row, sweep, image, target, ahead, ahead_size, scratch)
+                ahead_size = 0
             levels = bytes_at(address, height * width * channels)
+
+
+@inlined
+def _next_image(rows: Any, i: Any, program: Any, sources: Any) -> Any:
+    """Address and size of what is brought into the cache meanwhile: nothing (0 bytes) if there is no next image, or if
+    it would not stay there. Whatever does not read in order would wait for every line of it."""
+    if i + 1 == len(rows):
+        return nb.int64(0), nb.int64(0)
+    r = rows[i + 1]
+    size = nb.int64(program.in_shape[r, 0]) * program.in_shape[r, 1] * program.in_shape[r, 2]
+    return sources[r], size if size <= _PREFETCHED else nb.int64(0)
 
 
 @inlined
@@ -76,19 +93,22 @@ def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
 
 
 @inlined
-def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> None:
-    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table."""
+def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_size: Any, scratch: Any) -> None:
+    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table. Meanwhile ``ahead_size`` bytes at
+    ``ahead`` are brought into the cache."""
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill = scratch.planes, scratch.fills[sweep[FIRST]]
     count = _prepare_source(row, sweep, image, target, scratch)
+    step = (ahead_size // target.height + 64) // 64 * 64
     for y in range(target.height):
+        prefetch(ahead + y * step, min(step, ahead_size - y * step))
         first, last = _read_row(row, sweep, image, count, y, target, scratch)
         for k in range(sweep[VALUES], end + 1):
             if k == position:
                 if source == _STRETCH or source == _ONE_FIXED:
                     fill_outside(planes, channels, fill, first, last, width)
                 elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
-                    fill_by_stage(width, scratch)
+                    fill_by_stage(count, width, scratch)
                 first, last = 0, width
             if k == end:
                 break
@@ -145,7 +165,7 @@ def _read_row(row: Any, sweep: Any, image: Any, count: Any, y: Any, target: Any,
             first, last, start, is_mirrored = stretch_of(image, row.args[slot], row.window[slot], y, width)
         copy_pixels(image, start, last - first, is_mirrored, planes, first)
     elif source == _ONE_FIXED:
-        first, last = fixed_row(image, row.args[slot], row.window[slot], y, width, planes)
+        first, last = fixed_row(image, row.args[slot], row.window[slot], y, width, scratch)
     elif source == _CHAIN:
         chain_row(image, count, y, width, scratch)
     elif source == _TABLE:
