@@ -6,9 +6,9 @@ that use an instruction by name say which level of processor they need, and have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -22,6 +22,15 @@ I32, I64, F32 = types.int32, types.int64, types.float32
 _i8, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
+class Block(NamedTuple):
+    """What an intrinsic was made of."""
+
+    kinds: tuple[Any, ...]
+    result: Any
+    needs: bool
+    emit: Callable[..., Any]
+
+
 def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> Any:
     """Make an intrinsic, with arguments of these types, of a function that writes its code: ``emit(builder, ...)``.
 
@@ -29,7 +38,7 @@ def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> A
     the process that asks it to compile an instruction that the target lacks, even in a branch that is never taken.
     """
 
-    def decorate(emit: Any) -> Any:
+    def decorate(emit: Callable[..., Any]) -> Any:
         @wraps(emit)
         def define(typing_context: Any, *args: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -42,7 +51,9 @@ def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> A
 
             return result(*kinds), codegen
 
-        return intrinsic(define)
+        made = intrinsic(define)
+        made.block = Block(kinds, result, needs, emit)
+        return made
 
     return decorate
 
@@ -82,8 +93,8 @@ def planes_from(builder: Any, first: Any, stride: Any) -> list[Any]:
     return [first, second, builder.add(second, stride)]
 
 
-# Pixels are taken apart in vectors of one or two stretches of 16 bytes, within which one instruction moves bytes anywhere
-# (SSSE3's shuffle, AArch64's tbl). LLVM's own way through vectors of 64 pixels takes several times as many.
+# Pixels are taken apart in vectors of one or two stretches of 16 bytes, within which one instruction moves bytes
+# anywhere (SSSE3's shuffle, AArch64's tbl). LLVM's own way through vectors of 64 pixels takes several times as many.
 _STRETCHES = 2 if HAS_AVX2 else 1
 _WIDTH = 16 * _STRETCHES
 

@@ -72,7 +72,7 @@ class _Offsets:
 
 @vector_block(I32, I32, I32, I32, I32, I32, I64, I64, result=I64)
 def affine_offsets(builder: Any, x: Any, y: Any, dx: Any, dy: Any, width: Any, last: Any, count: Any, out: Any) -> Any:
-    """Of ``count`` pixels at 16.16 coordinates ``(x + i dx, y + i dy)``: their int32 byte offsets, but at most ``last``,
+    """The int32 byte offsets of ``count`` pixels at 16.16 coordinates ``(x + i dx, y + i dy)``, but at most ``last``,
     image bytes - 4 -> 0 if the last pixel of the image, which lies at ``last + 1``, is surely not among them.
     """
     xs, ys, offsets = _Stepping(builder, x, dx), _Stepping(builder, y, dy), _Offsets(builder, width, last)
