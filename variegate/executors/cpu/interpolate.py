@@ -13,13 +13,13 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.simd import prefetch
 from variegate.executors.cpu.simd_gather import gather_rgb
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
 from variegate.executors.cpu.simd_places import (
     LANES,
     affine_places,
     perspective_places,
-    prefetch,
     split_bicubic,
     split_bilinear,
 )
@@ -34,8 +34,8 @@ _ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIG
 _BILINEAR_BITS, _BICUBIC_BITS, _NUMERATOR_SHIFT = P.BILINEAR_BITS, P.BICUBIC_BITS, P.NUMERATOR_SHIFT
 
 
-# Bytes of an image that a cache holds beside all else, and of a cache line.
-_CACHED, _CACHE_LINE = 1 << 19, 64
+# Bytes of an image that a cache holds beside all else.
+_CACHED = 1 << 19
 # How many lines of the source a processor can follow at a time.
 _FOLLOWED = 8.0
 
@@ -45,8 +45,7 @@ def fetch_ahead(image: Any, slant: Any, width: Any) -> None:
     """Bring an image into the cache in one go if it is read along slanted rows, which no processor foresees. ``slant``:
     by how many lines of the image a row of ``width`` pixels falls, per pixel."""
     if abs(slant) * width > _FOLLOWED and image.levels.size <= _CACHED:
-        for at in range(0, image.levels.size, _CACHE_LINE):
-            prefetch(address_of(image.levels) + at)
+        prefetch(address_of(image.levels), image.levels.size)
 
 
 @inner_kernel()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
+from variegate.executors.cpu.simd_statistics import EXTREMES, TABLES
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.places import RECORD
 
@@ -146,8 +147,8 @@ class Scratch(NamedTuple):
     row_words: Array  # int32[4 Wp]
     tap_lut: Array  # uint8[3, 256]: LUTs applied to what a statistic sees
     row_pixels: Array  # uint8[4 Wp]
-    counts: Array  # int32[3, 8, 256]: histograms per channel, eight that are filled in turn
-    extremes: Array  # uint8[2, 3]: least and greatest level
+    counts: Array  # int32[3, TABLES, 256]: histograms per channel, filled in turn
+    extremes: Array  # uint8[2, EXTREMES]: least and greatest levels, R, G, B and so on
     bounds: Array  # int64[2, Wp, 2]: first source index and number of weights, per output column and row
     weights: Array  # int32[2, weights]: of a resize, along x and along y
     taps: Array  # float64[taps]
@@ -198,8 +199,8 @@ def make_scratch(
         row_words=np.zeros(4 * wp, np.int32),
         tap_lut=np.zeros((3, 256), np.uint8),
         row_pixels=np.zeros(4 * wp, np.uint8),
-        counts=np.zeros((3, 8, 256), np.int32),
-        extremes=np.zeros((2, 3), np.uint8),
+        counts=np.zeros((3, TABLES, 256), np.int32),
+        extremes=np.zeros((2, EXTREMES), np.uint8),
         bounds=np.zeros((2, wp if weights else 0, 2), np.int64),
         weights=np.zeros((2, weights), np.int32),
         taps=np.zeros(taps, np.float64),

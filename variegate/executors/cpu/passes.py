@@ -6,12 +6,8 @@ from typing import Any
 
 import numba as nb
 
-from variegate.executors.cpu.batch import batch_at
-from variegate.executors.cpu.batch import scratch_at
-from variegate.executors.cpu.interpolate import interpolated_row
-from variegate.executors.cpu.interpolate import nearest_row
-from variegate.executors.cpu.interpolate import table_row
-from variegate.executors.cpu.interpolate import fetch_ahead
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.interpolate import fetch_ahead, interpolated_row, nearest_row, table_row
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, ResultFormat, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
@@ -26,6 +22,7 @@ from variegate.executors.cpu.rows import (
     pack_maps,
     stretch_of,
 )
+from variegate.executors.cpu.simd import prefetch
 from variegate.executors.cpu.statistics import build_tables, colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value
@@ -38,6 +35,8 @@ from variegate.program.places import BEHIND, write_records
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _SCALE, _ERASE, _PERSPECTIVE = int(Op.MAP_SCALE), int(Op.ERASE), int(Op.MAP_PERSPECTIVE)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
+# The largest image that fits into a second-level cache beside the one at hand.
+_PREFETCHED = 1 << 18
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
 
@@ -49,6 +48,7 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
     program, side, sources, targets = held.program, held.side, held.sources, held.targets
     form = ResultFormat(kind, streams != 0, held.scale, held.bias)
     for r in range(begin, end):
+        ahead, ahead_size = _next_image(r + 1, end, program, sources)
         height, width = nb.int64(program.in_shape[r, 0]), nb.int64(program.in_shape[r, 1])
         channels = nb.int64(program.in_shape[r, 2])
         levels = bytes_at(sources[r], height * width * channels)
@@ -73,10 +73,21 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
                     sweep = scratch.filter_input
                     _describe_input(row, plan, sweep)
                 target = target_at(to, kind, h, w, channels, form)
-                _run_sweep(row, sweep, image, target, scratch)
+                _run_sweep(row, sweep, image, target, ahead, ahead_size, scratch)
+                ahead_size = 0
                 if part == 0 and is_tabled:
                     image = Pixels(bytes_at(to, h * w * channels), h, w, channels)
             levels = bytes_at(address, height * width * channels)
+
+
+@inlined
+def _next_image(r: Any, end: Any, program: Any, sources: Any) -> Any:
+    """Address and size of what is brought into the cache meanwhile: nothing (0 bytes) if no row ``r`` comes, or if its
+    image would not stay there. Whatever does not read in order would wait for every line of it."""
+    if r >= end:
+        return nb.int64(0), nb.int64(0)
+    size = nb.int64(program.in_shape[r, 0]) * program.in_shape[r, 1] * program.in_shape[r, 2]
+    return sources[r], size if size <= _PREFETCHED else nb.int64(0)
 
 
 @inlined
@@ -93,15 +104,18 @@ def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
 
 
 @inlined
-def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> None:
-    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table."""
+def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_size: Any, scratch: Any) -> None:
+    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table. Meanwhile ``ahead_size`` bytes at
+    ``ahead`` are brought into the cache."""
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
     count = _prepare_source(row, sweep, image, target, scratch)
     is_stretch = source == _STRETCH or source == _ONE_FIXED
     if source == _INTERPOLATED and row.flags[sweep[FIRST]] != _NEAREST:
         is_stretch = count == 1 and scratch.records[0, _BEHIND] == 0
+    step = (ahead_size // target.height + 64) // 64 * 64
     for y in range(target.height):
+        prefetch(ahead + y * step, min(step, ahead_size - y * step))
         if target.kind == PLANES:
             # In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
             planes = bytes_at(target.address + y * row_bytes, row_bytes).reshape((3, row_bytes // 3))
@@ -111,7 +125,7 @@ def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> N
                 if is_stretch:
                     fill_outside(planes, channels, fill, first, last, width)
                 elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
-                    fill_by_stage(width, scratch)
+                    fill_by_stage(count, width, scratch)
                 first, last = 0, width
             if k == end:
                 break
@@ -177,7 +191,7 @@ def _read_row(
             first, last, start, is_mirrored = stretch_of(image, row.args[slot], row.window[slot], y, width)
         copy_pixels(image, start, last - first, is_mirrored, planes, first)
     elif source == _ONE_FIXED:
-        first, last = fixed_row(image, row.args[slot], row.window[slot], y, width, planes)
+        first, last = fixed_row(image, row.args[slot], row.window[slot], y, width, planes, scratch)
     elif source == _CHAIN:
         chain_row(image, count, y, width, scratch)
     elif source == _TABLE:

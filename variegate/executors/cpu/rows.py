@@ -12,13 +12,13 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.kernel import address_of
-from variegate.executors.cpu.simd import BLOCK, split_rgb, split_rgb_reversed
-from variegate.executors.cpu.simd_gather import begin_walk, fill_block, gather_rgb, gather_rgb_affine, step_back
+from variegate.executors.cpu.simd import BLOCK, split_rgb, split_rgb_reversed, split_rgbx
+from variegate.executors.cpu.simd_gather import fill_row, load_pixels
+from variegate.executors.cpu.simd_walk import affine_offsets, begin_walk, step_back, walked_offsets
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import may_hit
 
 _SHIFT = 16
-_GATHER = 16
 
 
 @inner_kernel(forceinline=True)
@@ -84,34 +84,47 @@ def _solve(start: Any, step: Any, low: Any, high: Any, n: Any) -> Any:
 
 
 @inner_kernel(forceinline=True)
-def fixed_row(image: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any) -> Any:
+def fixed_row(image: Any, a: Any, window: Any, y: Any, out_width: Any, planes: Any, scratch: Any) -> Any:
     """Row ``y`` of one 16.16 map: solve for the stretch that lies inside, then gather it without tests."""
     dx, dy = int(a[0]), int(a[3])
     x0, y0 = int(a[1]) * y + int(a[2]), int(a[4]) * y + int(a[5])
     first_x, end_x = _solve(x0, dx, window[1] << _SHIFT, window[3] << _SHIFT, out_width)
     first_y, end_y = _solve(y0, dy, window[0] << _SHIFT, window[2] << _SHIFT, out_width)
     first, end = max(first_x, first_y), min(end_x, end_y)
-    levels, width, channels = image.levels, image.width, image.channels
+    levels, width = image.levels, image.width
     if end <= first:
         first, end = 0, 0
-    elif channels == 1 or levels.size < 4:
+    elif image.channels == 1 or levels.size < 4:
         for x in range(first, end):
             pixel = ((y0 + dy * x) >> _SHIFT) * width + ((x0 + dx * x) >> _SHIFT)
-            for c in range(channels):
-                planes[c, x] = levels[channels * pixel + c]
+            for c in range(image.channels):
+                planes[c, x] = levels[image.channels * pixel + c]
     else:
-        base, last = address_of(levels), nb.int32(levels.size - 4)
-        target, stride = address_of(planes), planes.shape[1]
-        step_x, step_y, row = nb.int32(dx), nb.int32(dy), nb.int32(width)
-        for x in range(first, end, _GATHER):
-            at_x, at_y = nb.int32(x0 + dx * x), nb.int32(y0 + dy * x)
-            gather_rgb_affine(base, at_x, at_y, step_x, step_y, row, last, target + x, stride)
+        at_x, at_y = nb.int32(x0 + dx * first), nb.int32(y0 + dy * first)
+        n, last, offsets = end - first, nb.int32(levels.size - 4), address_of(scratch.offset)
+        has_last = affine_offsets(at_x, at_y, nb.int32(dx), nb.int32(dy), nb.int32(width), last, n, offsets)
+        _gather(levels, n, has_last, planes, first, scratch)
     return first, end
 
 
 @inner_kernel(forceinline=True)
+def _gather(levels: Any, n: Any, has_last: Any, planes: Any, first: Any, scratch: Any) -> None:
+    """The RGB pixels at the first ``n`` of ``scratch.offset`` into planes from column ``first`` on."""
+    offset, words = scratch.offset, scratch.row_words
+    load_pixels(address_of(levels), address_of(offset), n, address_of(words))
+    if has_last != 0:
+        # The last pixel of an image is read one byte early, so that no load leaves it. No other pixel begins there.
+        for x in range(n):
+            if offset[x] == levels.size - 4:
+                words[x] >>= 8
+    source, target, stride = address_of(words), address_of(planes) + first, planes.shape[1]
+    for x in range(0, n, BLOCK):
+        split_rgbx(source + 4 * x, target + x, stride)
+
+
+@inner_kernel(forceinline=True)
 def pack_maps(row: Any, slots: Any, count: Any, maps: Any) -> None:
-    """The maps of a chain as ``simd_gather.step_back`` reads them, int32[count, 16]."""
+    """The maps of a chain as ``simd_walk.step_back`` reads them, int32[count, 16]."""
     for i in range(count):
         slot = slots[i]
         a = row.args[slot]
@@ -128,27 +141,21 @@ def pack_maps(row: Any, slots: Any, count: Any, maps: Any) -> None:
 @inner_kernel(forceinline=True)
 def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> None:
     """Row ``y`` of several 16.16 maps run backwards, each rounding as it would alone. The whole row; see ``stage``."""
-    column, line, offset = scratch.column, scratch.line, scratch.offset
+    column, line, levels, planes = scratch.column, scratch.line, image.levels, scratch.planes
     columns, lines, stages = address_of(column), address_of(line), address_of(scratch.stage)
-    map_at = address_of(scratch.maps)
-    for x in range(0, out_width, _GATHER):
-        begin_walk(nb.int32(x), nb.int32(y), columns + 4 * x, lines + 4 * x, stages + 4 * x)
-        for i in range(count - 1, -1, -1):
-            step_back(columns + 4 * x, lines + 4 * x, stages + 4 * x, map_at + 64 * i)
-    levels, channels = image.levels, image.channels
-    pixel_bytes, row_bytes = nb.int32(channels), nb.int32(channels * image.width)
-    for x in range(out_width):
-        offset[x] = nb.int32(line[x] * row_bytes) + nb.int32(column[x] * pixel_bytes)
-    planes = scratch.planes
-    if channels == 1 or levels.size < 4:
+    maps = address_of(scratch.maps)
+    begin_walk(nb.int32(y), maps + 64 * (count - 1), out_width, columns, lines, stages)
+    for i in range(count - 2, -1, -1):
+        step_back(maps + 64 * i, out_width, columns, lines, stages)
+    if image.channels == 1 or levels.size < 4:
         for x in range(out_width):
-            for c in range(channels):
-                planes[c, x] = levels[offset[x] + c]
+            pixel = nb.int64(line[x]) * image.width + column[x]
+            for c in range(image.channels):
+                planes[c, x] = levels[image.channels * pixel + c]
     else:
-        base, last = address_of(levels), nb.int32(levels.size - 4)
-        target, stride, offsets = address_of(planes), planes.shape[1], address_of(offset)
-        for x in range(0, out_width, _GATHER):
-            gather_rgb(base, offsets + 4 * x, last, target + x, stride)
+        width, last, offsets = nb.int32(image.width), nb.int32(levels.size - 4), address_of(scratch.offset)
+        has_last = walked_offsets(columns, lines, width, last, out_width, offsets)
+        _gather(levels, out_width, has_last, planes, 0, scratch)
 
 
 @inner_kernel(forceinline=True)
@@ -160,9 +167,9 @@ def fill_outside(planes: Any, channels: Any, colour: Any, first: Any, end: Any, 
 
 
 @inner_kernel(forceinline=True)
-def fill_by_stage(out_width: Any, scratch: Any) -> None:
-    """The colour of the map at which each pixel left."""
-    planes, stride = address_of(scratch.planes), scratch.planes.shape[1]
-    stages, colours = address_of(scratch.stage), address_of(scratch.colours)
-    for x in range(0, out_width, _GATHER):
-        fill_block(stages + 4 * x, colours, planes + x, stride)
+def fill_by_stage(count: Any, out_width: Any, scratch: Any) -> None:
+    """The colour of the map at which each pixel left, of a pass's ``count`` maps."""
+    stages, planes, stride = address_of(scratch.stage), address_of(scratch.planes), scratch.planes.shape[1]
+    for i in range(count):
+        slot = scratch.slots[i]
+        fill_row(stages, out_width, nb.int32(slot), scratch.colours[slot], planes, stride)

@@ -1,25 +1,34 @@
 """The few vector moves that LLVM does not find by itself, as Numba intrinsics over raw addresses.
 
-Each handles one block of 64 pixels (16 for the gather) and is plain LLVM IR, so that it compiles for any processor;
-only the 256-entry table lookup uses an instruction by name (AVX-512 VBMI's two-register byte permute) and has a
-scalar twin for the rest.
+Each handles one block of 64 pixels, or a whole row, and is plain LLVM IR, so that it compiles for any processor. Those
+that use an instruction by name say which level of processor they need, and have a plain twin for the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from variegate.compiling.levels import HAS_BYTE_PERMUTE
+from variegate.compiling.levels import HAS_AVX2
 
 BLOCK = 64
 I32, I64, F32 = types.int32, types.int64, types.float32
 
 _i8, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+
+class Block(NamedTuple):
+    """What an intrinsic was made of."""
+
+    kinds: tuple[Any, ...]
+    result: Any
+    needs: bool
+    emit: Callable[..., Any]
 
 
 def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> Any:
@@ -29,7 +38,7 @@ def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> A
     the process that asks it to compile an instruction that the target lacks, even in a branch that is never taken.
     """
 
-    def decorate(emit: Any) -> Any:
+    def decorate(emit: Callable[..., Any]) -> Any:
         @wraps(emit)
         def define(typing_context: Any, *args: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -42,7 +51,9 @@ def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> A
 
             return result(*kinds), codegen
 
-        return intrinsic(define)
+        made = intrinsic(define)
+        made.block = Block(kinds, result, needs, emit)
+        return made
 
     return decorate
 
@@ -59,13 +70,15 @@ def store(builder: Any, value: Any, address: Any) -> None:
     builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=1)
 
 
+def call_named(builder: Any, name: str, result: ir.Type, *args: Any) -> Any:
+    """Call one of LLVM's intrinsics."""
+    function_type = ir.FunctionType(result, [arg.type for arg in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
+
+
 def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
     mask = ir.Constant(vector(_i32, len(lanes)), lanes)
     return builder.shuffle_vector(a, b, mask)
-
-
-def _undefined(value: Any) -> Any:
-    return ir.Constant(value.type, ir.Undefined)
 
 
 def splat(builder: Any, scalar: Any, count: int) -> Any:
@@ -80,16 +93,85 @@ def planes_from(builder: Any, first: Any, stride: Any) -> list[Any]:
     return [first, second, builder.add(second, stride)]
 
 
+# Pixels are taken apart in vectors of one or two stretches of 16 bytes, within which one instruction moves bytes
+# anywhere (SSSE3's shuffle, AArch64's tbl). LLVM's own way through vectors of 64 pixels takes several times as many.
+_STRETCHES = 2 if HAS_AVX2 else 1
+_WIDTH = 16 * _STRETCHES
+
+
+def _within(builder: Any, value: Any, lanes: Sequence[int]) -> Any:
+    """The bytes of every stretch moved in the same way."""
+    return _shuffle(builder, value, value, [16 * s + lane for s in range(_STRETCHES) for lane in lanes])
+
+
+def _chosen(builder: Any, values: list[Any], which: list[int]) -> Any:
+    """Byte j of every stretch from ``values[which[j]]``."""
+    result = values[0]
+    for k in range(1, len(values)):
+        lanes = [_WIDTH + j if which[j % 16] == k else j for j in range(_WIDTH)]
+        result = _shuffle(builder, result, values[k], lanes)
+    return result
+
+
+def _at(builder: Any, address: Any, offset: int) -> Any:
+    return builder.add(address, ir.Constant(_i64, offset))
+
+
+def _load_stretches(builder: Any, addresses: list[Any]) -> Any:
+    parts = [load(builder, address, vector(_i8, 16)) for address in addresses]
+    return parts[0] if len(parts) == 1 else _shuffle(builder, parts[0], parts[1], list(range(_WIDTH)))
+
+
+def _store_stretches(builder: Any, value: Any, addresses: list[Any]) -> None:
+    for s, address in enumerate(addresses):
+        store(builder, _shuffle(builder, value, value, list(range(16 * s, 16 * s + 16))), address)
+
+
+def _three_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]:
+    """Of 16 RGB pixels per stretch, in three chunks of 16 bytes. Byte j of the chunks holds channel c in just one."""
+    chosen = [_chosen(builder, chunks, [(c - j) % 3 for j in range(16)]) for c in range(3)]
+    return [_within(builder, value, [(3 * i + c) % 16 for i in order]) for c, value in enumerate(chosen)]
+
+
+def _four_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]:
+    """The first three of 16 RGBX pixels per stretch, in four chunks of 16 bytes: a transposition of words."""
+    pixels = [4 * i + c for c in range(4) for i in (order[:4] if order[0] == 0 else [3, 2, 1, 0])]
+    words = [builder.bitcast(_within(builder, chunk, pixels), vector(_i32, _WIDTH // 4)) for chunk in chunks]
+    if order[0] != 0:
+        words.reverse()
+
+    def pairs(a: Any, b: Any, size: int, first: int) -> Any:
+        """Elements ``first`` on of every stretch of ``a`` and ``b``, in turn."""
+        count, element = _WIDTH // size, ir.IntType(8 * size)
+        a, b = (builder.bitcast(value, vector(element, count)) for value in (a, b))
+        steps = range(first, first + 8 // size)
+        return _shuffle(
+            builder, a, b, [16 // size * s + i + k * count for s in range(_STRETCHES) for i in steps for k in (0, 1)]
+        )
+
+    low, high = (pairs(words[0], words[1], 4, first) for first in (0, 2))
+    low2, high2 = (pairs(words[2], words[3], 4, first) for first in (0, 2))
+    planes = [pairs(low, low2, 8, 0), pairs(low, low2, 8, 1), pairs(high, high2, 8, 0)]
+    return [builder.bitcast(plane, vector(_i8, _WIDTH)) for plane in planes]
+
+
 def _split_channels(pixel_bytes: int, reverse: bool) -> Any:
     """An intrinsic that spreads 64 interleaved pixels over three planes."""
 
     @vector_block(I64, I64, I64)
     def split(builder: Any, source: Any, planes: Any, stride: Any) -> Any:
-        pixels = load(builder, source, vector(_i8, pixel_bytes * BLOCK))
-        order = range(BLOCK - 1, -1, -1) if reverse else range(BLOCK)
-        for channel, plane in enumerate(planes_from(builder, planes, stride)):
-            lanes = [pixel_bytes * i + channel for i in order]
-            store(builder, _shuffle(builder, pixels, _undefined(pixels), lanes), plane)
+        order = list(range(15, -1, -1) if reverse else range(16))
+        addresses, taken = planes_from(builder, planes, stride), _three_planes if pixel_bytes == 3 else _four_planes
+        for first in range(0, BLOCK, _WIDTH):
+            starts = [first + 16 * s for s in range(_STRETCHES)]
+            if reverse:
+                starts = [BLOCK - 16 - start for start in starts]
+            chunks = [
+                _load_stretches(builder, [_at(builder, source, pixel_bytes * start + 16 * k) for start in starts])
+                for k in range(pixel_bytes)
+            ]
+            for plane, address in zip(taken(builder, chunks, order), addresses, strict=True):
+                store(builder, plane, _at(builder, address, first))
 
     return split
 
@@ -103,11 +185,15 @@ split_rgbx_reversed = _split_channels(4, reverse=True)
 @vector_block(I64, I64, I64)
 def join_rgb(builder: Any, planes: Any, stride: Any, target: Any) -> Any:
     """64 pixels of three planes -> 192 interleaved bytes at ``target``."""
-    red, green, blue = (load(builder, plane, vector(_i8, BLOCK)) for plane in planes_from(builder, planes, stride))
-    red_green = _shuffle(builder, red, green, list(range(2 * BLOCK)))
-    blue_twice = _shuffle(builder, blue, blue, list(range(2 * BLOCK)))
-    lanes = [(i // 3) + (i % 3) * BLOCK for i in range(3 * BLOCK)]
-    store(builder, _shuffle(builder, red_green, blue_twice, lanes), target)
+    addresses = planes_from(builder, planes, stride)
+    for first in range(0, BLOCK, _WIDTH):
+        levels = [load(builder, _at(builder, address, first), vector(_i8, _WIDTH)) for address in addresses]
+        # To the place, modulo 16, that a byte has among the pixels: 11 is the inverse of 3.
+        moved = [_within(builder, level, [11 * (j - c) % 16 for j in range(16)]) for c, level in enumerate(levels)]
+        for k in range(3):
+            chunk = _chosen(builder, moved, [(16 * k + j) % 3 for j in range(16)])
+            starts = [_at(builder, target, 3 * (first + 16 * s) + 16 * k) for s in range(_STRETCHES)]
+            _store_stretches(builder, chunk, starts)
 
 
 @vector_block(I64, I64)
@@ -116,21 +202,15 @@ def copy_block(builder: Any, source: Any, target: Any) -> Any:
     store(builder, load(builder, source, vector(_i8, BLOCK)), target)
 
 
-@vector_block(I64, I64, I64, needs=HAS_BYTE_PERMUTE)
-def lookup_block(builder: Any, source: Any, target: Any, table: Any) -> Any:
-    """64 bytes looked up in a 256-byte table. Only where HAS_BYTE_PERMUTE."""
-    bytes64 = vector(_i8, BLOCK)
-    index = load(builder, source, bytes64)
-    quarters = [load(builder, builder.add(table, ir.Constant(_i64, BLOCK * i)), bytes64) for i in range(4)]
-    permute = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(bytes64, [bytes64, bytes64, bytes64]),
-        "llvm.x86.avx512.vpermi2var.qi.512",
-    )
-    low = builder.call(permute, [quarters[0], index, quarters[1]])
-    high = builder.call(permute, [quarters[2], index, quarters[3]])
-    is_high = builder.icmp_signed("<", index, ir.Constant(bytes64, [0] * BLOCK))
-    store(builder, builder.select(is_high, high, low), target)
+@vector_block(I64, I64)
+def prefetch(builder: Any, address: Any, size: Any) -> Any:
+    """Have ``size`` bytes brought into the cache, for what is read later. Does no harm where no memory is."""
+    line = ir.Constant(_i64, 64)
+    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), size, line, _i64) as (at, _):
+        pointer = builder.inttoptr(builder.add(address, at), _i8.as_pointer())
+        # To be read; into the second level; data.
+        how = [ir.Constant(_i32, value) for value in (0, 2, 1)]
+        call_named(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
 
 
 def _scale(lanes: int, blocks: int, streaming: bool) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from variegate.executors.cpu.simd import F32, I32, I64, load, splat, store, vector, vector_block
 
@@ -39,16 +38,6 @@ def _along(builder: Any, start: Any, step: Any, shift: Any) -> Any:
     steps = builder.mul(splat(builder, step, LANES), ir.Constant(wide, list(range(LANES))))
     value = builder.add(splat(builder, start, LANES), steps)
     return builder.trunc(builder.lshr(value, splat(builder, shift, LANES)), _words)
-
-
-@vector_block(I64)
-def prefetch(builder: Any, address: Any) -> Any:
-    """Ask for the cache line at an address."""
-    pointer = builder.inttoptr(address, ir.IntType(8).as_pointer())
-    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _i32, _i32, _i32])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    # To read, into the second level, of data.
-    builder.call(function, [pointer, *(ir.Constant(_i32, n) for n in (0, 2, 1))])
 
 
 @vector_block(I64, I64, I64, I64, I64, I32, I64, I64)

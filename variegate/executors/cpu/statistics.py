@@ -7,9 +7,18 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of
+from variegate.executors.cpu.kernel import address_of, bytes_at
 from variegate.executors.cpu.rows import copy_pixels
-from variegate.executors.cpu.simd_colour import LANES, luma_sum_block
+from variegate.executors.cpu.simd import BLOCK, join_rgb
+from variegate.executors.cpu.simd_statistics import (
+    COUNTED,
+    EXTREMES,
+    LUMAS,
+    TABLES,
+    count_levels,
+    sum_luma,
+    widen_extremes,
+)
 from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import seen_by_statistics
@@ -18,6 +27,8 @@ from variegate.program.passes import BEGIN, NEEDS, STATISTICS_END
 
 _GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
 _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)
+# Measured as one: no more than ``sum_luma`` can add up.
+_MOST_PIXELS = 1 << 20
 
 
 @inner_kernel()
@@ -60,78 +71,95 @@ def _build_table(
     ``scratch.tap_lut`` if other tables come first, and write ``table``.
     """
     top, left, bottom, right, outside = seen
-    planes, channels, n = scratch.planes, image.channels, max(0, right - left)
+    channels, n = image.channels, max(0, right - left)
     total = max(0, bottom - top) * n + outside
-    gray = 0
+    gray = np.int64(0)
     low, high, counts = scratch.extremes[0], scratch.extremes[1], scratch.counts
     low[:], high[:] = 255, 0
     if op == _EQUALIZE:
         counts[:] = 0
-    for v in range(top, bottom):
-        copy_pixels(image, v * image.width + left, n, False, planes, 0)
+    # Whole rows lie one after another.
+    lines = max(1, _MOST_PIXELS // max(n, 1)) if n == image.width and not has_tables else 1
+    for v in range(top, bottom if n > 0 else top, lines):
+        source, size = address_of(image.levels) + channels * (v * image.width + left), channels * n
         if has_tables:
-            for c in range(channels):
-                look_up(planes[c], scratch.tap_lut[c], 0, n)
-        if op == _CONTRAST:
-            gray += _gray_sum(planes, channels, n)
-        elif op == _AUTOCONTRAST:
-            for c in range(channels):
-                row_low, row_high = _extremes(planes[c], n)
-                low[c], high[c] = min(low[c], row_low), max(high[c], row_high)
+            source = _looked_up(image, v * image.width + left, n, scratch)
         else:
-            for c in range(channels):
-                _count(planes[c], n, counts[c])
+            size *= min(lines, bottom - v)
+        if op == _CONTRAST:
+            gray += _gray_sum(source, size, channels)
+        elif op == _AUTOCONTRAST:
+            _widen(source, size, low, high)
+        else:
+            _count(source, size, counts)
     if outside:
         gray += outside * (luma(fill[0], fill[1], fill[2]) if channels == 3 else np.int64(fill[0]))
         for c in range(channels):
             low[c], high[c] = min(low[c], fill[c]), max(high[c], fill[c])
             counts[c, 0, fill[c]] += outside
     for c in range(channels):
+        # Of gray images all three "channels" are one.
+        stop = c + 1 if channels == 3 else 3
         if op == _CONTRAST:
             _contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
         elif op == _AUTOCONTRAST:
-            _autocontrast_table(nb.int64(low[c]), nb.int64(high[c]), table[c])
+            least, greatest = nb.int64(255), nb.int64(0)
+            for i in range(0, EXTREMES, 3):
+                for j in range(i + c, i + stop):
+                    least, greatest = min(least, nb.int64(low[j])), max(greatest, nb.int64(high[j]))
+            _autocontrast_table(least, greatest, table[c])
         else:
-            _equalize_table(counts[c], table[c])
+            for i in range(256):
+                for d in range(c, stop):
+                    for t in range(1 if d == c else 0, TABLES):
+                        counts[c, 0, i] += counts[d, t, i]
+            _equalize_table(counts[c, 0], table[c])
 
 
 @inner_kernel(forceinline=True)
-def _gray_sum(planes: Any, channels: Any, n: Any) -> Any:
-    total, vectors = np.int64(0), n - n % LANES if channels == 3 else 0
-    address, stride = address_of(planes), planes.shape[1]
-    for x in range(0, vectors, LANES):
-        total += luma_sum_block(address + x, stride)
-    for x in range(vectors, n):
-        total += luma(planes[0, x], planes[1, x], planes[2, x]) if channels == 3 else np.int64(planes[0, x])
+def _looked_up(image: Any, start: Any, n: Any, scratch: Any) -> Any:
+    """``n`` pixels through ``scratch.tap_lut`` -> where they lie, interleaved."""
+    planes, out = scratch.planes, address_of(scratch.row_pixels)
+    copy_pixels(image, start, n, False, planes, 0)
+    for c in range(image.channels):
+        look_up(planes[c], scratch.tap_lut[c], 0, n)
+    if image.channels == 1:
+        return address_of(planes)
+    for x in range(0, n, BLOCK):
+        join_rgb(address_of(planes) + x, planes.shape[1], out + 3 * x)
+    return out
+
+
+@inner_kernel(forceinline=True)
+def _gray_sum(source: Any, size: Any, channels: Any) -> Any:
+    levels, total = bytes_at(source, size), np.int64(0)
+    if channels == 1:
+        for i in range(size):
+            total += levels[i]
+        return total
+    groups = max(0, size - 4) // (3 * LUMAS)
+    total += sum_luma(source, groups)
+    for i in range(3 * LUMAS * groups, size, 3):
+        total += luma(levels[i], levels[i + 1], levels[i + 2])
     return total
 
 
 @inner_kernel(forceinline=True)
-def _extremes(plane: Any, n: Any) -> Any:
-    low, high = np.uint8(255), np.uint8(0)
-    for x in range(n):
-        low = min(low, plane[x])
-        high = max(high, plane[x])
-    return low, high
+def _widen(source: Any, size: Any, low: Any, high: Any) -> None:
+    if size >= EXTREMES:
+        widen_extremes(source, size, address_of(low))
+        return
+    levels = bytes_at(source, size)
+    for i in range(size):
+        low[i], high[i] = min(low[i], levels[i]), max(high[i], levels[i])
 
 
 @inner_kernel(forceinline=True)
-def _count(plane: Any, n: Any, counts: Any) -> None:
-    """Eight tables in turn: neighbouring pixels are often equal, and one counter cannot be raised twice at once."""
-    t0, t1, t2, t3 = counts[0], counts[1], counts[2], counts[3]
-    t4, t5, t6, t7 = counts[4], counts[5], counts[6], counts[7]
-    eights = n - n % 8
-    for x in range(0, eights, 8):
-        t0[plane[x]] += 1
-        t1[plane[x + 1]] += 1
-        t2[plane[x + 2]] += 1
-        t3[plane[x + 3]] += 1
-        t4[plane[x + 4]] += 1
-        t5[plane[x + 5]] += 1
-        t6[plane[x + 6]] += 1
-        t7[plane[x + 7]] += 1
-    for x in range(eights, n):
-        t0[plane[x]] += 1
+def _count(source: Any, size: Any, counts: Any) -> None:
+    levels, groups = bytes_at(source, size), size // COUNTED
+    count_levels(source, groups, address_of(counts))
+    for i in range(COUNTED * groups, size):
+        counts[i % 3, 0, levels[i]] += 1
 
 
 @inner_kernel(forceinline=True)
@@ -157,12 +185,10 @@ def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
 
 @inner_kernel(forceinline=True)
 def _equalize_table(counts: Any, table: Any) -> None:
-    """ImageOps.equalize, of the eight tables of ``_count``, which are added up in the first."""
+    """ImageOps.equalize."""
     total, bins, last = 0, 0, 0
     for i in range(256):
-        for t in range(1, 8):
-            counts[0, i] += counts[t, i]
-        n = counts[0, i]
+        n = counts[i]
         total += n
         if n:
             bins += 1
@@ -172,7 +198,8 @@ def _equalize_table(counts: Any, table: Any) -> None:
         for i in range(256):
             table[i] = i
         return
-    running = step // 2
+    # Exact in doubles, which divide several times faster than integers of 64 bits.
+    running, divisor = step // 2, np.float64(step)
     for i in range(256):
-        table[i] = min(255, running // step)
-        running += counts[0, i]
+        table[i] = min(255, int(running / divisor))
+        running += counts[i]

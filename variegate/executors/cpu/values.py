@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from variegate.compiling.levels import HAS_BYTE_PERMUTE
+from variegate.compiling.levels import HAS_BYTE_SHUFFLE
 from variegate.executors.cpu.kernel import address_of, inlined
-from variegate.executors.cpu.simd import BLOCK, call_point, lookup_block
+from variegate.executors.cpu.simd import call_point
 from variegate.executors.cpu.simd_colour import LANES, mix_block
+from variegate.executors.cpu.simd_lookup import lookup_row
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
 
@@ -22,10 +23,8 @@ _VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
 @inner_kernel(forceinline=True)
 def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
     """``plane[x] = table[plane[x]]`` for first <= x < end (and, harmlessly, some padding after it)."""
-    if HAS_BYTE_PERMUTE:
-        p, t = address_of(plane), address_of(table)
-        for x in range(first, end, BLOCK):
-            lookup_block(p + x, p + x, t)
+    if HAS_BYTE_SHUFFLE:
+        lookup_row(address_of(plane) + first, end - first, address_of(table))
     else:
         for x in range(first, end):
             plane[x] = table[plane[x]]

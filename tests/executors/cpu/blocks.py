@@ -1,0 +1,103 @@
+"""Vector blocks without Numba: all of them in one module, to be called from here, or compiled for another processor.
+
+``python tests/executors/cpu/blocks.py TRIPLE CPU FEATURES`` compiles them for that target. LLVM ends a process that asks
+for what it cannot do, so both uses are for a process of their own, with the level that it is to be about in
+``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import pkgutil
+import sys
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba.core import types
+
+import variegate.executors.cpu as package
+from variegate.executors.cpu.simd import Block
+
+_KINDS = {
+    types.int32: (ir.IntType(32), ctypes.c_int32),
+    types.int64: (ir.IntType(64), ctypes.c_int64),
+    types.float32: (ir.FloatType(), ctypes.c_float),
+    types.float64: (ir.DoubleType(), ctypes.c_double),
+    types.void: (ir.VoidType(), None),
+}
+
+
+def all_blocks() -> dict[str, Block]:
+    """Name -> block, of those that the level has the instructions for."""
+    found = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for name, value in vars(module).items():
+            block = getattr(value, "block", None)
+            if isinstance(block, Block) and block.needs:
+                found[f"{block.emit.__module__.rpartition('.')[2]}.{name}"] = block
+    return found
+
+
+def module_of(blocks: dict[str, Block]) -> Any:
+    """An LLVM module with a function per block."""
+    module = ir.Module()
+    for name, block in blocks.items():
+        kinds = [_KINDS[kind][0] for kind in block.kinds]
+        function = ir.Function(module, ir.FunctionType(_KINDS[block.result][0], kinds), name)
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        value = block.emit(builder, *function.args)
+        if value is None:
+            builder.ret_void()
+        else:
+            builder.ret(value)
+    return module
+
+
+def parsed(module: Any, triple: str) -> Any:
+    module.triple = triple
+    found = llvm.parse_assembly(str(module))
+    found.verify()
+    return found
+
+
+class Callables:
+    """Every block as a function, compiled for this processor: ``run["simd.split_rgb"](source, planes, stride)``. Arrays
+    stand for their addresses."""
+
+    def __init__(self, cpu: str, features: str) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.blocks = all_blocks()
+        machine = llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=2)
+        module = parsed(module_of(self.blocks), llvm.get_default_triple())
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+
+    def __getitem__(self, name: str) -> Any:
+        block = self.blocks[name]
+        kind = ctypes.CFUNCTYPE(_KINDS[block.result][1], *(_KINDS[k][1] for k in block.kinds))
+        function = kind(self._engine.get_function_address(name))
+
+        def call(*args: Any) -> Any:
+            return function(*(arg.ctypes.data if hasattr(arg, "ctypes") else arg for arg in args))
+
+        return call
+
+
+def assemble(triple: str, cpu: str, features: str) -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
+    blocks = all_blocks()
+    if "--broken" in sys.argv:
+        simd_lookup = importlib.import_module(f"{package.__name__}.simd_lookup")
+        blocks["broken"] = simd_lookup.lookup_by_bytes.block
+    code = machine.emit_assembly(parsed(module_of(blocks), triple))
+    print(f"{len(blocks)} blocks, {len(code.splitlines())} lines")
+
+
+if __name__ == "__main__":
+    assemble(*sys.argv[1:4])

@@ -1,0 +1,150 @@
+"""Every block of pixels against plain NumPy, at the level of this process: ``python twins.py CPU FEATURES``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.executors.cpu.blocks import Callables
+from variegate.executors.cpu.simd_statistics import LUMAS
+
+RNG = np.random.default_rng(5)
+SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 224)
+POISON = 0xA5
+
+
+def levels(*shape: int) -> npt.NDArray[np.uint8]:
+    return RNG.integers(0, 256, shape, dtype=np.uint8)
+
+
+def same(name: str, got: Any, want: Any) -> None:
+    got = np.asarray(got)
+    assert np.array_equal(got, np.broadcast_to(want, got.shape)), (name, got, want)
+
+
+def check_channels(run: Callables) -> None:
+    stride = 77
+    for name, size, step in (
+        ("simd.split_rgb", 3, 1),
+        ("simd.split_rgb_reversed", 3, -1),
+        ("simd.split_rgbx", 4, 1),
+        ("simd.split_rgbx_reversed", 4, -1),
+    ):
+        pixels, planes = levels(64, size), np.full((3, stride), POISON, np.uint8)
+        run[name](pixels, planes, stride)
+        same(name, planes[:, :64], pixels[::step, :3].T)
+        same(name, planes[:, 64:], POISON)
+    planes, pixels = levels(3, stride), np.full((65, 3), POISON, np.uint8)
+    run["simd.join_rgb"](planes, stride, pixels)
+    same("join_rgb", pixels[:64], planes[:, :64].T)
+    same("join_rgb", pixels[64], POISON)
+    source, target = levels(64), np.full(65, POISON, np.uint8)
+    run["simd.copy_block"](source, target)
+    same("copy_block", target, [*source, POISON])
+    run["simd.prefetch"](source, 64)
+
+
+def check_floats(run: Callables) -> None:
+    scale, bias = np.float32(0.017), np.float32(-2.1)
+    memory = np.zeros(64 * 4 + 64, np.uint8)
+    aligned = memory[-memory.ctypes.data % 64 :][:256].view(np.float32)
+    for name, size in (("simd.scale_block", 64), ("simd.stream_levels", 16)):
+        source = levels(64)
+        aligned[:] = np.nan
+        run[name](source, aligned, scale, bias)
+        same(name, aligned[:size], source[:size].astype(np.float32) * scale + bias)
+        same(name, np.isnan(aligned[size:]), True)
+
+
+def check_lookups(run: Callables) -> None:
+    for name in (name for name in run.blocks if name.startswith("simd_lookup.")):
+        for table in (levels(256), np.arange(256, dtype=np.uint8), 255 - np.arange(256, dtype=np.uint8)):
+            every = np.concatenate([np.arange(256, dtype=np.uint8), levels(64)])
+            for count in (*SIZES, 256):
+                row = every.copy()
+                run[name](row[:count], count, table)
+                same(name, row[:count], table[every[:count]])
+                same(name, row[count + 63 :], every[count + 63 :])
+
+
+def check_walks(run: Callables) -> None:
+    for count in SIZES:
+        width, height, room = 53, 41, count + 32
+        last = 3 * width * height - 4
+        for x, y, dx, dy in ((5 << 16, 3 << 16, 7000, 3000), (52 << 16, 40 << 16, -9000, -8000), (0, 0, 65536, 0)):
+            out = np.full(room, -7, np.int32)
+            moved = run["simd_walk.affine_offsets"](x, y, dx, dy, width, last, count, out)
+            i = np.arange(count)
+            pixel = ((y + i * dy) >> 16) * width + ((x + i * dx) >> 16)
+            same("affine_offsets", out[:count], np.clip(3 * pixel, 0, last))
+            assert moved or (3 * pixel <= last).all()
+            same("affine_offsets", out[count + 15 :], -7)
+        columns, lines = RNG.integers(0, width, room, dtype=np.int32), RNG.integers(0, height, room, dtype=np.int32)
+        columns[0], lines[0] = width - 1, height - 1
+        moved = run["simd_walk.walked_offsets"](columns, lines, width, last, count, out)
+        assert moved
+        same("walked_offsets", out[:count], np.minimum(3 * (lines * width + columns), last)[:count])
+        columns[:], lines[:] = 0, 0
+        assert not run["simd_walk.walked_offsets"](columns, lines, width, last, count, out)
+
+        image, offsets = levels(width * height * 3), RNG.integers(0, last + 1, room, dtype=np.int32)
+        words = np.full(room, -7, np.int32)
+        run["simd_gather.load_pixels"](image, offsets, count, words)
+        want = np.stack([image[offsets[:count] + k] for k in range(4)], 1)
+        same("load_pixels", words[:count].view(np.uint8).reshape(count, 4), want)
+        same("load_pixels", words[count + 7 :], -7)
+
+        first = np.array([60000, -9000, 1 << 18, 9000, 60000, -(2 << 16), 1, 2, 39, 50, 4, 0], np.int32)
+        second = np.array([-70000, 5000, 50 << 16, 100, 70000, 0, 0, 0, height, width, 1, 0], np.int32)
+        stages = np.full(room, -7, np.int32)
+        run["simd_walk.begin_walk"](9, second, count, columns, lines, stages)
+        run["simd_walk.step_back"](first, count, columns, lines, stages)
+        u, v, stage = np.arange(count), np.full(count, 9), np.full(count, -1)
+        for a, b, c, d, e, f, top, left, bottom, right, slot, _ in (second.tolist(), first.tolist()):
+            u, v = (a * u + b * v + c) >> 16, (d * u + e * v + f) >> 16
+            inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
+            stage = np.where(inside | (stage >= 0), stage, slot)
+            u, v = np.where(inside, u, 0), np.where(inside, v, 0)
+        for array, want in ((columns, u), (lines, v), (stages, stage)):
+            same("walk", array[:count], want)
+        same("walk", stages[count + 15 :], -7)
+
+        planes = levels(3, room)
+        before, stages[:] = planes.copy(), RNG.integers(-1, 3, room)
+        run["simd_gather.fill_row"](stages, count, 2, 0x332211, planes, room)
+        colour = np.array([[0x11], [0x22], [0x33]])
+        same("fill_row", planes[:, :count], np.where(stages == 2, colour, before)[:, :count])
+        same("fill_row", planes[:, count + 15 :], before[:, count + 15 :])
+
+
+def check_statistics(run: Callables) -> None:
+    for groups in (0, 1, 2, 7, 100):
+        pixels, counts = levels(groups * 8 + 2, 3), np.zeros((3, 2, 256), np.int32)
+        run["simd_statistics.count_levels"](pixels, groups, counts)
+        for c in range(3):
+            want = np.bincount(pixels[: groups * 8, c], minlength=256)
+            same("count_levels", counts[c].sum(0), want)
+        pixels = levels(groups * LUMAS + 2, 3)
+        value = (pixels[: groups * LUMAS].astype(np.int64) @ [19595, 38470, 7471] + 32768) >> 16
+        same("sum_luma", run["simd_statistics.sum_luma"](pixels, groups), value.sum())
+    for size in (96, 99, 120, 192, 195, 672):
+        pixels = RNG.integers(60, 200, (size // 3, 3), dtype=np.uint8)
+        extremes = np.concatenate([np.full((1, 96), 255, np.uint8), np.zeros((1, 96), np.uint8)])
+        run["simd_statistics.widen_extremes"](pixels, size, extremes)
+        places = extremes.reshape(2, 32, 3)
+        same("widen_extremes", places[0].min(0), pixels.min(0))
+        same("widen_extremes", places[1].max(0), pixels.max(0))
+
+
+def main() -> None:
+    run = Callables(sys.argv[1], sys.argv[2])
+    for check in (check_channels, check_floats, check_lookups, check_walks, check_statistics):
+        check(run)
+    print(" ".join(run.blocks))
+
+
+if __name__ == "__main__":
+    main()
