@@ -107,6 +107,14 @@ def test_exact_geometry_is_the_reference_stage_by_stage(seed: int) -> None:
             check(DEVICE, program, images, chains, geometry="exact")
 
 
+def test_hue_of_a_grid_of_colours() -> None:
+    """Both ends of every channel, in every sextant."""
+    levels = np.arange(0, 256, 17, dtype=np.uint8)
+    grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(64, 64, 3)
+    chains = [[step(Op.HUE, factor)] for factor in (0.0, 0.3, -0.4)]
+    check(DEVICE, program_of(chains, [grid] * 3), [grid] * 3, chains)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_results_in_every_dtype(dtype: str, layout: str) -> None:
