@@ -45,7 +45,7 @@ SEMANTIC = tuple(op for op in SPECS if op < 100)
 INTERPOLATING = frozenset(
     (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
 )
-ROUNDED = frozenset((Op.GAUSSIAN_NOISE, Op.SHOT_NOISE))
+ROUNDED = frozenset[Op]()
 EXACT = tuple(op for op in SEMANTIC if op not in ROUNDED)
 
 

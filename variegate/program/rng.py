@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from variegate.program.compiled import kernel
 
-_M0, _M1 = 0xD2511F53, 0xCD9E8D57
-_W0, _W1 = 0x9E3779B9, 0xBB67AE85
-_ROUNDS = 10
+# Multipliers of the counter's words 0 and 2, and what is added to the key after each round.
+MULTIPLIERS = _M0, _M1 = 0xD2511F53, 0xCD9E8D57
+WEYL = _W0, _W1 = 0x9E3779B9, 0xBB67AE85
+ROUNDS = 10
 _MASK32 = 0xFFFFFFFF
 
 # First counter word of the blocks that make stream keys, so that they never meet a sample's blocks.
@@ -31,7 +32,7 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uin
     c0, c1, c2, c3 = (c[..., i] for i in range(4))
     k0, k1 = k[..., 0], k[..., 1]
     mask, shift = np.uint64(_MASK32), np.uint64(32)
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         product0, product1 = c0 * np.uint64(_M0), c2 * np.uint64(_M1)
         c0, c1, c2, c3 = (
             (product1 >> shift) ^ c1 ^ k0,
@@ -46,7 +47,7 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uin
 @kernel(inline="always")
 def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """The same function for one block of uint32 scalars inside a kernel -> four uint32."""
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         product0 = np.uint64(c0) * np.uint64(_M0)
         product1 = np.uint64(c2) * np.uint64(_M1)
         c0 = np.uint32(product1 >> np.uint64(32)) ^ c1 ^ k0

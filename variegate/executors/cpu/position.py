@@ -6,67 +6,57 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import floats_at, inlined
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at
 from variegate.executors.cpu.layout import FLOATS_CHW
+from variegate.executors.cpu.simd_noise import (
+    CHUNK,
+    CHUNK_STRIDE,
+    LANES,
+    chunk_memory,
+    gaussian_block,
+    normal_block,
+    salt_block,
+    shot_block,
+    words_block,
+)
 from variegate.program.compiled import inner_kernel
+from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import Op
-from variegate.program.rng import philox_block
 
 _GAUSSIAN, _SALT, _SHOT, _ERASE = (int(op) for op in (Op.GAUSSIAN_NOISE, Op.SALT_AND_PEPPER, Op.SHOT_NOISE, Op.ERASE))
-_TWO_PI = np.float32(2.0 * np.pi)
-_UNIT = np.float32(2.0**-24)
-
-
-@inlined
-def _unit(word: Any) -> Any:
-    return np.float32(word >> np.uint32(8)) * _UNIT
+_MASK32 = np.uint64(0xFFFFFFFF)
 
 
 @inner_kernel()
-def _words(pixel: Any, slot: Any, noise: Any) -> Any:
-    low, high = noise.sample_id & np.uint64(0xFFFFFFFF), noise.sample_id >> np.uint64(32)
-    words = philox_block(
-        np.uint32(pixel), np.uint32(slot), np.uint32(low), np.uint32(high), noise.key_low, noise.key_high
-    )
-    return np.uint32(words[0]), np.uint32(words[1]), np.uint32(words[2]), np.uint32(words[3])
-
-
-@inner_kernel()
-def _normals(pixel: Any, slot: Any, noise: Any) -> Any:
-    """Three standard normal float32 of one pixel, by Box and Muller."""
-    w0, w1, w2, w3 = _words(pixel, slot, noise)
-    radius = np.sqrt(np.float32(-2.0) * np.log(_unit(w0) + _UNIT))
-    other = np.sqrt(np.float32(-2.0) * np.log(_unit(w2) + _UNIT))
-    angle = _TWO_PI * _unit(w1)
-    return radius * np.cos(angle), radius * np.sin(angle), other * np.cos(_TWO_PI * _unit(w3))
-
-
-@inlined
-def _clip(value: Any) -> Any:
-    return np.uint8(min(max(np.floor(value + np.float32(0.5)), np.float32(0.0)), np.float32(255.0)))
+def _draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> None:
+    """The words of ``count`` pixels, at most a CHUNK, from ``pixel`` on: uint32[3, CHUNK] at the address ``target``."""
+    low, high = np.int64(noise.sample_id & _MASK32), np.int64(noise.sample_id >> np.uint64(32))
+    key_low, key_high = np.int64(noise.key_low), np.int64(noise.key_high)
+    for x in range(0, count, LANES):
+        words_block(pixel + x, slot, low, high, key_low, key_high, target + 4 * x)
 
 
 @inner_kernel()
 def add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
-    """GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER on row ``y``, in place."""
+    """GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER on row ``y``, in place. Runs over into the padding."""
     slot = int(a[1]) if op == _SHOT else int(a[2])
-    for x in range(width):
-        pixel = y * width + x
+    first, second = np.float32(a[0]), np.float32(a[1])
+    words, segments, stride = chunk_memory(), address_of(SEGMENTS), planes.shape[1]
+    for start in range(0, width, CHUNK):
+        count, levels = min(CHUNK, width - start), address_of(planes) + start
+        _draw_words(y * width + start, count, slot, noise, words)
         if op == _SALT:
-            w0, w1, _, _ = _words(pixel, slot, noise)
-            if _unit(w0) < np.float32(a[0]):
-                extreme = 255 if _unit(w1) < np.float32(a[1]) else 0
-                for c in range(channels):
-                    planes[c, x] = extreme
+            for x in range(0, count, LANES):
+                salt_block(levels + x, stride, words + 4 * x, first, second)
             continue
-        normals = _normals(pixel, slot, noise)
         for c in range(channels):
-            level = np.float32(planes[c, x])
+            row, drawn = levels + c * stride, words + c * CHUNK_STRIDE
             if op == _GAUSSIAN:
-                shift = np.float32(255.0) * (np.float32(a[0]) + np.float32(a[1]) * normals[c])
+                for x in range(0, count, LANES):
+                    gaussian_block(row + x, drawn + 4 * x, segments, first, second)
             else:
-                shift = np.sqrt(level * np.float32(a[0])) * normals[c]
-            planes[c, x] = _clip(level + shift)
+                for x in range(0, count, LANES):
+                    shot_block(row + x, drawn + 4 * x, segments, first)
 
 
 @inner_kernel()
@@ -80,10 +70,15 @@ def erase(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: Any,
                 for c in range(channels):
                     planes[c, first:end] = fill[c]
                 continue
-            for x in range(first, end):
-                words = _words(y * width + x, int(a[3]), noise)
+            words = chunk_memory()
+            for start in range(first, end, CHUNK):
+                count = min(CHUNK, end - start)
+                _draw_words(y * width + start, count, int(a[3]), noise, words)
                 for c in range(channels):
-                    planes[c, x] = words[c] >> np.uint32(24)
+                    # The highest byte of a word is the level.
+                    drawn = bytes_at(words + c * CHUNK_STRIDE, CHUNK_STRIDE)
+                    for x in range(count):
+                        planes[c, start + x] = drawn[4 * x + 3]
 
 
 @inner_kernel()
@@ -93,6 +88,7 @@ def erase_normalized(row: Any, begin: Any, end: Any, target: Any) -> None:
     """
     height, width, channels = target.height, target.width, target.channels
     out, rectangles = floats_at(target.address, height * width * channels), row.side.rectangles
+    words, segments = chunk_memory(), address_of(SEGMENTS)
     pixel_step, channel_step = (1, height * width) if target.kind == FLOATS_CHW else (channels, 1)
     for k in range(begin, end):
         a = row.args[k]
@@ -109,8 +105,13 @@ def erase_normalized(row: Any, begin: Any, end: Any, target: Any) -> None:
                         for x in range(left, right):
                             out[at + x * pixel_step] = value
                     continue
-                for x in range(left, right):
-                    pixel = y * width + x
-                    normals = _normals(pixel, int(a[3]), row.noise)
+                for start in range(left, right, CHUNK):
+                    pixel, count = y * width + start, min(CHUNK, right - start)
+                    _draw_words(pixel, count, int(a[3]), row.noise, words)
                     for c in range(channels):
-                        out[c * channel_step + pixel * pixel_step] = normals[c]
+                        drawn = words + c * CHUNK_STRIDE
+                        for x in range(0, count, LANES):
+                            normal_block(drawn + 4 * x, segments)
+                        normals, at = floats_at(drawn, CHUNK), c * channel_step + pixel * pixel_step
+                        for x in range(count):
+                            out[at + x * pixel_step] = normals[x]

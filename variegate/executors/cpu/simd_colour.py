@@ -9,7 +9,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from variegate.executors.cpu.simd import F32, I64, load, planes_from, splat, store, vector, vector_block
+from variegate.executors.cpu.lanes import load_lanes, same_lanes
+from variegate.executors.cpu.simd import BLOCK, F32, I64, load, planes_from, splat, store, vector, vector_block
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
 
 LANES = 16
@@ -52,6 +53,30 @@ def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
     gray, factor = _luma(builder, *levels), splat(builder, factor, LANES)
     for address, level in zip(addresses, levels, strict=True):
         store(builder, _blend(builder, gray, level, factor), address)
+
+
+@vector_block(I64, I64, I64)
+def matrix_block(builder: Any, planes: Any, stride: Any, matrix: Any) -> Any:
+    """16 pixels of three planes times a float32[3, 4] on (r, g, b, 1), summed left to right, in place."""
+    addresses = planes_from(builder, planes, stride)
+    levels = [load_lanes(builder, address, "i8", LANES).wide("i32").floats() for address in addresses]
+    for row, address in enumerate(addresses):
+        *weights, offset = (
+            same_lanes(builder, load(builder, builder.add(matrix, ir.Constant(_i64, 16 * row + 4 * i)), _f32), LANES)
+            for i in range(4)
+        )
+        red, green, blue = (level * weight for level, weight in zip(levels, weights, strict=True))
+        value = red + green + blue + offset + 0.5
+        # Half up: truncation is the floor of what is not negative.
+        value.most(0.0).least(255.0).truncated().narrow("i8").store(address)
+
+
+@vector_block(I64, I64, I64, I64, I64)
+def permute_block(builder: Any, planes: Any, stride: Any, red: Any, green: Any, blue: Any) -> Any:
+    """64 pixels of three planes, made of the planes that lie so many bytes from the first, in place."""
+    levels = [load_lanes(builder, builder.add(planes, offset), "i8", BLOCK) for offset in (red, green, blue)]
+    for level, address in zip(levels, planes_from(builder, planes, stride), strict=True):
+        level.store(address)
 
 
 @vector_block(I64, I64, result=I64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from enum import IntEnum
 
-from variegate.program import ops, passes, places
+from variegate.program import normal_table, ops, passes, places
 from variegate.program.lowering import blurs
 
 # A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
@@ -60,6 +60,9 @@ INTERLEAVED, CANVAS, PLANAR = range(3)
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
 WORKSPACE = 1028
 
+# Where the table of normal numbers begins in ``constants``: behind scale and bias, for one channel and for three.
+SEGMENTS = 12
+
 # Fraction bits of a CONVOLVE's weights, and of levels between its two passes.
 WEIGHT_BITS, LEVEL_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS
 
@@ -86,7 +89,7 @@ NUM_ROWS, NUM_TILES, ABILITIES = range(3)
 # What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
 # and would go on running with those of an older version.
-_CONSTANTS = {**vars(ops), **vars(passes), **vars(places), **globals()}
+_CONSTANTS = {**vars(ops), **vars(passes), **vars(places), **vars(normal_table), **globals()}
 VERSION = zlib.crc32(
     repr(
         sorted(

@@ -14,6 +14,8 @@ from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_ble
 from variegate.executors.cuda.images import DeviceImages
 from variegate.executors.cuda.instructions import Offsets, fill_instructions, fill_maps
 from variegate.executors.cuda.sizes import measure
+from variegate.program.normal_table import SEGMENTS
+from variegate.program.ops import Op
 from variegate.program.places import RECORD
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
 
@@ -23,6 +25,7 @@ _ALIGNMENT = 16
 # Sections that the host does not fill: made on the device behind the others; and the images between passes, elsewhere.
 _MADE_THERE = ("statistics", "resize_weights")
 _ELSEWHERE = "canvases"
+_NOISE = (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE)
 
 
 class DoesNotFit(Exception):
@@ -88,6 +91,10 @@ class Packer:
         """Entries that a list has place for, in whole groups of four."""
         return -(-self.program.num_rows * self.num_passes // 4) * 4
 
+    def _draws_noise(self) -> bool:
+        opcode, is_random = self.program.opcode, self.program.args[..., 2] != 0.0
+        return bool((np.isin(opcode, _NOISE) | (opcode == Op.ERASE) & is_random).any())
+
     def _needed_sections(self) -> dict[str, int]:
         """Bytes of every section, in order."""
         indices, maps, statistics, weights, pixels = measure(self._arrays, self.is_blended)
@@ -97,7 +104,7 @@ class Packer:
             "headers": 8 * L.HEADER * passes * rows,
             "code": 4 * L.CODE * rows * slots,
             "args": 64 * rows * slots,
-            "constants": 48,
+            "constants": 4 * L.SEGMENTS + (SEGMENTS.nbytes if self._draws_noise() else 0),
             "lists": 4 * (1 + passes) * self._list_length,
             "luts": tables.luts.nbytes,
             "matrices": tables.matrices.nbytes,
@@ -183,6 +190,8 @@ class Packer:
         constants = np.zeros(12, np.float32)
         if program.output.is_float:
             constants = np.concatenate([part for c in (1, 3) for part in program.output.scale_and_bias(c)])
+        if self._draws_noise():
+            constants = np.concatenate([constants, SEGMENTS.reshape(-1)])
         self._write(memory, "constants", constants)
 
     def _view(self, memory: npt.NDArray[np.uint8], name: str, dtype: Any, *shape: int) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
+from variegate.program.normal_table import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN
 from variegate.program.rng import philox4x32
 
 Floats = npt.NDArray[np.float32]
@@ -33,15 +34,12 @@ def uniform(words: npt.NDArray[np.uint32]) -> Floats:
 
 
 def normal(words_HW4: npt.NDArray[np.uint32]) -> Floats:
-    """uint32[H, W, 4] -> three standard normal numbers float32[H, W, 3] (Box-Muller)."""
-    u = uniform(words_HW4)
-    tiny, two_pi = np.float32(2.0**-24), np.float32(2 * np.pi)
-    r01 = np.sqrt(np.float32(-2) * np.log(u[..., 0] + tiny))
-    r23 = np.sqrt(np.float32(-2) * np.log(u[..., 2] + tiny))
-    return np.stack(
-        [r01 * np.cos(two_pi * u[..., 1]), r01 * np.sin(two_pi * u[..., 1]), r23 * np.cos(two_pi * u[..., 3])],
-        axis=-1,
-    )
+    """uint32[H, W, 4] -> three standard normal numbers float32[H, W, 3], by the table of program/normal_table.py."""
+    words = words_HW4[..., :3]
+    number = (words & np.uint32(MAGNITUDE) | np.uint32(1)).astype(np.int32).astype(np.float32)
+    segment = (number.view(np.int32) >> SEGMENT_SHIFT) - FIRST_SEGMENT
+    quantile = SEGMENTS[segment, 0] + SEGMENTS[segment, 1] * number
+    return np.where(words & np.uint32(SIGN), -quantile, quantile)
 
 
 def gaussian_noise(img_HWC: Image, ins: Instruction) -> Image:

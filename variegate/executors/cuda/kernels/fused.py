@@ -100,7 +100,7 @@ def run_pass(
             new_r, new_g, new_b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
         elif category == L.POSITION:
             new_r, new_g, new_b = apply_position(
-                buffer, at, real, header, x, y, width, r, g, b, key_low, key_high, HAS_NOISE
+                buffer, at, real, header, constants, x, y, width, r, g, b, key_low, key_high, HAS_NOISE
             )
         # A pixel that left the image at a map is touched only by what comes after that map.
         is_on = stage < slot

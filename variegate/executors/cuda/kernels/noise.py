@@ -5,7 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-_TWO_PI = tl.constexpr(6.2831854820251465)  # float32(2 pi)
+from variegate.program import normal_table as table
+
 _UNIT = tl.constexpr(2.0**-24)
 _M0, _M1 = tl.constexpr(0xD2511F53), tl.constexpr(0xCD9E8D57)
 _W0, _W1 = tl.constexpr(0x9E3779B9), tl.constexpr(0xBB67AE85)
@@ -40,29 +41,15 @@ def unit(word):
 
 
 @triton.jit
-def normals(pixel, slot, id_low, id_high, key_low, key_high):
-    """Three standard normal float32 of every pixel, by Box and Muller."""
-    w0, w1, w2, w3 = words(pixel, slot, id_low, id_high, key_low, key_high)
-    radius = tl.sqrt_rn(tl.log(unit(w0) + _UNIT) * -2.0)
-    other = tl.sqrt_rn(tl.log(unit(w2) + _UNIT) * -2.0)
-    sine, cosine = _sine_and_cosine(unit(w1))
-    _, other_cosine = _sine_and_cosine(unit(w3))
-    return radius * cosine, radius * sine, other * other_cosine
+def normals(segments, pixel, slot, id_low, id_high, key_low, key_high):
+    """Three standard normal float32 of every pixel. ``segments``: float32[segments, 2] of program/normal_table.py."""
+    w0, w1, w2, _ = words(pixel, slot, id_low, id_high, key_low, key_high)
+    return _normal(segments, w0), _normal(segments, w1), _normal(segments, w2)
 
 
 @triton.jit
-def _sine_and_cosine(turn):
-    """Of a float32 angle in turns, 0 to 1, to about a unit in the last place.
-
-    The library's functions reduce any angle, in local memory; this one is small. Polynomials of Cephes (sinf.c).
-    """
-    quarter = tl.floor(turn * 4.0 + 0.5)
-    z = (turn - quarter * 0.25) * _TWO_PI
-    square = z * z
-    sine = ((square * -1.9515295891e-4 + 8.3321608736e-3) * square - 1.6666654611e-1) * square * z + z
-    cosine = ((square * 2.443315711809948e-5 - 1.388731625493765e-3) * square + 4.166664568298827e-2) * square * square
-    cosine = cosine - square * 0.5 + 1.0
-    quarter = quarter.to(tl.int32) & 3
-    is_swapped = (quarter & 1) != 0
-    s, c = tl.where(is_swapped, cosine, sine), tl.where(is_swapped, sine, cosine)
-    return tl.where(quarter >= 2, -s, s), tl.where((quarter == 1) | (quarter == 2), -c, c)
+def _normal(segments, word):
+    number = ((word & table.MAGNITUDE) | 1).to(tl.int32).to(tl.float32)
+    line = segments + 2 * ((number.to(tl.int32, bitcast=True) >> table.SEGMENT_SHIFT) - table.FIRST_SEGMENT)
+    quantile = tl.load(line) + tl.load(line + 1) * number
+    return tl.where((word & table.SIGN) != 0, -quantile, quantile)

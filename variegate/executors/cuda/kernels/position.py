@@ -25,7 +25,9 @@ def is_erased(buffer, at, x, y):
 
 
 @triton.jit
-def apply_position(buffer, at, real, header, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr):
+def apply_position(
+    buffer, at, real, header, constants, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr
+):
     """One POSITION instruction."""
     op = tl.load(at + L.OP)
     if op == ops.Op.ERASE:
@@ -53,7 +55,7 @@ def apply_position(buffer, at, real, header, x, y, width, r, g, b, key_low, key_
             first, second = tl.load(real).to(tl.float32), tl.load(real + 1).to(tl.float32)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
             slot = tl.load(real + tl.where(is_gaussian, 2, 1)).to(tl.uint32)
-            n0, n1, n2 = _normals(header, x, y, width, slot, key_low, key_high)
+            n0, n1, n2 = _normals(header, constants, x, y, width, slot, key_low, key_high)
             r = _add_noise(r, n0, first, second, is_gaussian)
             g = _add_noise(g, n1, first, second, is_gaussian)
             b = _add_noise(b, n2, first, second, is_gaussian)
@@ -76,14 +78,14 @@ def _words(header, x, y, width, slot, key_low, key_high):
 
 
 @triton.jit
-def _normals(header, x, y, width, slot, key_low, key_high):
+def _normals(header, constants, x, y, width, slot, key_low, key_high):
     id_low, id_high = tl.load(header + L.ID_LOW).to(tl.uint32), tl.load(header + L.ID_HIGH).to(tl.uint32)
-    return normals(y * width + x, slot, id_low, id_high, key_low, key_high)
+    return normals(constants + L.SEGMENTS, y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
 @triton.jit
 def erase_normalized(
-    buffer, code, args, header, begin, end, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr
+    buffer, code, args, header, constants, begin, end, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr
 ):
     """The ERASE instructions after Normalize, on float32 values."""
     for slot in range(begin, end):
@@ -99,7 +101,7 @@ def erase_normalized(
             if HAS_NOISE:
                 if tl.load(real + 2) != 0.0:
                     noise_slot = tl.load(real + 3).to(tl.uint32)
-                    new_r, new_g, new_b = _normals(header, x, y, width, noise_slot, key_low, key_high)
+                    new_r, new_g, new_b = _normals(header, constants, x, y, width, noise_slot, key_low, key_high)
             r = tl.where(erased, new_r, r)
             g = tl.where(erased, new_g, g)
             b = tl.where(erased, new_b, b)

@@ -41,7 +41,7 @@ def store_result(
 ):
     """Levels ``r, g, b`` to the result at ``header``'s target.
 
-    ``constants``: float32 scale[3], bias[3] for one channel, then for three.
+    ``constants``: float32 scale[3], bias[3] for one channel, then for three; the table of normal numbers behind them.
     """
     channels = tl.load(header + L.CHANNELS).to(tl.int32)
     target = tl.load(header + L.TARGET).to(tl.pointer_type(RESULT))
@@ -65,8 +65,8 @@ def store_result(
         real_b = b.to(tl.float32) * tl.load(scale + 2) + tl.load(scale + 5)
         if tl.load(header + L.ERASES) != 0:
             real_r, real_g, real_b = erase_normalized(
-                buffer, code, args, header, begin, end, x, y, width, real_r, real_g, real_b, key_low, key_high,
-                HAS_NOISE,
+                buffer, code, args, header, constants, begin, end, x, y, width, real_r, real_g, real_b, key_low,
+                key_high, HAS_NOISE,
             )  # fmt: skip
         tl.store(target + at, real_r.to(RESULT), mask=inside)
         if channels == 3:

@@ -95,41 +95,31 @@ def _weigh(m, r, g, b):
 
 @triton.jit
 def _turn_hue(r, g, b, shift):
-    """Pillow's RGB -> HSV -> RGB in 8 bits, with float and double as there; ``shift`` is added to the hue byte."""
+    """Pillow's RGB -> HSV -> RGB in 8 bits; ``shift`` is added to the hue byte. The CPU's formula (simd_hue.py)."""
     high = tl.maximum(tl.maximum(r, g), b)
     low = tl.minimum(tl.minimum(r, g), b)
-    is_gray = high == low
-    span = tl.where(is_gray, 1, high - low).to(tl.float32)
-    share = tl.div_rn(span, tl.maximum(high, 1).to(tl.float32))
-    s = tl.where(is_gray, 0, (share.to(tl.float64) * 255.0).to(tl.int32))
-    from_r = tl.div_rn((high - r).to(tl.float32), span)
-    from_g = tl.div_rn((high - g).to(tl.float32), span)
-    from_b = tl.div_rn((high - b).to(tl.float32), span)
-    # Pillow adds the 2 and the 4 in double.
-    second = (from_r.to(tl.float64) + 2.0 - from_b.to(tl.float64)).to(tl.float32)
-    third = (from_g.to(tl.float64) + 4.0 - from_r.to(tl.float64)).to(tl.float32)
-    sextant = tl.where(r == high, from_b - from_g, tl.where(g == high, second, third))
-    turn = sextant.to(tl.float64) / 6.0 + 1.0
-    turn = (turn - tl.floor(turn)).to(tl.float32)
-    h = tl.where(is_gray, 0, (turn.to(tl.float64) * 255.0).to(tl.int32))
-    h = (tl.minimum(tl.maximum(h, 0), 255) + shift) & 255
-
-    place = h.to(tl.float64) * 6.0 / 255.0
-    sector = place.to(tl.int32)
-    part = (place - sector.to(tl.float64)).to(tl.float32)
-    strength = (s.to(tl.float64) / 255.0).to(tl.float32)
-    value = high.to(tl.float64)
-    p = _rounded(value * (1.0 - strength.to(tl.float64)))
-    q = _rounded(value * (1.0 - (strength * part).to(tl.float64)))
-    t = _rounded(value * (1.0 - strength.to(tl.float64) * (1.0 - part.to(tl.float64))))
-    sector = sector % 6
-    r1 = tl.where((sector == 0) | (sector == 5), high, tl.where(sector == 1, q, tl.where(sector == 4, t, p)))
-    g1 = tl.where((sector == 1) | (sector == 2), high, tl.where(sector == 0, t, tl.where(sector == 3, q, p)))
-    b1 = tl.where((sector == 3) | (sector == 4), high, tl.where(sector == 2, t, tl.where(sector == 5, q, p)))
-    return tl.where(s == 0, high, r1), tl.where(s == 0, high, g1), tl.where(s == 0, high, b1)
+    span = high - low
+    red_is_low, blue_is_low = r == low, b == low
+    base = tl.where(g == high, tl.where(blue_is_low, 1, 3), tl.where(red_is_low, 3, 5))
+    base = tl.where(r == high, tl.where(blue_is_low, 1, -1), base)
+    falls = tl.where(r == high, blue_is_low, tl.where(g == high, b != low, r != low))
+    from_middle = high + high + low - r - g - b
+    from_middle = tl.where(falls, -from_middle, from_middle)
+    part = tl.div_rn(from_middle.to(tl.float32), tl.maximum(span, 1).to(tl.float32))
+    turn = tl.div_rn(base.to(tl.float32) + part, tl.full(part.shape, 6.0, tl.float32))
+    turn = tl.where(turn < 0.0, turn + 1.0, turn)
+    s = tl.div_rn((span * 255).to(tl.float32), tl.maximum(high, 1).to(tl.float32)).to(tl.int32)
+    place = 2 * (((turn * 255.0).to(tl.int32) + shift) & 255)
+    # How far the hue is from a channel's own, in 85ths of a sextant; it is full up to 85, and least from 170 on.
+    value = high.to(tl.float32) * (1.0 / 21675)
+    r1 = _faded(value, s, 170 - tl.abs(place - 255))
+    g1 = _faded(value, s, tl.abs(place - 170) - 85)
+    b1 = _faded(value, s, tl.abs(place - 340) - 85)
+    return r1, g1, b1
 
 
 @triton.jit
-def _rounded(value):
-    """C's round() of a non-negative number, clipped to a level."""
-    return tl.minimum((value + 0.5).to(tl.int32), 255)
+def _faded(value, s, weight):
+    fade = 21675 - s * tl.minimum(tl.maximum(weight, 0), 85)
+    # 2**23 rounds to an integer, which the lower bits then hold.
+    return (value * fade.to(tl.float32) + 8388608.0).to(tl.int32, bitcast=True) & 255

@@ -1,0 +1,150 @@
+"""Vectors of LLVM's IR with Python's operators, for vector blocks (see simd.py) that compute more than they move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from variegate.executors.cpu import simd
+
+_ELEMENTS = {
+    **{f"i{bits}": ir.IntType(bits) for bits in (8, 16, 32, 64)},
+    "f32": ir.FloatType(),
+}
+
+
+class Lanes:
+    """A vector of integers or of float32. A Python number beside one stands for a vector of it.
+
+    Integers are unsigned in comparisons and ``>>``; ``floats``, ``signed`` and ``clipped`` take them as signed.
+    """
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    def __add__(self, other: Lanes | float) -> Lanes:
+        return self._apply("add", "fadd", other)
+
+    def __sub__(self, other: Lanes | float) -> Lanes:
+        return self._apply("sub", "fsub", other)
+
+    def __rsub__(self, other: float) -> Lanes:
+        return Lanes(self.builder, self._operand(other)) - self
+
+    def __mul__(self, other: Lanes | float) -> Lanes:
+        return self._apply("mul", "fmul", other)
+
+    def __truediv__(self, other: Lanes | float) -> Lanes:
+        return self._apply("udiv", "fdiv", other)
+
+    def __and__(self, other: Lanes | int) -> Lanes:
+        return self._apply("and_", "", other)
+
+    def __or__(self, other: Lanes | int) -> Lanes:
+        return self._apply("or_", "", other)
+
+    def __xor__(self, other: Lanes | int) -> Lanes:
+        return self._apply("xor", "", other)
+
+    def __invert__(self) -> Lanes:
+        return self ^ -1
+
+    def __lshift__(self, other: int) -> Lanes:
+        return self._apply("shl", "", other)
+
+    def __rshift__(self, other: int) -> Lanes:
+        return self._apply("lshr", "", other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def equals(self, other: Lanes | float) -> Lanes:
+        return self._compare("==", other)
+
+    def below(self, other: Lanes | float) -> Lanes:
+        return self._compare("<", other)
+
+    def choose(self, yes: Lanes, no: Lanes | float) -> Lanes:
+        """Of lanes that are comparisons: ``yes`` where they hold."""
+        return Lanes(self.builder, self.builder.select(self.value, yes.value, yes._operand(no)))
+
+    def mask(self, element: str) -> Lanes:
+        """Of lanes that are comparisons: all bits where they hold, none elsewhere."""
+        return self.signed(element)
+
+    def most(self, other: Lanes | float) -> Lanes:
+        return self._compare(">", other).choose(self, other)
+
+    def least(self, other: Lanes | float) -> Lanes:
+        return self.below(other).choose(self, other)
+
+    def clipped(self, low: int, high: int) -> Lanes:
+        """Integers, as signed ones, within both."""
+        above = self._signed_compare(">", low).choose(self, low)
+        return above._signed_compare("<", high).choose(above, high)
+
+    def magnitude(self) -> Lanes:
+        """Of integers, as signed ones."""
+        return self._signed_compare(">", 0).choose(self, 0 - self)
+
+    def root(self) -> Lanes:
+        """The square root of float32."""
+        kind, count = self.value.type, self.value.type.count
+        name = f"llvm.sqrt.v{count}f32"
+        root = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(kind, [kind]), name)
+        return Lanes(self.builder, self.builder.call(root, [self.value]))
+
+    def floats(self) -> Lanes:
+        return self._convert("sitofp", "f32")
+
+    def truncated(self) -> Lanes:
+        """float32 -> i32."""
+        return self._convert("fptosi", "i32")
+
+    def narrow(self, element: str) -> Lanes:
+        return self._convert("trunc", element)
+
+    def wide(self, element: str) -> Lanes:
+        return self._convert("zext", element)
+
+    def signed(self, element: str) -> Lanes:
+        """Wider, with the sign kept."""
+        return self._convert("sext", element)
+
+    def bits(self, element: str) -> Lanes:
+        """The same bits as other lanes of the same width."""
+        return self._convert("bitcast", element)
+
+    def store(self, address: Any) -> None:
+        simd.store(self.builder, self.value, address)
+
+    def _operand(self, other: Lanes | float) -> Any:
+        if isinstance(other, Lanes):
+            return other.value
+        return ir.Constant(self.value.type, [other] * self.value.type.count)
+
+    def _apply(self, of_integers: str, of_floats: str, other: Lanes | float) -> Lanes:
+        name = of_floats if isinstance(self.value.type.element, ir.FloatType) else of_integers
+        return Lanes(self.builder, getattr(self.builder, name)(self.value, self._operand(other)))
+
+    def _compare(self, sign: str, other: Lanes | float) -> Lanes:
+        is_float = isinstance(self.value.type.element, ir.FloatType)
+        compare = self.builder.fcmp_ordered if is_float else self.builder.icmp_unsigned
+        return Lanes(self.builder, compare(sign, self.value, self._operand(other)))
+
+    def _signed_compare(self, sign: str, other: Lanes | int) -> Lanes:
+        return Lanes(self.builder, self.builder.icmp_signed(sign, self.value, self._operand(other)))
+
+    def _convert(self, how: str, element: str) -> Lanes:
+        kind = simd.vector(_ELEMENTS[element], self.value.type.count)
+        return Lanes(self.builder, getattr(self.builder, how)(self.value, kind))
+
+
+def load_lanes(builder: Any, address: Any, element: str, count: int) -> Lanes:
+    return Lanes(builder, simd.load(builder, address, simd.vector(_ELEMENTS[element], count)))
+
+
+def same_lanes(builder: Any, scalar: Any, count: int) -> Lanes:
+    """A scalar in every lane."""
+    return Lanes(builder, simd.splat(builder, scalar, count))
