@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,14 +29,16 @@ def blurs_to_kernels(program: Program) -> list[npt.NDArray[np.float32]]:
     return kernels
 
 
+@lru_cache(maxsize=64)
 def gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:
     """float32[size]: torchvision's 1-D weights ``exp(-0.5 (i / sigma)**2)`` for i centred on 0, normalised to sum 1."""
     half = np.float32((size - 1) * 0.5)
     x = np.arange(size, dtype=np.float32) - half
     weight = np.exp(np.float32(-0.5) * (x / np.float32(sigma)) ** 2)
-    return np.asarray(weight / weight.sum(), dtype=np.float32)
+    return _kept(np.asarray(weight / weight.sum(), dtype=np.float32))
 
 
+@lru_cache(maxsize=16)
 def motion_kernel(size: int, angle: float, direction: float) -> npt.NDArray[np.float32]:
     """float32[size, size]: a line through the centre at ``angle`` degrees (counter-clockwise), sum 1.
 
@@ -56,4 +60,10 @@ def motion_kernel(size: int, angle: float, direction: float) -> npt.NDArray[np.f
             share = (1.0 - np.abs(x - x0 - dx)) * (1.0 - np.abs(y - y0 - dy))
             np.add.at(kernel, (y0 + dy, x0 + dx), weight * share)
     kernel = kernel[:size, :size]
-    return np.asarray(kernel / kernel.sum(), dtype=np.float32)
+    return _kept(np.asarray(kernel / kernel.sum(), dtype=np.float32))
+
+
+def _kept(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """For all who ask for the same blur: nobody may write to it."""
+    weights.flags.writeable = False
+    return weights

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.backends.devices import get_executor
+from variegate.backends.devices import compiled_for_one, get_executor
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output
@@ -77,7 +77,7 @@ class Single(Generic[Img]):
         array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
         pixels = np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
         if device == "cpu":
-            out = _compiled()(self.sampling, pixels, output)
+            out = compiled_for_one()(self.sampling, pixels, output)
         else:
             out = get_executor(device)(self.sampling.finish(output), [pixels])[0]
         if array.ndim == 2:
@@ -87,14 +87,6 @@ class Single(Generic[Img]):
         import torch
 
         return cast(Img, torch.from_numpy(np.ascontiguousarray(out)).to(img.device))
-
-
-@cache
-def _compiled() -> Callable[[OneImage, npt.NDArray[np.uint8], Output], npt.NDArray[Any]]:
-    # Imported on demand, as ``get_executor`` does it.
-    from variegate.executors.cpu import run_one
-
-    return run_one
 
 
 def declared(declare: Callable[[], Declared], **names: str) -> Declared:
