@@ -20,7 +20,16 @@ from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Lay
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.per_image import Conditions, Copies, Ids, RunningCount, check_conditions, check_copies, check_id, check_ids
+from variegate.per_image import (
+    Conditions,
+    Copies,
+    Ids,
+    RunningCount,
+    check_conditions,
+    check_copies,
+    check_id,
+    check_ids,
+)
 from variegate.pickling import CopiedByState, check_copied
 from variegate.program import rng
 from variegate.program.describe import explain_row
@@ -173,7 +182,7 @@ class Augmenter(CopiedByState):
             epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
         key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)  # type: ignore[arg-type]
+        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)
         image.output = self._output
         self.transform.sample_one(image, 0)
         output = image.output

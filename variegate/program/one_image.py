@@ -154,9 +154,7 @@ class OneImage(Sampling):
             self.height, self.width = size
         label = -1 if name is None else self._name_index(name)
         red, green, blue = _BLACK if fill is None else fill
-        self.records.append(
-            (op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)])
-        )
+        self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
 
     # -- becoming a batch --------------------------------------------------------------------------------------
 

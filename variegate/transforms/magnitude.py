@@ -28,7 +28,6 @@ from variegate.transforms.arguments import (
 )
 from variegate.transforms.base import Transform
 
-
 INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in INTERPOLATIONS}
 
 

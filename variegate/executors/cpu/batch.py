@@ -117,10 +117,10 @@ def measure(address: Any) -> bool:
     # Of the largest image of all, since a thread keeps one memory for them all.
     needs[_LINES] *= needs[_SIDE]
     needs[_RESIZED] *= 4 * needs[_SIDE]
+    suffices = True
     for i in range(NEEDS):
-        if batch.have[i] < needs[i]:
-            return False
-    return True
+        suffices = suffices and batch.have[i] >= needs[i]
+    return suffices
 
 
 @inner_kernel()

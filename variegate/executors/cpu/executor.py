@@ -58,7 +58,8 @@ def run(
 
 
 def result_shape(program: Program, row: int) -> tuple[int, ...]:
-    return _shape(program, *program.final_size(row), int(program.in_shape[row, 2]))
+    height, width = program.final_size(row)
+    return _shape(program, height, width, int(program.in_shape[row, 2]))
 
 
 def _shape(program: Program, height: int, width: int, channels: int) -> tuple[int, ...]:
@@ -69,7 +70,7 @@ def allocate(program: Program) -> tuple[Result | None, list[Result]]:
     """Room for every output -> (the stacked batch if all shapes agree, else None; one array per output)."""
     number = program.num_outputs
     sizes, channels = program.final_sizes()[:number].tolist(), program.in_shape[:number, 2].tolist()
-    shapes = [_shape(program, *size, c) for size, c in zip(sizes, channels, strict=True)]
+    shapes = [_shape(program, h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
     kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
     if shapes and shapes.count(shapes[0]) == number:
         size = number * prod(shapes[0]) * kind.itemsize
@@ -137,7 +138,9 @@ def form_of(output: Output) -> ResultFormat:
     return ResultFormat(kind, False, scale, bias)
 
 
-def _run_rows(program: Program, batch: BatchArrays, form: ResultFormat, num_threads: int | None, load: Load | None) -> None:
+def _run_rows(
+    program: Program, batch: BatchArrays, form: ResultFormat, num_threads: int | None, load: Load | None
+) -> None:
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
     memory = held_batch(batch)
     at, sources = place_of(memory), batch.sources

@@ -34,7 +34,6 @@ def place_of(array: npt.NDArray[Any]) -> int:
     return _word_at(id(array) + _HEAD).value
 
 
-
 class _Lease(weakref.ref[npt.NDArray[np.uint8]]):
     """Of a block, for as long as an array lives."""
 

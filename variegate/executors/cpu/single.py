@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from copy import copy
 from struct import Struct
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.joint import RECORD, check_tables, held_work, new_work, rewrite_all
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Tables
+from variegate.program.program import Output, Program, Tables
 
 # What a desk has room for: instructions, rectangles and, to begin with, weights of blurs.
 SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
@@ -45,10 +45,10 @@ class Desk:
         work = self.work = new_work(1, SLOTS, SLOTS, SLOTS + 1)
         self._work_memory = held_work(work)
         self.work_at = place_of(self._work_memory)
-        self.records = memoryview(work.records).cast("B")
+        self.records = memoryview(work.records.data).cast("B")
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
         ends = np.zeros(2, np.int64)
-        self.ends = memoryview(ends).cast("B")
+        self.ends = memoryview(ends.data).cast("B")
         program = Instructions(*(getattr(work.program, name) for name in Instructions._fields))
         side = NO_TABLES._replace(
             luts=work.luts,
@@ -67,7 +67,7 @@ class Desk:
     def hold_blurs(self) -> None:
         """Give the blurs of the program their weights."""
         tables = Tables()
-        tables.kernels = blurs_to_kernels(self.work.program)
+        tables.kernels = blurs_to_kernels(cast(Program, self.work.program))
         side = side_tables(tables)
         if side.kernels.size > self.batch.side.kernels.size:
             room = np.zeros(side.kernels.size, side.kernels.dtype)

@@ -119,9 +119,10 @@ def perspective(
             raise refused("coefficients", coefficients, "eight numbers a..h")
     else:
         start, end = _corners("startpoints", startpoints), _corners("endpoints", endpoints)
-        values = perspective_coefficients_one(start.tolist(), end.tolist())
-        if values is None:
+        solved = perspective_coefficients_one(start.tolist(), end.tolist())
+        if solved is None:
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
+        values = tuple(solved)
     shape_of(img)
     return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill)
 

@@ -35,9 +35,9 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     Raises:
         ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array of at least one pixel.
     """
+    if type(img) is np.ndarray and img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in (1, 3) and img.size:
+        return img.shape
     shape, dtype = getattr(img, "shape", None), getattr(img, "dtype", None)
-    if dtype is _UINT8 and len(shape) == 3 and shape[2] in (1, 3) and shape[0] and shape[1] and type(img) is np.ndarray:
-        return shape
     if shape is None or dtype is None:
         raise refused("img", type(img).__name__, _ACCEPTED)
     if str(dtype).removeprefix("torch.") != "uint8":
@@ -61,7 +61,7 @@ class Single(Generic[Img]):
         self,
         op: Op,
         *args: float,
-        interpolation: str = "nearest",
+        interpolation: InterpolationName = "nearest",
         fill: Sequence[int] | None = None,
         size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
