@@ -182,7 +182,7 @@ class Augmenter(CopiedByState):
             epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
         key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)  # type: ignore[arg-type]
+        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)
         image.output = self._output
         self.transform.sample_one(image, 0)
         output = image.output

@@ -55,9 +55,10 @@ def as_number(value: Any) -> Number | None:
 
 def as_numbers(value: Any, whole: bool = False) -> tuple[Any, ...] | None:
     """A list, a tuple or an array of numbers as a tuple; None for anything else."""
-    is_text = isinstance(value, (str, bytes, Mapping))
-    if is_text or isinstance(value, type) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
-        return None
+    if type(value) is not tuple and type(value) is not list:
+        is_text = isinstance(value, (str, bytes, Mapping))
+        if is_text or isinstance(value, type) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+            return None
     try:
         numbers = tuple(map(as_integer if whole else as_number, value))
     except TypeError:  # an array without an axis

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.program import Program
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output, Program
 
 ACCEPTED = "'cpu' (compiled), 'cuda' or 'cuda:N' (a GPU), 'auto' (a GPU if there is one, else 'cpu'), 'reference'"
 
@@ -53,6 +54,14 @@ def _check_cuda(given: str, name: str) -> str:
     if importlib.util.find_spec("triton") is None:
         raise ValueError(f"device: got {given!r}, which needs Triton: pip install 'variegate[cuda]'")
     return f"cuda:{index}"
+
+
+@cache
+def compiled_for_one() -> Callable[[OneImage, npt.NDArray[np.uint8], Output], npt.NDArray[Any]]:
+    """What runs on the CPU what was sampled for one image, contiguous uint8[H, W, C]; see ``executors.cpu.run_one``."""
+    from variegate.executors.cpu import run_one
+
+    return run_one
 
 
 def get_executor(device: str) -> Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]:

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
 from numba.core import types
+from numba.core.types.containers import NamedTuple
 from numba.extending import intrinsic
+
+_i32 = ir.IntType(32)
 
 
 def kind_of(*arrays: npt.NDArray[Any]) -> list[Any]:
@@ -26,7 +30,7 @@ def kind_of(*arrays: npt.NDArray[Any]) -> list[Any]:
 def tuple_kind(value: Any) -> Any:
     """The type of a named tuple of arrays and of such tuples."""
     members = [tuple_kind(member) if isinstance(member, tuple) else kind_of(member)[0] for member in value]
-    return types.NamedTuple(members, type(value))
+    return NamedTuple(members, type(value))
 
 
 def room_for(kind: Any) -> npt.NDArray[np.int64]:
@@ -37,6 +41,21 @@ def room_for(kind: Any) -> npt.NDArray[np.int64]:
 def _words(kind: Any) -> int:
     # Of an array: its owners, its size in elements, an element's in bytes, its place; along each axis length and step.
     return 5 + 2 * kind.ndim if isinstance(kind, types.Array) else sum(map(_words, kind))
+
+
+def _load(builder: Any, memory: Any, kind: Any) -> Any:
+    """Word by word: LLVM takes longer over a load of everything at once."""
+    if isinstance(kind, ir.LiteralStructType):
+        parts = kind.elements
+    elif isinstance(kind, ir.ArrayType):
+        parts = [kind.element] * kind.count
+    else:
+        return builder.load(memory, align=8)
+    value = ir.Constant(kind, ir.Undefined)
+    for i, part in enumerate(parts):
+        place = builder.gep(memory, [_i32(0), _i32(i)])
+        value = builder.insert_value(value, _load(builder, place, part), i)
+    return value
 
 
 def held_as(kind: Any) -> Any:
@@ -58,7 +77,7 @@ def held_as(kind: Any) -> Any:
     def kept(typing_context: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             memory = builder.inttoptr(args[0], context.get_value_type(kind).as_pointer())
-            return builder.load(memory, align=8)
+            return _load(builder, memory, context.get_value_type(kind))
 
         return kind(types.int64), codegen
 

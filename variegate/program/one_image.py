@@ -16,7 +16,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
-from variegate.program.sampling import CHOICE, Rows, Sampling
+from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 
 # The only row. Nobody writes to it.
 ROW: Rows = np.zeros(1, np.intp)
@@ -66,7 +66,7 @@ class OneImage(Sampling):
         elif name == "key":
             value = np.array([self.stream], np.uint32)
         elif name == "_words":
-            value = rng.sample_words(self._ids, self.key, self._num_slots)
+            value = rng.words_of_one(self._ids, self.key, self._num_slots)
         elif name == "shape":
             value = np.array([self.in_shape], np.int32)
         elif name == "source":
@@ -95,6 +95,12 @@ class OneImage(Sampling):
     def word(self, slot: int, word: int = 0) -> int:
         """The same number as ``words(rows, slot)[0, 0, word]``."""
         return self._words.item(4 * slot + word)
+
+    def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
+        return self._words[:, slot : slot + count] if len(rows) == 1 else super().words(rows, slot, count)
+
+    def uniform(self, rows: Rows, slot: int) -> Floats:
+        return rng.to_unit(self._words[:, slot]) if len(rows) == 1 else super().uniform(rows, slot)
 
     # -- emitting ----------------------------------------------------------------------------------------------
 

@@ -112,6 +112,13 @@ def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_s
     return out
 
 
+def words_of_one(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:
+    """``sample_words`` of one sample; ``key``: uint32[1, 2], contiguous."""
+    out = np.empty((1, num_slots, 4), dtype=np.uint32)
+    _fill_words(ids, key, out)
+    return out
+
+
 def keys_of(key: npt.NDArray[np.uint32], number: int) -> npt.NDArray[np.uint32]:
     """One key for all, uint32[2], or one for each, [N, 2] -> contiguous uint32[N, 2]."""
     return np.ascontiguousarray(np.broadcast_to(key, (number, 2)))

@@ -104,6 +104,8 @@ def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
 
 def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
     """A level 0..255 for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does."""
+    if type(value) is int and 0 <= value <= 255:
+        return value, value, value
     single = 0 if value is None else as_number(value)
     levels = as_numbers(value) if single is None else (single,)
     if levels is None or len(levels) not in (1, 3) or not all(0 <= level <= 255 for level in levels):

@@ -30,7 +30,14 @@ from variegate.transforms.arguments import (
     optional,
 )
 from variegate.transforms.magnitude import MagnitudeOp, Resampled, between, span
-from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size, stretch
+from variegate.transforms.matrices import (
+    inverse_affine,
+    inverse_affine_one,
+    perspective_coefficients,
+    perspective_coefficients_one,
+    rotated_size,
+    stretch,
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,26 @@ class RandomAffine(Resampled):
         matrix = inverse_affine(center, between(self.degrees, unit[:, 0]), shift, scale, shear)
         self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)
 
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        width, height = float(image.width), float(image.height)
+        shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
+        if self.translate is not None:
+            x, y = (2.0 * image.unit(slot, word) - 1.0 for word in (1, 2))
+            shift = float(np.rint(width * self.translate[0] * x)), float(np.rint(height * self.translate[1] * y))
+        if self.scale is not None:
+            scale = _between(self.scale, image.unit(slot, 3))
+        if isinstance(self.shear, tuple):
+            for i in range(len(self.shear) // 2):
+                shear[i] = _between(self.shear[2 * i : 2 * i + 2], image.unit(slot + 1, i))
+        center = (width * 0.5, height * 0.5) if self.center is None else self.center
+        degrees = _between(self.degrees, image.unit(slot))  # type: ignore[arg-type]
+        self._emit_map_one(image, Op.AFFINE, *inverse_affine_one(center, degrees, shift, scale, shear))
+
+
+def _between(limits: Sequence[float], unit: float) -> float:
+    low, high = limits
+    return low + (high - low) * unit
+
 
 @dataclass(frozen=True)
 class RandomPerspective(Resampled):
@@ -135,6 +162,19 @@ class RandomPerspective(Resampled):
         start = is_far * far[:, None, :]
         coefficients, valid = perspective_coefficients(start, start + np.where(is_far == 1, -inwards, inwards))
         self._emit_map(sampling, rows[valid], Op.PERSPECTIVE, *coefficients[valid].T)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if not image.unit(slot) < self.p:
+            return
+        far = image.width - 1, image.height - 1
+        bound = [int(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
+        start, end = [], []
+        for corner, is_far in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
+            inwards = [math.floor(image.unit(slot + 1 + axis, corner) * bound[axis]) for axis in (0, 1)]
+            start.append([is_far[axis] * far[axis] for axis in (0, 1)])
+            end.append([start[-1][axis] + (-inwards[axis] if is_far[axis] else inwards[axis]) for axis in (0, 1)])
+        if (coefficients := perspective_coefficients_one(start, end)) is not None:
+            self._emit_map_one(image, Op.PERSPECTIVE, *coefficients)
 
 
 class _Map(MagnitudeOp, Resampled):

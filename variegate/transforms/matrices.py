@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Point = Sequence[float]
+Point3 = tuple[float, float, float]
 
 
 def inverse_affine(
@@ -33,6 +36,20 @@ def inverse_affine(
     m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
     m5 = (0.0 + (m3 * (-cx - tx) + m4 * (-cy - ty))) + cy
     return np.stack(np.broadcast_arrays(m0, m1, m2, m3, m4, m5), axis=-1)
+
+
+def inverse_affine_one(center: Point, angle: float, translate: Point, scale: float, shear: Point) -> list[float]:
+    """``inverse_affine`` of one row, to the bit: angles go through NumPy's functions, which are not ``math``'s."""
+    (cx, cy), (tx, ty) = center, translate
+    shear_x, shear_y, turn = float(np.radians(shear[0])), float(np.radians(shear[1])), float(np.radians(angle))
+    cos, sin, cos_y = float(np.cos(turn - shear_y)), float(np.sin(turn - shear_y)), float(np.cos(shear_y))
+    tan = float(np.tan(shear_x))
+    a, c = cos / cos_y, sin / cos_y
+    b, d = -cos * tan / cos_y - float(np.sin(turn)), -sin * tan / cos_y + float(np.cos(turn))
+    m0, m1, m3, m4 = d / scale, -b / scale, -c / scale, a / scale
+    m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
+    m5 = (0.0 + (m3 * (-cx - tx) + m4 * (-cy - ty))) + cy
+    return [m0, m1, m2, m3, m4, m5]
 
 
 def stretch(center: npt.ArrayLike, factor_x: npt.ArrayLike, factor_y: npt.ArrayLike) -> Floats:
@@ -73,6 +90,38 @@ def _from_square(corners: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
     areas = [np.sum(a * np.cross(b, c), axis=-1) for a, b, c in triples]
     columns = [area[..., None] * corner for area, corner in zip(areas, (p, q, r), strict=False)]
     return np.stack(columns, axis=-1), np.all(np.stack(areas) != 0.0, axis=0)
+
+
+def perspective_coefficients_one(start: Sequence[Point], end: Sequence[Point]) -> list[float] | None:
+    """``perspective_coefficients`` of one row, to the bit; None where they do not exist."""
+    from_square, to_end = _from_square_one(start), _from_square_one(end)
+    if from_square is None or to_end is None:
+        return None
+    first, second, third = to_end
+    adjugate = (_cross(second, third), _cross(third, first), _cross(first, second))
+    # NumPy's product, which may round once where two operations round twice.
+    matrix = np.array(from_square).T.copy() @ np.array(adjugate)
+    last = matrix.item(8)
+    if not abs(last) > 1e-12 * float(np.abs(matrix).max()):
+        return None
+    coefficients: list[float] = (matrix.reshape(9)[:8] / last).astype(np.float32).tolist()
+    return coefficients
+
+
+def _cross(a: Point3, b: Point3) -> Point3:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def _from_square_one(corners: Sequence[Point]) -> list[Point3] | None:
+    """Columns of ``_from_square``; None where three corners are in line."""
+    p, q, r, s = ((float(x), float(y), 1.0) for x, y in corners)
+    areas = []
+    for a, b, c in ((s, q, r), (p, s, r), (p, q, s), (p, q, r)):
+        x, y, z = _cross(b, c)
+        areas.append(a[0] * x + a[1] * y + a[2] * z)
+    if 0.0 in areas:
+        return None
+    return [(area * x, area * y, area * z) for area, (x, y, z) in zip(areas, (p, q, r), strict=False)]
 
 
 def rotated_size(

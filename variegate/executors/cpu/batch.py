@@ -17,7 +17,7 @@ from variegate.program.passes import BEGIN, FIRST, PASS_FIELDS, SOURCE, PassSour
 Array = npt.NDArray[Any]
 
 
-class Batch(NamedTuple):
+class BatchArrays(NamedTuple):
     """Fused programs, and where their pixels are."""
 
     program: Instructions
@@ -57,10 +57,10 @@ _NOTHING = Instructions(
 )
 
 
-def new_batch(program: Instructions, side: SideTables, sources: Array, targets: Array) -> Batch:
+def new_batch(program: Instructions, side: SideTables, sources: Array, targets: Array) -> BatchArrays:
     unit = np.ones((2, 3), np.float32)
     needs = np.zeros((2, NEEDS), np.int64)
-    return Batch(program, side, sources, targets, unit, np.zeros((2, 3), np.float32), needs[0], needs[1])
+    return BatchArrays(program, side, sources, targets, unit, np.zeros((2, 3), np.float32), needs[0], needs[1])
 
 
 _ADDRESSES = np.empty(0, np.int64)
@@ -82,7 +82,7 @@ def keep_scratch(address: Any, scratch: Any) -> None:
     _keep_scratch(address, scratch)
 
 
-def held_batch(batch: Batch) -> npt.NDArray[np.int64]:
+def held_batch(batch: BatchArrays) -> npt.NDArray[np.int64]:
     """Memory that holds ``batch``, whose arrays must outlive it."""
     memory = room_for(BATCH)
     keep_batch(memory.ctypes.data, batch)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.batch import Batch, held_batch, measure, new_batch
+from variegate.executors.cpu.batch import BatchArrays, held_batch, measure, new_batch
 from variegate.executors.cpu.blend import blend_outputs, rows_by_output
 from variegate.executors.cpu.layout import (
     BYTES_CHW,
@@ -57,7 +58,8 @@ def run(
 
 
 def result_shape(program: Program, row: int) -> tuple[int, ...]:
-    return _shape(program, *program.final_size(row), int(program.in_shape[row, 2]))
+    height, width = program.final_size(row)
+    return _shape(program, height, width, int(program.in_shape[row, 2]))
 
 
 def _shape(program: Program, height: int, width: int, channels: int) -> tuple[int, ...]:
@@ -68,7 +70,7 @@ def allocate(program: Program) -> tuple[Result | None, list[Result]]:
     """Room for every output -> (the stacked batch if all shapes agree, else None; one array per output)."""
     number = program.num_outputs
     sizes, channels = program.final_sizes()[:number].tolist(), program.in_shape[:number, 2].tolist()
-    shapes = [_shape(program, *size, c) for size, c in zip(sizes, channels, strict=True)]
+    shapes = [_shape(program, h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
     kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
     if shapes and shapes.count(shapes[0]) == number:
         size = number * prod(shapes[0]) * kind.itemsize
@@ -136,7 +138,9 @@ def form_of(output: Output) -> ResultFormat:
     return ResultFormat(kind, False, scale, bias)
 
 
-def _run_rows(program: Program, batch: Batch, form: ResultFormat, num_threads: int | None, load: Load | None) -> None:
+def _run_rows(
+    program: Program, batch: BatchArrays, form: ResultFormat, num_threads: int | None, load: Load | None
+) -> None:
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
     memory = held_batch(batch)
     at, sources = place_of(memory), batch.sources
@@ -174,20 +178,20 @@ def _plain(array: Result) -> Result:
 
 
 def side_tables(tables: Tables) -> SideTables:
-    starts = np.cumsum([0, *(kernel.size for kernel in tables.kernels)])[:-1]
     flat = [kernel.reshape(-1) for kernel in tables.kernels]
+    starts = np.array([0, *accumulate(map(len, flat))], np.int64)[:-1]
     return SideTables(
         luts=_plain(tables.luts),
         matrices=_plain(tables.matrices),
         kernels=np.concatenate(flat) if flat else np.zeros(0, np.int16),
-        kernel_start=starts.astype(np.int64),
+        kernel_start=starts,
         rectangles=_plain(tables.rectangles),
         points=np.array([point.address for point in tables.points], np.int64),
     )
 
 
 def _blend(
-    program: Program, batch: Batch, canvases: npt.NDArray[np.int64], form: ResultFormat, num_threads: int | None
+    program: Program, batch: BatchArrays, canvases: npt.NDArray[np.int64], form: ResultFormat, num_threads: int | None
 ) -> None:
     assert program.blend is not None
     blending = Blending(*rows_by_output(program), program.blend.weight)

@@ -42,7 +42,7 @@ _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE =
 
 @pixel_kernel
 def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams: Any) -> None:
-    """Every pass of the rows ``begin..end`` of the ``Batch`` at the address ``batch``, with the ``Scratch`` at the
+    """Every pass of the rows ``begin..end`` of the ``BatchArrays`` at address ``batch``, with the ``Scratch`` at
     address ``scratch``. ``kind``, ``streams``: as in ``ResultFormat``."""
     held, scratch = batch_at(batch), scratch_at(scratch)
     program, side, sources, targets = held.program, held.side, held.sources, held.targets

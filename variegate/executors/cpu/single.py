@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from copy import copy
 from struct import Struct
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,10 @@ from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.joint import RECORD, check_tables, held_work, new_work, rewrite_all
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Tables
+from variegate.program.program import Output, Program, Tables
 
-# Instructions and rectangles that a desk has room for.
-SLOTS, RECTANGLES = 16, 16
+# What a desk has room for: instructions, rectangles and, to begin with, weights of blurs.
+SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
 # Results below this many bytes are not worth a place in the pool.
 _SMALL_BYTES = 1 << 15
 
@@ -45,13 +45,18 @@ class Desk:
         work = self.work = new_work(1, SLOTS, SLOTS, SLOTS + 1)
         self._work_memory = held_work(work)
         self.work_at = place_of(self._work_memory)
-        self.records = memoryview(work.records).cast("B")
+        self.records = memoryview(work.records.data).cast("B")
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
         ends = np.zeros(2, np.int64)
-        self.ends = memoryview(ends).cast("B")
+        self.ends = memoryview(ends.data).cast("B")
         program = Instructions(*(getattr(work.program, name) for name in Instructions._fields))
-        self.batch = new_batch(program, NO_TABLES, ends[:1], ends[1:])
-        self._set_tables(Tables())
+        side = NO_TABLES._replace(
+            luts=work.luts,
+            rectangles=self.rectangles,
+            kernels=np.zeros(WEIGHTS, NO_TABLES.kernels.dtype),
+            kernel_start=np.zeros(SLOTS, NO_TABLES.kernel_start.dtype),
+        )
+        self.batch = new_batch(program, side, ends[:1], ends[1:])
         self._batch_memory = held_batch(self.batch)
         self.batch_at = place_of(self._batch_memory)
         self.scratch_at = scratch_for((1,) * NEEDS)
@@ -59,16 +64,17 @@ class Desk:
         self._output: Output | None = None
         self.kind = 0
 
-    def _set_tables(self, tables: Tables) -> None:
-        side = side_tables(tables)._replace(luts=self.work.luts, rectangles=self.rectangles)
-        self.batch = self.batch._replace(side=side)
-
     def hold_blurs(self) -> None:
         """Give the blurs of the program their weights."""
         tables = Tables()
-        tables.kernels = blurs_to_kernels(self.work.program)
-        self._set_tables(tables)
-        keep_batch(self.batch_at, self.batch)
+        tables.kernels = blurs_to_kernels(cast(Program, self.work.program))
+        side = side_tables(tables)
+        if side.kernels.size > self.batch.side.kernels.size:
+            room = np.zeros(side.kernels.size, side.kernels.dtype)
+            self.batch = self.batch._replace(side=self.batch.side._replace(kernels=room))
+            keep_batch(self.batch_at, self.batch)
+        self.batch.side.kernels[: side.kernels.size] = side.kernels
+        self.batch.side.kernel_start[: side.kernel_start.size] = side.kernel_start
 
     def grow(self) -> None:
         """Have the scratch that the program needs."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_SHUFFLE
 from variegate.executors.cpu.kernel import address_of, inlined
-from variegate.executors.cpu.simd import call_point
+from variegate.executors.cpu.simd import BLOCK, call_point
 from variegate.executors.cpu.simd_colour import LANES, matrix_block, mix_block, permute_block
 from variegate.executors.cpu.simd_hue import HUE_LANES, hue_block
 from variegate.executors.cpu.simd_lookup import lookup_row

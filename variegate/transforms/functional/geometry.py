@@ -30,7 +30,7 @@ from variegate.transforms.arguments import (
 from variegate.transforms.crop import emit_crop_one
 from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, shape_of
 from variegate.transforms.magnitude import MagnitudeOp
-from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
+from variegate.transforms.matrices import inverse_affine_one, perspective_coefficients_one, rotated_size
 from variegate.transforms.resize import emit_resized_crop_one
 
 
@@ -88,14 +88,14 @@ def affine(
     slant, shears = as_number(shear), as_numbers(shear)
     both: Any = (slant, 0.0) if slant is not None else shears * 2 if shears and len(shears) == 1 else shear
     about = CENTER("center", center, error=refused)
-    matrix = inverse_affine(
-        [(width * 0.5, height * 0.5) if about is None else about],
-        [number("angle", angle, error=refused)],
-        [pair("translate", translate, accepted="(x, y) in pixels", error=refused)],
-        [factor],
-        [pair("shear", both, accepted="degrees along x, or (x, y) degrees", error=refused)],
-    )[0]
-    return run_map(img, device, Op.AFFINE, matrix.tolist(), interpolation, fill)
+    matrix = inverse_affine_one(
+        (width * 0.5, height * 0.5) if about is None else about,
+        number("angle", angle, error=refused),
+        pair("translate", translate, accepted="(x, y) in pixels", error=refused),
+        factor,
+        pair("shear", both, accepted="degrees along x, or (x, y) degrees", error=refused),
+    )
+    return run_map(img, device, Op.AFFINE, matrix, interpolation, fill)
 
 
 def perspective(
@@ -118,12 +118,11 @@ def perspective(
         if values is None or len(values) != 8:
             raise refused("coefficients", coefficients, "eight numbers a..h")
     else:
-        solved, exists = perspective_coefficients(
-            [_corners("startpoints", startpoints)], [_corners("endpoints", endpoints)]
-        )
-        if not exists[0]:
+        start, end = _corners("startpoints", startpoints), _corners("endpoints", endpoints)
+        solved = perspective_coefficients_one(start.tolist(), end.tolist())
+        if solved is None:
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
-        values = tuple(solved[0].tolist())
+        values = tuple(solved)
     shape_of(img)
     return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill)
 

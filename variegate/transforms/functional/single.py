@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.backends.devices import get_executor
+from variegate.backends.devices import compiled_for_one, get_executor
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output
@@ -35,9 +35,9 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     Raises:
         ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array of at least one pixel.
     """
+    if type(img) is np.ndarray and img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in (1, 3) and img.size:
+        return img.shape
     shape, dtype = getattr(img, "shape", None), getattr(img, "dtype", None)
-    if dtype is _UINT8 and len(shape) == 3 and shape[2] in (1, 3) and shape[0] and shape[1] and type(img) is np.ndarray:
-        return shape
     if shape is None or dtype is None:
         raise refused("img", type(img).__name__, _ACCEPTED)
     if str(dtype).removeprefix("torch.") != "uint8":
@@ -61,7 +61,7 @@ class Single(Generic[Img]):
         self,
         op: Op,
         *args: float,
-        interpolation: str = "nearest",
+        interpolation: InterpolationName = "nearest",
         fill: Sequence[int] | None = None,
         size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
@@ -77,7 +77,7 @@ class Single(Generic[Img]):
         array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
         pixels = np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
         if device == "cpu":
-            out = _compiled()(self.sampling, pixels, output)
+            out = compiled_for_one()(self.sampling, pixels, output)
         else:
             out = get_executor(device)(self.sampling.finish(output), [pixels])[0]
         if array.ndim == 2:
@@ -87,14 +87,6 @@ class Single(Generic[Img]):
         import torch
 
         return cast(Img, torch.from_numpy(np.ascontiguousarray(out)).to(img.device))
-
-
-@cache
-def _compiled() -> Callable[[OneImage, npt.NDArray[np.uint8], Output], npt.NDArray[Any]]:
-    # Imported on demand, as ``get_executor`` does it.
-    from variegate.executors.cpu import run_one
-
-    return run_one
 
 
 def declared(declare: Callable[[], Declared], **names: str) -> Declared:

@@ -1,0 +1,288 @@
+"""One image at a time: by its own way, with the draws, instructions and pixels of a batch of one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+import variegate as vg
+from tests.images import Image, gray, noise, photo
+from tests.programs import SEMANTIC, random_program
+from tests.transforms.examples import EXAMPLES, POLICIES
+from variegate import transforms as T
+from variegate.backends.images import with_wanted_channels
+from variegate.executors import cpu, reference
+from variegate.executors.cpu import memory, single
+from variegate.program import lowering, rng
+from variegate.program.lowering.blurs import gaussian_kernel, motion_kernel
+from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
+from variegate.program.program import INSTRUCTION_ARRAYS, Program
+from variegate.transforms import functional as F
+
+EVERY = [(name, t) for name, examples in EXAMPLES.items() for t in examples]
+EVERY += [(type(t).__name__, t) for t in POLICIES]
+SIZES = ((1, 1), (3, 2), (17, 31), (16, 64), (65, 15), (40, 63), (113, 97))
+
+
+def images_of(seed: int, number: int) -> list[Image]:
+    generator = np.random.default_rng(seed)
+    made: list[Image] = []
+    for i in range(number):
+        height, width = SIZES[i] if i < len(SIZES) else generator.integers(1, 90, 2).tolist()
+        made.append((noise, gray)[int(generator.integers(2))](height, width))
+    return made
+
+
+def by_batch(augmenter: vg.Augmenter, image: Image, **call: Any) -> tuple[Program, Any]:
+    """The program and the result of a batch of one, by the way that batches go."""
+    program = augmenter.program([image], **call)
+    result = augmenter._runner.run(program, augmenter._runner.take([image]))
+    return program, with_wanted_channels(result, program.output)
+
+
+def refusal(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(("name", "t"), EVERY, ids=[f"{i}-{name}" for i, (name, _) in enumerate(EVERY)])
+def test_a_batch_of_one_is_drawn_and_made_as_any_batch(name: str, t: T.Transform) -> None:
+    for i, image in enumerate(images_of(crc32(name.encode()), 12)):
+        geometry, layout = ("exact", "composed")[i % 2], ("NCHW", "NHWC")[i % 3 == 0]
+        augmenter = vg.Augmenter(t, num_threads=1, geometry=geometry, layout=layout, seed=5)  # type: ignore[arg-type]
+        call: dict[str, Any] = {"ids": [i << 40 | i], "epoch": i % 4, "copy": i % 3, "conditions": {"label": [i % 5]}}
+        refused = refusal(lambda: by_batch(augmenter, image, **call))  # noqa: B023
+        assert refused == refusal(lambda: augmenter([image], **call))  # noqa: B023
+        if refused:
+            continue
+        program, expected = by_batch(augmenter, image, **call)
+        drawn = sampled_alone(augmenter, image, call)
+        for array in (*INSTRUCTION_ARRAYS, "length", "in_shape", "ids", "key", "source"):
+            a, b = getattr(drawn, array), getattr(program, array)
+            assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), array
+        assert drawn.tables.rectangles.tobytes() == program.tables.rectangles.tobytes()
+        assert (drawn.names, drawn.output) == (program.names, program.output)
+        result = augmenter([image], **call)
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape)  # type: ignore[union-attr]
+        assert torch.equal(result, expected)  # type: ignore[arg-type]
+
+
+def sampled_alone(augmenter: vg.Augmenter, image: Image, call: dict[str, Any]) -> Program:
+    height, width, channels = (*image.shape, 1)[:3]
+    key = rng.stream_of(augmenter.seed, call["epoch"], call["copy"])
+    given = {"label": np.array(call["conditions"]["label"])}
+    t = augmenter.transform
+    one = OneImage((height, width, channels), call["ids"][0], key, t.num_slots, call["epoch"], given)
+    one.output = augmenter._output
+    t.sample_one(one, 0)
+    return one.finish(one.output)
+
+
+def test_programs_of_every_instruction_run_as_in_a_batch() -> None:
+    """Random instructions, side tables included, and more of them than a desk has room for."""
+    for seed in range(120):
+        program, images, _ = random_program(seed, SEMANTIC)
+        for row in range(min(2, program.num_rows)):
+            image = images[int(program.source[row])].reshape(program.in_shape[row])
+            one = written(program, row)
+            expected = cpu.run(only(program, row), [image], 1)[0]
+            np.testing.assert_array_equal(cpu.run_one(one, np.ascontiguousarray(image), program.output), expected)
+
+
+def only(program: Program, row: int) -> Program:
+    names = (*INSTRUCTION_ARRAYS, "length", "in_shape", "ids", "key")
+    arrays = {name: getattr(program, name)[row : row + 1].copy() for name in names}
+    return program.replace(**arrays, source=np.zeros(1, np.int32), blend=None)
+
+
+def written(program: Program, row: int) -> OneImage:
+    height, width, channels = program.in_shape[row].tolist()
+    one = OneImage((height, width, channels), int(program.ids[row]), tuple(program.key[row].tolist()), 0)  # type: ignore[arg-type]
+    for k in range(int(program.length[row])):
+        one.emit(
+            np.zeros(1, np.intp),
+            Op(int(program.opcode[row, k])),
+            *program.args[row, k].tolist(),
+            flags=int(program.flags[row, k]),
+            fill=program.fill[row, k],
+            size=program.out_size[row, k],
+        )
+    for lut in program.tables.luts:
+        one.add_lut(lut)
+    for matrix in program.tables.matrices:
+        one.add_matrix(matrix)
+    if len(program.tables.rectangles):
+        one.add_rectangles(program.tables.rectangles)
+    for point in program.tables.points:
+        one.add_point(point)
+    return one
+
+
+def test_all_rewrites_at_once_make_what_they_make_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(80):
+        program, _, _ = random_program(seed, SEMANTIC)
+        for geometry in ("composed", "exact"):
+            for measured_once in (False, True):
+                stepwise = lowering.lower(program, geometry, measured_once)
+                with monkeypatch.context() as patched:
+                    patched.setattr(lowering, "DEBUG", False)
+                    at_once = lowering.lower(program, geometry, measured_once)
+                assert at_once.stage == "fused"
+                np.testing.assert_array_equal(at_once.length, stepwise.length)
+                for name in (*INSTRUCTION_ARRAYS, "window", "pass_of"):
+                    a, b = getattr(at_once, name), getattr(stepwise, name)
+                    used = np.arange(b.shape[1]) < stepwise.length[:, None]
+                    np.testing.assert_array_equal(a[used], b[used], err_msg=name)
+                for name in ("passes", "num_passes"):
+                    np.testing.assert_array_equal(getattr(at_once, name), getattr(stepwise, name), err_msg=name)
+                np.testing.assert_array_equal(at_once.tables.luts, stepwise.tables.luts)
+                for a, b in zip(at_once.tables.kernels, stepwise.tables.kernels, strict=True):
+                    np.testing.assert_array_equal(a, b)
+
+
+def test_read_only_and_scattered_arrays_of_a_program_are_taken() -> None:
+    program, images, _ = random_program(7, SEMANTIC)
+    expected = cpu.run(program, images, 1)
+    arrays = {}
+    for name in (*INSTRUCTION_ARRAYS, "length", "in_shape", "ids", "key"):
+        scattered = np.repeat(getattr(program, name), 2, axis=0)[::2]
+        scattered.flags.writeable = False
+        arrays[name] = scattered
+    for a, b in zip(cpu.run(program.replace(**arrays), images, 1), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+PIPELINE = T.Compose(
+    [
+        T.RandomResizedCrop((33, 41)),
+        T.RandomHorizontalFlip(),
+        T.RandAugment(2, 9),
+        T.ColorJitter(0.4, 0.4, 0.4),
+        T.GaussianBlur((3, 7)),
+        T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD),
+        T.RandomErasing(0.5),
+    ]
+)
+
+
+def test_threads_do_not_meet_at_a_desk() -> None:
+    """Several threads, each with images of all sizes; what one makes is what it would make alone."""
+    images = images_of(3, 40)
+    one = vg.as_transform(PIPELINE)
+
+    def work(i: int) -> tuple[torch.Tensor, Image, Image]:
+        image = images[i % len(images)]
+        return one(image, id=i), F.rotate(image, float(i), "bilinear"), F.gaussian_blur(image, 5, 0.5 + i % 7)
+
+    alone = [work(i) for i in range(120)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(work, range(120)))
+    for a, b in zip(alone, together, strict=True):
+        assert torch.equal(a[0], b[0])
+        np.testing.assert_array_equal(a[1], b[1])
+        np.testing.assert_array_equal(a[2], b[2])
+
+
+def test_a_new_thread_has_a_desk_and_a_scratch_of_its_own() -> None:
+    made: list[tuple[Image, object]] = []
+    image = noise(20, 30)
+
+    def work() -> None:
+        made.append((F.adjust_sharpness(image, 1.5), single._local.desk))
+
+    for _ in range(2):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    work()
+    assert len({id(desk) for _, desk in made}) == 3
+    for result, _ in made:
+        np.testing.assert_array_equal(result, made[0][0])
+
+
+def test_scratch_grows_under_a_desk() -> None:
+    """A batch between two single images leaves the thread with a larger scratch; the desk goes on with that."""
+    small, large = noise(9, 11), noise(300, 280)
+    blur = T.Compose([T.GaussianBlur(9, 2.0), T.RandomResizedCrop(64)])
+    expected = [F.equalize(image, device="reference") for image in (small, large)]
+    for image, result in zip((small, large), expected, strict=True):
+        np.testing.assert_array_equal(F.equalize(image), result)
+        vg.Augmenter(blur, num_threads=1)([image, image])
+        np.testing.assert_array_equal(F.equalize(image), result)
+
+
+def test_results_are_written_in_full_and_never_again() -> None:
+    """Into memory that held something else; a later call leaves an earlier result alone."""
+    image, kept = photo(), []
+    for level in (0.0, 0.5, 1.0, 1.5):
+        kept.append((level, F.adjust_brightness(image, level)))
+        memory.RESULTS.take(image.size)[:] = 0xA5
+    for level, result in kept:
+        np.testing.assert_array_equal(result, F.adjust_brightness(image, level, device="reference"))
+
+
+KINDS = {
+    "pil": lambda image: PIL.Image.fromarray(image if image.shape[2:] != (1,) else image[..., 0]),
+    "array": lambda image: image,
+    "read-only": lambda image: np.frombuffer(image.tobytes(), np.uint8).reshape(image.shape),
+    "scattered": lambda image: np.repeat(image, 2, axis=1)[:, ::2],
+    "tensor": lambda image: torch.from_numpy(image.transpose(2, 0, 1).copy()),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_image_gives_the_same(kind: str) -> None:
+    for i, image in enumerate(images_of(11, 12)):
+        image = image.reshape(*image.shape[:2], -1)
+        one = vg.as_transform(PIPELINE, seed=2)
+        expected = vg.Augmenter(PIPELINE, seed=2)([image, image], ids=[i, i])[0]
+        assert torch.equal(one(KINDS[kind](image), id=i), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_other_dtypes_are_those_of_a_batch(dtype: Any) -> None:
+    image = noise(40, 50)
+    expected = vg.Augmenter(PIPELINE, dtype=dtype)([image, image], ids=[4, 4])[0]
+    assert torch.equal(vg.as_transform(PIPELINE, dtype=dtype)(image, id=4), expected)
+
+
+def test_a_class_that_draws_anew_is_asked_as_it_says() -> None:
+    """Of a transform that says one thing twice, a subclass may say it once."""
+
+    class Always(T.RandomHorizontalFlip):
+        def sample(self, sampling: Any, rows: Any, slot: int) -> None:
+            sampling.emit(rows, Op.VFLIP)
+
+    class Twice(T.Brightness):
+        def emit_magnitude(self, sampling: Any, rows: Any, values: Any, slot: int) -> None:
+            super().emit_magnitude(sampling, rows, values * 2, slot)
+
+    image = noise(8, 9)
+    for t in (Always(p=0.0), T.Compose([Twice(0.5), Always(p=0.0)])):
+        result = vg.Augmenter(t)([image])[0]
+        expected = reference.run(vg.Augmenter(t, layout="NHWC").program([image]), [image])[0]
+        np.testing.assert_array_equal(result.permute(1, 2, 0).numpy(), expected)
+    for name in ("Always", "Twice"):
+        T.Transform.registry.pop(name)
+
+
+def test_what_is_kept_for_another_call_is_bounded() -> None:
+    for cached in (rng.stream_of, gaussian_kernel, motion_kernel):
+        assert cached.cache_parameters()["maxsize"] is not None
+    image = noise(12, 12)
+    for i in range(300):
+        F.gaussian_blur(image, 3, 0.5 + i / 300)
+        F.normalize(image, i / 300, 0.5)
+    assert gaussian_kernel.cache_info().currsize <= 64
