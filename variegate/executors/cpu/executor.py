@@ -36,8 +36,9 @@ _MOST_ROWS, _CHUNK_PIXELS = 64, ROWS_AT_A_TIME * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
-# Decoded images held per thread: few enough to stay in its cache until they are used.
-_LOADED_AT_A_TIME = 2
+# Decoded images held per thread, two or as many as these bytes hold: few enough to stay in its cache until they are
+# used.
+_LOADED_AT_LEAST, _LOADED_BYTES = 2, 1 << 19
 
 
 def run(
@@ -138,22 +139,23 @@ def _run_rows(
     instructions, side = _instructions(program), _side_tables(program)
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
     needs = scratch_needs(program)
+    in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
+    at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
     def work(rows: npt.NDArray[np.int64]) -> None:
         scratch = scratch_for(needs)
         if load is None:
             run_rows(rows, instructions, side, sources, targets, form, scratch)
             return
-        for i in range(0, len(rows), _LOADED_AT_A_TIME):
-            part = rows[i : i + _LOADED_AT_A_TIME]
-            loaded = [load(int(row), place) for place, row in enumerate(part)]
+        for i in range(0, len(rows), at_a_time):
+            part = rows[i : i + at_a_time]
+            loaded = [load(row, place) for place, row in enumerate(part.tolist())]
             sources[part] = [_address(image) for image in loaded]
             run_rows(part, instructions, side, sources, targets, form, scratch)
 
-    chunk = ROWS_AT_A_TIME
-    if load is None:
-        height, width = program.final_size(0) if program.num_rows else (0, 0)
-        chunk = min(_MOST_ROWS, max(chunk, _CHUNK_PIXELS // max(height * width, 1)))
+    height, width = program.final_size(0) if program.num_rows else (0, 0)
+    pixels = height * width if load is None else max(height * width, in_pixels)
+    chunk = min(_MOST_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
     share_out(work, program.num_rows, num_threads, chunk)
 
 
