@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "data/decode", "backends"),
         *("pickling", "per_image"),
     },
-    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data"},
+    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {

@@ -16,6 +16,7 @@ from numba.core import event as events
 from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
+from variegate.data.decode.scan import scan_headers
 from variegate.data.shuffle import Permutation, permute_within
 from variegate.program import compiled
 
@@ -31,6 +32,7 @@ ENTRIES = (
     "executors.cpu.batch.measure",
     "executors.cpu.passes.run_rows",
     "executors.cpu.blend.blend_outputs",
+    "data.decode.scan._scan",
     "data.shuffle._permute",
     "data.shuffle._permute_within",
 )
@@ -146,6 +148,7 @@ def _run_everything() -> None:
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)
     permute_within(places, lengths, places, seed=0, epoch=0)
+    scan_headers([b""])
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
 
 

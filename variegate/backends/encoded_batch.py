@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.decode_plan import SCALES, buffer_for, decode_planned, plan_rows
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.images import as_tensor, check_image
 from variegate.data.decode import (
@@ -28,22 +28,11 @@ from variegate.data.decode import (
     is_jpeg,
     read_image,
 )
+from variegate.data.decode.scan import HEIGHT, WIDTH, header_of, scan_headers
 from variegate.errors import DecodeError
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
-_SCALES = (8, 4, 2)
-# A thread keeps its buffers for good; those of larger pictures are made and given back.
-_KEPT_BYTES = 4 << 20
-_local = threading.local()
-
-
-def _buffer(place: int, size: int) -> Image:
-    """uint8[>= size] of this thread, the same memory for the same place."""
-    buffers: dict[int, Image] = _local.__dict__.setdefault("buffers", {})
-    if place not in buffers or buffers[place].size < size:
-        buffers[place] = np.empty(size, np.uint8)
-    return buffers[place]
 
 
 class EncodedBatch:
@@ -81,13 +70,15 @@ class EncodedBatch:
                 f"files: got {type(files).__name__}; accepted: a list, of the bytes of image files or of images"
             )
         self.files = files
-        self.headers: list[JpegHeader | None] = [None] * len(files)
+        self._odd_headers: dict[int, JpegHeader] = {}
         self.decoded: dict[int, Image] = {}
         self._name_of, self._failures = name_of, failures
         self.decode_seconds: list[float] = []
         self.is_timed_exactly = False
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
-        shapes = [self._open(i) for i in range(len(files))]
+        self._heads = scan_headers([data if type(data) is bytes else b"" for data in files], *self._limits)
+        sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
+        shapes = [(*size, 3) if size[0] else self._open(i) for i, size in enumerate(sizes)]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
         for i, shape in enumerate(shapes):
             if shape is None:
@@ -106,6 +97,10 @@ class EncodedBatch:
 
     def name(self, i: int) -> str:
         return f"files[{i}]" if self._name_of is None else self._name_of(i)
+
+    def header(self, i: int) -> JpegHeader | None:
+        """Of picture ``i``; None where it is no JPEG, or is bad."""
+        return self._odd_headers.get(i) or header_of(self._heads[i])
 
     def _open(self, i: int) -> tuple[int, ...] | None:
         """The shape of picture ``i``; None where it was noted as a failure."""
@@ -139,7 +134,7 @@ class EncodedBatch:
         name = self.name(i)
         header = checked_header(data, name, *self._limits)
         check_side(name, *header.oriented_size)
-        self.headers[i] = header
+        self._odd_headers[i] = header
         return (*header.oriented_size, 3)
 
     def _note(self, i: int, error: DecodeError) -> None:
@@ -162,7 +157,7 @@ class EncodedBatch:
 
     def is_upright_jpeg(self, i: int) -> bool:
         """A JPEG for a GPU: ordinary, complete, stored as it is shown, and not decoded yet."""
-        header = self.headers[i]
+        header = self.header(i)
         if header is None or i in self.decoded or not header.is_ordinary or header.orientation != 1:
             return False
         # A GPU would fill what is missing with gray and say nothing.
@@ -183,15 +178,23 @@ class EncodedBatch:
         The image may be overwritten by the thread's next load into the same place.
         """
 
+        is_decoded = np.zeros(len(self.files), bool)
+        is_decoded[list(self.decoded)] = True
+        plans, files = plan_rows(fused, self._heads, is_decoded), cast("Sequence[bytes]", self.files)
+
         def load(row: int, place: int) -> Image:
-            with self.decoding():
-                return self._load(fused, row, place)
+            begin, plan = time.perf_counter(), plans[row]
+            image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place)
+            if image is None:
+                image = self._load(fused, row, place)
+            self.decode_seconds.append(time.perf_counter() - begin)
+            return image
 
         return load
 
     def _load(self, fused: Program, row: int, place: int) -> Image:
         source = int(fused.source[row])
-        header, support = self.headers[source], crop_support(fused, row)
+        header, support = self.header(source), crop_support(fused, row)
         if header is None or support is None:
             image = self.whole(source)
             if fused.blend is not None:
@@ -200,8 +203,7 @@ class EncodedBatch:
         try:
             if fused.blend is not None:
                 return self._decode_once(fused, row, source, header, support)
-            size = 3 * (header.height + 2 * header.mcu_height) * header.width
-            buffer = _buffer(place, size) if size <= _KEPT_BYTES else None
+            buffer = buffer_for(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
             return self._decode_for(fused, row, source, header, support, buffer)
         except DecodeError as error:
             self._note(source, error)
@@ -224,7 +226,7 @@ class EncodedBatch:
         data, name, args = bytes(self.files[source]), self.name(source), fused.args[row, 0]
         height, width, out_height, out_width = (float(v) for v in args[2:6])
         in_height, in_width = header.oriented_size
-        for divisor in _SCALES:
+        for divisor in SCALES:
             if height / divisor >= out_height and width / divisor >= out_width:
                 sides = -(-in_height // divisor), -(-in_width // divisor)
                 image = decode_jpeg_scaled(data, *sides, name, *self._limits, header)

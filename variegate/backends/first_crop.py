@@ -32,6 +32,27 @@ def crop_support(fused: Program, row: int) -> float | None:
     return _SUPPORT.get(int(fused.flags[row, 0]))
 
 
+def crop_supports(fused: Program) -> npt.NDArray[np.float64]:
+    """``crop_support`` of every row, NaN for None."""
+    supports = np.full(fused.num_rows, np.nan)
+    if not fused.opcode.shape[1]:
+        return supports
+    is_crop = (fused.length > 0) & (fused.opcode[:, 0] == _RESIZED_CROP)
+    for interpolation, support in _SUPPORT.items():
+        supports[is_crop & (fused.flags[:, 0] == interpolation)] = support
+    return supports
+
+
+def crop_ends(
+    args: npt.NDArray[np.float64], supports: npt.NDArray[np.float64], in_heights: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The row after the last that each of many resized crops reads, as ``crop_reach`` says it of one."""
+    top, height, out_height = args[:, 0], args[:, 2], args[:, 4]
+    reach = np.ceil(supports * np.maximum(height / out_height, 1.0)) + 1
+    ends: npt.NDArray[np.int64] = np.minimum(in_heights, (np.ceil(top + height) + reach).astype(np.int64))
+    return ends
+
+
 def crop_reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
     """What a resized crop reads: the filter reaches past the box, further the more it shrinks."""
     top, left, height, width, out_height, out_width = (float(v) for v in args[:6])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
@@ -35,31 +36,46 @@ def share_out(
         return
     chunk = max(1, min(chunk, -(-number // threads)))
     pool, extra = _thread_pool(threads), extra_seconds.get()
+    # Threads take what is next by themselves: a task for every chunk would cost a hand-over, and wake the caller.
+    starts = deque(range(0, number, chunk))
+    errors: dict[int, BaseException] = {}
+
+    def take() -> None:
+        begin = time.perf_counter()
+        while starts:
+            try:
+                start = starts.popleft()
+            except IndexError:  # another thread was faster
+                break
+            try:
+                work(every[start : start + chunk])
+            except BaseException as error:
+                errors[start] = error
+                starts.clear()
+        if extra is not None:
+            extra.append(time.perf_counter() - begin)
+
     if extra is not None:
-        work = _timed(work, extra)
         extra.append(time.perf_counter())
     parts: list[Future[None]] = []
     try:
-        for i in range(0, number, chunk):
-            parts.append(pool.submit(work, every[i : i + chunk]))
-        for part in parts:
-            part.result()
+        for _ in range(min(threads, len(starts))):
+            parts.append(pool.submit(take))
+        wait(parts)
     finally:
         # Threads write to memory by its address: none may be left at work when the caller gives that memory up, be it
         # for an error of one of them or a Ctrl-C.
+        starts.clear()
         for part in parts:
             part.cancel()
         wait(parts)
         if extra is not None:
             extra.append(-time.perf_counter())
-
-
-def _timed(
-    work: Callable[[npt.NDArray[np.int64]], None], seconds: list[float]
-) -> Callable[[npt.NDArray[np.int64]], None]:
-    def timed(rows: npt.NDArray[np.int64]) -> None:
-        begin = time.perf_counter()
-        work(rows)
-        seconds.append(time.perf_counter() - begin)
-
-    return timed
+    if errors:
+        # What comes before a chunk has been taken before it, so that this is the same error every time.
+        first = errors[min(errors)]
+        errors.clear()
+        try:
+            raise first
+        finally:
+            del first  # its traceback holds this frame, and with it all that the caller gives up

@@ -91,13 +91,16 @@ def _read_to_end(descriptor: int, size: int, path: str | os.PathLike[str], most:
         raise _too_large(path, most)
     parts: list[bytes] = []
     count = 0
-    # One more than there should be tells the end of nearly every file by the first call. /proc tells no sizes.
+    # One more than there should be: as many as there should be are all of them, which one call tells of nearly every
+    # file. /proc tells no sizes.
     wanted = size + 1 if size else _PIECE
     while count <= most:
         asked = min(wanted, most + 1 - count)
         part = os.read(descriptor, asked)
         if not part:
             return parts[0] if len(parts) == 1 else b"".join(parts)
+        if not parts and len(part) == size:
+            return part
         parts.append(part)
         count += len(part)
         # Fewer than asked for are nearly always the last; memory for many more would cost as much as reading did.

@@ -100,6 +100,39 @@ def decode_jpeg_box(
     return _decode_whole(data, header, path, max_decode_bytes, buffer), 0, 0
 
 
+def decode_plain(
+    data: bytes,
+    height: int,
+    width: int,
+    divisor: int = 1,
+    height_offset: int = 0,
+    buffer: npt.NDArray[np.uint8] | None = None,
+    room_for_file: npt.NDArray[np.uint8] | None = None,
+) -> Image_HWC | None:
+    """A JPEG that ``scan_headers`` found to be plain -> uint8[height, width, 3]; None where it turns out otherwise, and
+    the other functions here are to decide.
+
+    ``divisor``: 2, 4 or 8 for a reduced scale. ``height_offset``: where the head says the height, which is to say
+    ``height`` instead, so that nothing below is read. ``room_for_file``: at least as many bytes as the file, for a copy
+    that says so.
+    """
+    file: Any = data
+    options: dict[str, Any] = {}
+    if height_offset:
+        file = bytearray(data) if room_for_file is None else room_for_file[: len(data)]
+        if room_for_file is not None:
+            file[:] = np.frombuffer(data, np.uint8)  # without Python's lock, which bytearray holds
+        file[height_offset], file[height_offset + 1] = height >> 8, height & 255
+        options = {"strict": False}
+    elif divisor > 1:
+        options = {"min_height": height, "min_width": width}
+    try:
+        image: Image_HWC = simplejpeg.decode_jpeg(file, "RGB", buffer=buffer, **options)
+    except ValueError:
+        return None
+    return image if image.shape == (height, width, 3) else None
+
+
 def is_complete(data: bytes) -> bool:
     """True for a file that ends as a JPEG should; one that does not may have lost its lower part."""
     return data[-2:] == _EOI or _EOI in data[-64:]

@@ -25,7 +25,7 @@ from variegate.program import rng
 # one only where there is hardly any.
 _SUBSTITUTES = 64
 # Samples that a thread reads at a time from a local disk.
-_CHUNK = 8
+_CHUNK = 16
 _KEPT = 4
 
 STATE_VERSION = 1
@@ -117,9 +117,14 @@ class IndexedOrder:
 
             return gather
         chunk = 1 if source.is_remote else _CHUNK
-        samples = list(map(self._to_read, ids.tolist(), numbers))
-        chunks = [samples[i : i + chunk] for i in range(0, len(samples), chunk)]
-        parts = [pool.submit(self._reader.read, samples, observer, is_stopped) for samples in chunks]
+        known = ids.tolist()
+
+        def read(start: int) -> list[tuple[Any, Any]]:
+            end = start + chunk
+            samples = map(self._to_read, known[start:end], numbers[start:end])
+            return self._reader.read(samples, observer, is_stopped)
+
+        parts = [pool.submit(read, start) for start in range(0, len(numbers), chunk)]
 
         def wait() -> Rows:
             read = [pair for part in parts for pair in part.result()]

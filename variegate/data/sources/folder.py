@@ -198,8 +198,12 @@ class FolderSource(FolderListing):
         return Path(self._path(index))
 
     def _path(self, index: int) -> str:
-        # Joining Path objects takes ten times as long, and this is done for every sample of every epoch.
-        return os.path.join(self.folder.address(), self.samples[index].path)
+        # Joining takes twice as long, Path objects twenty times, and this is done for every sample of every epoch.
+        return self._prefix + self.samples[index].path
+
+    @computed_once
+    def _prefix(self) -> str:
+        return os.path.join(self.folder.address(), "")
 
 
 @dataclass(frozen=True, repr=False)

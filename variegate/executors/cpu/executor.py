@@ -39,8 +39,9 @@ _MOST_ROWS, _CHUNK_PIXELS = 64, ROWS_AT_A_TIME * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
-# Decoded images held per thread: few enough to stay in its cache until they are used.
-_LOADED_AT_A_TIME = 2
+# Decoded images held per thread, two or as many as these bytes hold: few enough to stay in its cache until they are
+# used.
+_LOADED_AT_LEAST, _LOADED_BYTES = 2, 1 << 19
 
 
 def run(
@@ -147,6 +148,8 @@ def _run_rows(
     measure(at)
     needs = tuple(batch.needs.tolist())
     kind, streams = form.kind, form.streams
+    in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
+    at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
     def work(rows: npt.NDArray[np.int64]) -> None:
         if len(rows) == 0:
@@ -155,16 +158,15 @@ def _run_rows(
         if load is None:
             run_rows(begin, end, at, scratch, kind, streams)
             return
-        for i in range(begin, end, _LOADED_AT_A_TIME):
-            stop = min(i + _LOADED_AT_A_TIME, end)
+        for i in range(begin, end, at_a_time):
+            stop = min(i + at_a_time, end)
             loaded = [load(row, place) for place, row in enumerate(range(i, stop))]
             sources[i:stop] = [place_of(image) for image in loaded]
             run_rows(i, stop, at, scratch, kind, streams)
 
-    chunk = ROWS_AT_A_TIME
-    if load is None:
-        height, width = program.final_size(0) if program.num_rows else (0, 0)
-        chunk = min(_MOST_ROWS, max(chunk, _CHUNK_PIXELS // max(height * width, 1)))
+    height, width = program.final_size(0) if program.num_rows else (0, 0)
+    pixels = height * width if load is None else max(height * width, in_pixels)
+    chunk = min(_MOST_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
     share_out(work, program.num_rows, num_threads, chunk)
 
 

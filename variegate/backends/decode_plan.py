@@ -1,0 +1,115 @@
+"""Which part of its picture every row of a batch has decoded: worked out for all rows at once, before the first is.
+
+Only for what nearly all rows are, an upright JPEG whose head was plain, read whole or by one resized crop. The rest is
+decided row by row as it is decoded, in ``encoded_batch``, and so is what turns out to be otherwise than its head said.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.backends.first_crop import crop_ends, crop_supports
+from variegate.data.decode import decode_plain
+from variegate.data.decode.memory import LARGE
+from variegate.data.decode.scan import (
+    COEFFICIENT_BYTES,
+    COMPONENTS,
+    HEIGHT,
+    HEIGHT_OFFSET,
+    IS_COMPLETE,
+    MCU_HEIGHT,
+    WIDTH,
+)
+from variegate.program.program import Program
+
+Image = npt.NDArray[np.uint8]
+# Smallest scales first; those whose inverse DCT libjpeg-turbo has in SIMD.
+SCALES = (8, 4, 2)
+# A thread keeps its buffers for good; those of larger pictures are made and given back.
+_KEPT_BYTES = 4 << 20
+# The place of the buffer that a file is copied to.
+_FILE = -1
+_local = threading.local()
+
+
+class DecodePlan(NamedTuple):
+    """How one row's picture is decoded.
+
+    ``height``, ``width``: of what comes out; ``room``: bytes of the buffer that it is decoded into, for all the rows
+    of the picture that it may come to. ``divisor``: of a reduced scale. ``height_offset``: where a smaller height is
+    written into the file's head; 0 to leave it alone.
+    """
+
+    source: int
+    height: int
+    width: int
+    room: int
+    divisor: int
+    height_offset: int
+    is_crop: bool
+
+
+def plan_rows(
+    fused: Program, heads: npt.NDArray[np.int64], is_decoded: npt.NDArray[np.bool_]
+) -> list[DecodePlan | None]:
+    """A plan for each row; None where there is more to it. ``heads``: of the images, as ``scan_headers`` gives them."""
+    source = fused.source.astype(np.int64)
+    head = heads[source]
+    plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source]
+    if fused.blend is not None or not plain.any():
+        return [None] * len(source)
+    height, width, block = head[:, HEIGHT], head[:, WIDTH], head[:, MCU_HEIGHT]
+    support = crop_supports(fused)
+    is_crop = ~np.isnan(support)
+    args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
+    divisor = np.ones(len(source), np.int64)
+    # The largest that leaves the crop no smaller than it will be.
+    for scale in reversed(SCALES):
+        divisor[is_crop & (args[:, 2:4] / scale >= args[:, 4:6]).all(axis=1)] = scale
+    is_scaled = divisor > 1
+    # A picture of a few pixels is as large at a smaller scale.
+    plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
+    kept, offset = height.copy(), np.zeros(len(source), np.int64)
+    boxed = np.flatnonzero(is_crop & ~is_scaled & plain)
+    if len(boxed):
+        end = crop_ends(args[boxed], support[boxed], height[boxed])
+        # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
+        rows = (-(-end // block[boxed]) + (block[boxed] > 8)) * block[boxed]
+        is_part = (head[boxed, COEFFICIENT_BYTES] == 0) & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
+        kept[boxed] = np.where(is_part, rows, height[boxed])
+        offset[boxed] = np.where(is_part, head[boxed, HEIGHT_OFFSET], 0)
+    out_height, out_width = -(-kept // divisor), -(-width // divisor)
+    room = 3 * width * (height + 2 * block)
+    # Those may have to wait for others.
+    plain &= 3 * out_height * out_width + head[:, COEFFICIENT_BYTES] < LARGE
+    columns = (source, out_height, out_width, room, divisor, offset, is_crop)
+    every = zip(plain.tolist(), *(column.tolist() for column in columns), strict=True)
+    return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]
+
+
+def decode_planned(plan: DecodePlan, data: bytes, fused: Program, row: int, place: int) -> Image | None:
+    """The row's picture, or what is planned of it; None, with nothing rewritten, where that does not come of it."""
+    _, height, width, room, divisor, height_offset, is_crop = plan
+    file = buffer_for(_FILE, len(data)) if height_offset else None
+    image = decode_plain(data, height, width, divisor, height_offset, buffer_for(place, room), file)
+    if image is None:
+        return None
+    if divisor > 1:
+        fused.args[row, 0, :4] /= divisor
+    if is_crop:
+        fused.in_shape[row, :2] = height, width
+    return image
+
+
+def buffer_for(place: int, size: int) -> Image | None:
+    """uint8[>= size] of this thread, the same memory for the same place; None for larger ones."""
+    if size > _KEPT_BYTES:
+        return None
+    buffers: dict[int, Image] = _local.__dict__.setdefault("buffers", {})
+    if place not in buffers or buffers[place].size < size:
+        buffers[place] = np.empty(size, np.uint8)
+    return buffers[place]
