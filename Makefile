@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-loader bench-gpu install clean
+.PHONY: help demo test test-all lint bench bench-loader bench-gpu wheel install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -13,6 +13,7 @@ BENCH_WORKS ?= w1 w2
 BENCH_GPU_WORKS ?= w3 w3r
 BENCH_ARGS ?=
 DEMO_ARGS ?=
+KERNELS_ARGS ?=
 
 help:
 	@echo "make demo    expand a few photos with RandAugment and draw a contact sheet"
@@ -22,6 +23,7 @@ help:
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-loader   the same for whole loaders, on all cores"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
+	@echo "make wheel   variegate, and the compiled kernels of every processor level, into dist"
 	@echo "make clean   remove the environments and caches"
 
 demo: $(VENV)/.installed-demo
@@ -48,6 +50,11 @@ bench-loader: $(VENV)/.installed-demo
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.run_gpu $(BENCH_GPU_WORKS) $(BENCH_ARGS)
+
+# The second wheel holds machine code of this platform and this Python: see kernels/README.md.
+wheel: $(VENV)/.installed-demo
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python -m kernels.build --out dist $(KERNELS_ARGS)
 
 install: $(VENV)/.installed-dev
 

@@ -1,4 +1,4 @@
-"""Build the wheel of compiled kernels: ``python kernels/build.py --out dist``. See README.md."""
+"""Build the wheel of compiled kernels: ``python -m kernels.build --out dist``. See README.md."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from wheel import platform_tag, write_wheel
-
+from kernels.wheel_file import platform_tag, write_wheel
 from variegate import warm
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.shipped import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         def compile_for(level: Level) -> None:
             environment = {**os.environ, **settings_of(level, os.path.join(folder, f"cache {level.name}"))}
-            command = [sys.executable, str(HERE / "level.py"), str(signatures), str(package / level.name)]
-            subprocess.run(command, check=True, env=environment)
+            command = [sys.executable, "-m", "kernels.level", str(signatures), str(package / level.name)]
+            subprocess.run(command, check=True, env=environment, cwd=ROOT)
             print(f"{level.name}: {sum(file.stat().st_size for file in (package / level.name).iterdir()):,} bytes")
 
         with ThreadPoolExecutor(num_cores()) as pool:

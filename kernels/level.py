@@ -1,5 +1,4 @@
-"""Compile for one level, without running anything: ``level.py SIGNATURES FOLDER``, in the environment that build.py
-makes."""
+"""Compile for one level, and run nothing: ``python -m kernels.level SIGNATURES FOLDER``, as build.py calls it."""
 
 from __future__ import annotations
 

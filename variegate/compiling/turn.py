@@ -62,6 +62,11 @@ class Turn:
                 self._spent += time.monotonic() - self._began
         global_compiler_lock.release()
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether a kernel is being made ready because of another, which calls it."""
+        return self._depth > 1
+
     def take(self) -> bool:
         """Something is not on disk. Wait until this process may make it -> whether to look there again."""
         self._has_missed = True

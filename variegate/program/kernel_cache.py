@@ -141,7 +141,8 @@ class KernelCache(FunctionCache):
 
     def _look(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()  # as Numba does before it loads
-        if (installed := self._installed()) is not None:
+        # Callers are compiled with the bitcode of what they call, which is not installed.
+        if not TURN.is_nested and (installed := self._installed()) is not None:
             found = installed.load(self.name, self.digest, sig, target_context)
             if found is not None:
                 return found
