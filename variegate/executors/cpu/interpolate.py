@@ -13,8 +13,8 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.rows import read_places
 from variegate.executors.cpu.simd import prefetch
-from variegate.executors.cpu.simd_gather import gather_rgb
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
 from variegate.executors.cpu.simd_places import (
     LANES,
@@ -253,10 +253,9 @@ def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y:
     top, left, bottom, right = (
         np.float64(window[0]), np.float64(window[1]), np.float64(window[2]), np.float64(window[3]),
     )  # fmt: skip
-    stage, offset, planes = scratch.stage, scratch.offset, scratch.planes
+    stage, column, line = scratch.stage, scratch.column, scratch.line
     g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
     a0, a1, a2, a3, a4, a5, yc = a[0], a[1], a[2], a[3], a[4], a[5], y + 0.5
-    channels, row_bytes = nb.int32(image.channels), nb.int32(image.channels * image.width)
     for x in range(width):
         xc = x + 0.5
         # Of an affine map the depth is exactly 1, which changes nothing.
@@ -265,16 +264,8 @@ def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y:
         # False for NaN, a point at infinity.
         is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
         stage[x] = -1 if is_inside else slot
-        column, line = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
-        offset[x] = nb.int32(line * row_bytes) + nb.int32(column * channels)
-    if image.channels == 1 or image.levels.size < 4:
-        for x in range(width):
-            for c in range(image.channels):
-                planes[c, x] = image.levels[offset[x] + c]
-        return
-    base, last, offsets = address_of(image.levels), nb.int32(image.levels.size - 4), address_of(offset)
-    for x in range(0, width, LANES):
-        gather_rgb(base, offsets + 4 * x, last, address_of(planes) + x, planes.shape[1])
+        column[x], line[x] = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
+    read_places(image, width, scratch)
 
 
 @inner_kernel()

@@ -141,21 +141,27 @@ def pack_maps(row: Any, slots: Any, count: Any, maps: Any) -> None:
 @inner_kernel(forceinline=True)
 def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> None:
     """Row ``y`` of several 16.16 maps run backwards, each rounding as it would alone. The whole row; see ``stage``."""
-    column, line, levels, planes = scratch.column, scratch.line, image.levels, scratch.planes
-    columns, lines, stages = address_of(column), address_of(line), address_of(scratch.stage)
+    columns, lines, stages = address_of(scratch.column), address_of(scratch.line), address_of(scratch.stage)
     maps = address_of(scratch.maps)
     begin_walk(nb.int32(y), maps + 64 * (count - 1), out_width, columns, lines, stages)
     for i in range(count - 2, -1, -1):
         step_back(maps + 64 * i, out_width, columns, lines, stages)
+    read_places(image, out_width, scratch)
+
+
+@inner_kernel(forceinline=True)
+def read_places(image: Any, out_width: Any, scratch: Any) -> None:
+    """The pixels at ``scratch.column`` and ``scratch.line``, all of them inside the image, into the planes."""
+    column, line, levels, planes = scratch.column, scratch.line, image.levels, scratch.planes
     if image.channels == 1 or levels.size < 4:
         for x in range(out_width):
             pixel = nb.int64(line[x]) * image.width + column[x]
             for c in range(image.channels):
                 planes[c, x] = levels[image.channels * pixel + c]
-    else:
-        width, last, offsets = nb.int32(image.width), nb.int32(levels.size - 4), address_of(scratch.offset)
-        has_last = walked_offsets(columns, lines, width, last, out_width, offsets)
-        _gather(levels, out_width, has_last, planes, 0, scratch)
+        return
+    width, last, offsets = nb.int32(image.width), nb.int32(levels.size - 4), address_of(scratch.offset)
+    has_last = walked_offsets(address_of(column), address_of(line), width, last, out_width, offsets)
+    _gather(levels, out_width, has_last, planes, 0, scratch)
 
 
 @inner_kernel(forceinline=True)
