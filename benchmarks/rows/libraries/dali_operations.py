@@ -12,6 +12,7 @@ from nvidia.dali import fn, types
 from nvidia.dali import math as dali_math
 from nvidia.dali.auto_aug import augmentations
 
+from benchmarks.inputs import MEAN, STD
 from benchmarks.rows import catalogue as C
 
 Row = Callable[[Any], tuple[Any, dict[str, Any]]]
@@ -76,7 +77,9 @@ def quarter_turns(images: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def padded(images: Any, size: int, **options: Any) -> tuple[Any, dict[str, Any]]:
-    return images, {"crop": (size, size), "out_of_bounds_policy": "pad", "fill_values": [0.0], **options}
+    # What is filled in is not normalised any more.
+    black = [-mean / std for mean, std in zip(MEAN, STD, strict=True)]
+    return images, {"crop": (size, size), "out_of_bounds_policy": "pad", "fill_values": black, **options}
 
 
 def random_crop(images: Any, size: int, padding: int) -> Any:
