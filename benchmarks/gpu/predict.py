@@ -119,17 +119,9 @@ def markdown(record: dict[str, Any]) -> str:
     lines += ["|---|---|--:|--:|---|--:|--:|--:|--:|"]
     for device in record["devices"]:
         for number, one in enumerate(device["launches"]):
-            cells = (
-                f"{number}: {one['kernel']}",
-                f"{one['rows']:.0f}",
-                f"{one['seconds'] * 1e6:.0f} us",
-                one["bound"],
-                f"{one['per_pixel']:.0f}",
-                str(one["registers"]),
-                str(one["shared_bytes"]),
-                f"{one['occupancy']:.0%}",
-            )
-            lines.append(f"| {device['name']} | " + " | ".join(cells) + " |")
+            counts = f"{one['per_pixel']:.0f} | {one['registers']} | {one['shared_bytes']} | {one['occupancy']:.0%}"
+            took = f"{one['rows']:.0f} | {one['seconds'] * 1e6:.0f} us | {one['bound']}"
+            lines.append(f"| {device['name']} | {number}: {one['kernel']} | {took} | {counts} |")
     lines += ["", *(f"- {line}" for line in hottest(record["devices"][-2]))]
     return "\n".join(lines)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Device:
-    """``clock``: Hz under load (boost); ``memory``: bytes per second. ``warps``, ``programs``, ``shared``: the most that
-    a multiprocessor holds."""
+    """``clock``: Hz under load (boost); ``memory``: bytes per second. ``warps``, ``programs``, ``shared``: the most on
+    a multiprocessor."""
 
     name: str
     capability: int

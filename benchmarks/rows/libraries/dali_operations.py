@@ -18,6 +18,8 @@ from benchmarks.rows import catalogue as C
 Row = Callable[[Any], tuple[Any, dict[str, Any]]]
 NEAREST, LINEAR = types.INTERP_NN, types.INTERP_LINEAR
 KINDS = (("", NEAREST), ("_bilinear", LINEAR))
+# What the last operator fills in is not normalised any more.
+BLACK = [-mean / std for mean, std in zip(MEAN, STD, strict=True)]
 # Pillow's sharpness 2.
 KERNEL = np.full((3, 3), -1 / 13, np.float32)
 KERNEL[1, 1] = 21 / 13
@@ -77,9 +79,7 @@ def quarter_turns(images: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def padded(images: Any, size: int, **options: Any) -> tuple[Any, dict[str, Any]]:
-    # What is filled in is not normalised any more.
-    black = [-mean / std for mean, std in zip(MEAN, STD, strict=True)]
-    return images, {"crop": (size, size), "out_of_bounds_policy": "pad", "fill_values": black, **options}
+    return images, {"crop": (size, size), "out_of_bounds_policy": "pad", "fill_values": BLACK, **options}
 
 
 def random_crop(images: Any, size: int, padding: int) -> Any:
