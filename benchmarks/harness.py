@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import select
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,12 +14,9 @@ from typing import Any
 from benchmarks import inputs as _inputs
 from benchmarks import levels as _levels
 from benchmarks.levels import OURS
-from benchmarks.peers_env import ROOT, peers_python
-from benchmarks.worker import THREAD_VARIABLES
+from benchmarks.peers_env import peers_python
+from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 from benchmarks.works.base import Check, Replay, Work
-
-PREPARE_TIMEOUT, RUN_TIMEOUT, CLOSE_TIMEOUT = 600.0, 120.0, 5.0
-ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 
 
 @dataclass(frozen=True)
@@ -80,82 +73,6 @@ class Row:
             "runs": self.runs,
             **self.extra,
         }
-
-
-class Process:
-    """A worker process that answers one JSON line to each.
-
-    ``worker``: its module. ``environment``: what it sees besides ours; one thread per library unless told otherwise.
-    """
-
-    def __init__(
-        self,
-        python: Path | str,
-        config: dict[str, Any],
-        worker: str = "benchmarks.worker",
-        environment: Mapping[str, str] = ONE_THREAD,
-    ) -> None:
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
-        self._process = subprocess.Popen(
-            [str(python), "-m", worker, json.dumps(config)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            cwd=ROOT,
-            env=os.environ | environment,
-            text=True,
-        )
-
-    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
-        """The worker's answer; RuntimeError with what it said when it failed, died or took too long."""
-        self.send(request)
-        return self.receive(timeout)
-
-    def send(self, request: dict[str, Any]) -> None:
-        """Half of ``ask``, to let several workers be busy at once."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise RuntimeError(self._last_words()) from None
-        self._asked = request["command"]
-
-    def receive(self, timeout: float) -> dict[str, Any]:
-        """The other half."""
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], timeout)
-        if not ready:
-            raise RuntimeError(f"no answer to {self._asked} in {timeout:g} s")
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(self._last_words())
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        return answer
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def close(self) -> None:
-        """By the end of its requests, as only a process that ends by itself ends those that it started."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(CLOSE_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._log.close()
-
-    def _last_words(self) -> str:
-        self._process.wait()
-        self._log.seek(0)
-        lines = [line for line in self._log.read().splitlines() if line.strip()]
-        return f"the process ended with {self._process.returncode}: {lines[-1] if lines else 'no message'}"
 
 
 def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, Any]:

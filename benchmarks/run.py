@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks import levels, machine, report
 from benchmarks.harness import Options, run_work
@@ -15,9 +16,9 @@ from benchmarks.rows import catalogue
 from benchmarks.rows import harness as rows
 from benchmarks.works.base import Work
 
-MEASURED = {"batch": [64, 256], "seconds": 2.0, "repeats": 7}
+MEASURED: dict[str, Any] = {"batch": [64, 256], "seconds": 2.0, "repeats": 7}
 # Many rows, so short ones.
-MEASURED_ROWS = {"batch": [64], "seconds": 0.3, "repeats": 5}
+MEASURED_ROWS: dict[str, Any] = {"batch": [64], "seconds": 0.3, "repeats": 5}
 WORKS = [*sorted(path.stem for path in Path(__file__).with_name("works").glob("w*.py")), rows.NAME]
 
 

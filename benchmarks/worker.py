@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
     from benchmarks.peers.base import Library
@@ -177,12 +177,16 @@ class CoreWorker(Worker):
         return super().answer(request)
 
 
-def serve(make_worker: Callable[[], Worker]) -> None:
+class Answering(Protocol):
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+def serve(make_worker: Callable[[], Answering]) -> None:
     """One answer for each line of stdin; the worker is made for the first, so that it can say what failed."""
     # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker: Worker | None = None
+    worker: Answering | None = None
     for line in sys.stdin:
         try:
             worker = worker or make_worker()

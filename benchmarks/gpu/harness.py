@@ -15,8 +15,10 @@ from benchmarks.gpu import pictures as _pictures
 from benchmarks.gpu import works
 from benchmarks.gpu.pictures import Pictures
 from benchmarks.gpu.works import GpuWork
-from benchmarks.harness import ONE_THREAD, OURS, PREPARE_TIMEOUT, Process, Row, run_checks, time_in_turn
+from benchmarks.harness import Row, run_checks, time_in_turn
+from benchmarks.levels import OURS
 from benchmarks.peers_env import VARIABLE
+from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, Process
 from benchmarks.works.compare import SAMPLE
 
 PEERS = {"dali": "DALI GPU", "kornia": "Kornia", "torchvision": "torchvision v2, per sample"}

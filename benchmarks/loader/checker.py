@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import inputs as _inputs
-from benchmarks.harness import Process, run_checks
+from benchmarks.harness import run_checks
 from benchmarks.inputs import Inputs
 from benchmarks.loader import photos
 from benchmarks.loader.checks import expected_epoch, shuffled_epoch
+from benchmarks.process import Process
 from benchmarks.worker import Worker, serve
 from benchmarks.works import w1
 from benchmarks.works.base import Check, Replay

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import inputs as _inputs
-from benchmarks.harness import OURS, Process, Row, time_in_turn
+from benchmarks.harness import Row, time_in_turn
 from benchmarks.inputs import Inputs
+from benchmarks.levels import OURS
 from benchmarks.loader import photos
 from benchmarks.loader.process_tree import PeakMemory
 from benchmarks.peers_env import peers_python
+from benchmarks.process import Process
 
 NAME = "loader"
 TITLE = "JPEG files -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalise -> float32 NCHW and labels, all cores"

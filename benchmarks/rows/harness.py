@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import levels as _levels
-from benchmarks.harness import PREPARE_TIMEOUT, RUN_TIMEOUT, Options, Process, start
+from benchmarks.harness import Options, start
 from benchmarks.levels import OURS, is_ours
+from benchmarks.process import PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 from benchmarks.rows import inputs as _inputs
 from benchmarks.rows.catalogue import FLOOR, Case
 
@@ -41,7 +42,11 @@ class Cell:
         if self.absent or self.error:
             return {key: value for key, value in (("absent", self.absent), ("error", self.error)) if value}
         speeds = self.speeds()
-        found = {"images_per_second": statistics.median(speeds), "lowest": min(speeds), "highest": max(speeds)}
+        found: dict[str, Any] = {
+            "images_per_second": statistics.median(speeds),
+            "lowest": min(speeds),
+            "highest": max(speeds),
+        }
         found |= {"microseconds": 1e6 / found["images_per_second"], "runs": self.runs}
         return found | {key: value for key, value in self.ready.items() if value}
 

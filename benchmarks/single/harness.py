@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import levels as _levels
-from benchmarks.harness import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Options, Process, start
+from benchmarks.harness import Options, start
 from benchmarks.inputs import make_images, read_jpegs
 from benchmarks.levels import is_ours
+from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 from benchmarks.single.base import BEYOND, PIPELINES, TARGETS, WAYS, Way
 
 NAME = "w8"
@@ -90,7 +91,7 @@ def _load(processes: dict[str, Process], titles: dict[str, str]) -> dict[str, An
 
 def _row(way: Way, name: str, sizes: str, processes: dict[str, Process], options: Options) -> dict[str, Any]:
     row: dict[str, Any] = {"row": name, "way": way, "sizes": sizes, "target": TARGETS[way], "checks": {}}
-    request = {"way": way, "row": name, "sizes": sizes}
+    request: dict[str, Any] = {"way": way, "row": name, "sizes": sizes}
     taking_part = {m: p for m, p in processes.items() if is_ours(m) or m == PEERS.get(way)}
     runs: dict[str, list[dict[str, float]]] = {}
     batches: dict[str, list[dict[str, float]]] = {}
@@ -107,12 +108,12 @@ def _row(way: Way, name: str, sizes: str, processes: dict[str, Process], options
     for _ in range(options.repeats):
         for found, command in ((runs, "run"), (batches, "run_batch")):
             for module in found:
-                request = {"command": command, "seconds": options.seconds}
-                found[module].append(processes[module].ask(request, RUN_TIMEOUT))
+                asked = {"command": command, "seconds": options.seconds}
+                found[module].append(processes[module].ask(asked, RUN_TIMEOUT))
     row["libraries"] = {module: _times(found) for module, found in runs.items()}
-    for module, found in batches.items():
+    for module, whole in batches.items():
         cell = row["libraries"][module]
-        cell["batch_microseconds"] = _times(found)["microseconds"]
+        cell["batch_microseconds"] = _times(whole)["microseconds"]
         cell["beyond_milliseconds"] = (cell["microseconds"] - cell["batch_microseconds"]) / 1e3
     return row
 

@@ -1,0 +1,113 @@
+"""The benchmarks' own rules: which rows there are, what limits our code, and how a table counts and tells misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import levels, report
+from benchmarks.columns import verdict
+from benchmarks.rows import catalogue, columns
+from benchmarks.rows.checks import checks
+from benchmarks.rows.libraries import ours
+from benchmarks.single.functions import BATCHED, FUNCTIONS
+from benchmarks.single.harness import select
+from benchmarks.startup_batch import with_wheels
+from tests.images import noise
+from variegate.compiling.levels import LEVELS, host_features
+from variegate.transforms import functional as F
+
+
+def test_every_row_is_spelled_by_us() -> None:
+    assert set(ours.STEPS) >= set(catalogue.BY_NAME)
+    for case in catalogue.CASES:
+        assert case.target == (2.0 if case.kind == "operation" else 4.0)
+
+
+def test_rows_are_selected_by_name_in_the_catalogues_order() -> None:
+    assert [case.name for case in catalogue.select("simclr,hflip")] == ["hflip", "simclr"]
+    assert catalogue.select("") == catalogue.CASES
+    with pytest.raises(ValueError, match="--rows blur: accepted: normalize, hflip"):
+        catalogue.select("blur")
+    with pytest.raises(ValueError, match="--rows nothing: accepted, with semicolons: function"):
+        select("nothing")
+
+
+def test_the_check_of_a_row_sees_wrong_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = catalogue.Case("invert", "invert", "operation", size=32, out=32)
+    images = np.stack([noise(32, 32, seed=i) for i in range(3)])
+    assert all(check.passed for check in checks(case, images))
+    right = ours.outputs
+
+    def off_by_one(case: catalogue.Case, images: Any, device: str, is_float: bool) -> Any:
+        return (
+            right(case, images, device, is_float) ^ 1
+            if device == "reference"
+            else right(case, images, device, is_float)
+        )
+
+    monkeypatch.setattr("benchmarks.rows.checks.outputs", off_by_one)
+    assert not all(check.passed for check in checks(case, images))
+
+
+def test_levels_that_the_processor_lacks_are_left_out_and_said() -> None:
+    found, left_out = levels.chosen(["v2", "v3", "v4", "vbmi", "host"])
+    can_run = [level for level in LEVELS if level.features <= host_features()]
+    assert len(found) == len(can_run) + 1
+    assert len(left_out) == len(LEVELS) - len(can_run)
+    assert found[-1].environment == {}
+    for limited, level in zip(found, can_run, strict=False):
+        assert limited.environment["NUMBA_CPU_NAME"] == level.cpu_name
+        assert limited.environment["NUMBA_CACHE_DIR"].endswith(level.name)
+    assert levels.chosen([]) == ([levels.UNLIMITED], [])
+
+
+def test_a_verdict_names_what_each_level_is_asked_for() -> None:
+    libraries = {"ours:v2": {"images_per_second": 50.0}, "ours:v3": {"images_per_second": 70.0}}
+    record = {"libraries": {**libraries, "peer": {"images_per_second": 10.0}}, "target": 10.0}
+    said = verdict(record | {"level_targets": {"v2": 4.0, "v3": 8.0}})
+    assert said == "v2: 5.00x the best peer; asked for 4x: met; v3: 7.00x the best peer; asked for 8x: missed"
+
+
+def _row(ours_at: float, peer_at: float, kind: str, target: float) -> dict[str, Any]:
+    cells = {
+        name: {"images_per_second": at, "microseconds": 1e6 / at} for name, at in (("ours", ours_at), ("dali", peer_at))
+    }
+    return {"title": kind, "kind": kind, "target": target, "checks": {}, "libraries": cells}
+
+
+def test_w2o_counts_misses_and_rows_below_the_peer() -> None:
+    rows = {"a": _row(30, 10, "operation", 2.0), "b": _row(9, 10, "operation", 2.0), "c": _row(30, 10, "pipeline", 4.0)}
+    libraries = {"ours": {"library": "Variegate"}, "dali": {"library": "DALI CPU"}}
+    record = {"work": "w2o", "libraries": libraries, "rows": rows, "floor": 1.0, "left_out": []}
+    assert columns.verdict(record) == (
+        "Variegate: 1 of 2 operations reach 2x, 0 of 1 pipelines reach 4x; 1 slower than the best peer"
+    )
+    assert "ours misses: b 0.90, c 3.00" in columns.notes(record)
+    assert report.heads(record)[0] == ("row", "ours", "DALI", "best peer", "ratio", "asked for")
+
+
+def test_every_function_stands_in_w8() -> None:
+    called = {function.__name__ for function, _, _ in FUNCTIONS.values()}
+    same = {"hflip", "vflip", "grayscale", "to_grayscale"}
+    assert called >= {name for name in F.__all__ if name not in same} - {"rgb_to_grayscale"}
+    assert set(BATCHED) <= set(FUNCTIONS)
+
+
+def test_occupancy_is_what_registers_leave() -> None:
+    pytest.importorskip("triton")
+    from benchmarks.gpu.prediction import devices
+    from benchmarks.gpu.prediction.machine_code import Code
+    from benchmarks.gpu.prediction.model import occupancy
+
+    hopper = next(device for device in devices.DEVICES if device.capability == 90)
+    # 96 registers of 128 threads: five such programs of four warps fit into 64 Ki registers.
+    assert occupancy(Code(96, 0, 0, 4, []), hopper) == 20 / 64
+    assert occupancy(Code(32, 0, 0, 4, []), hopper) == 1.0
+
+
+def test_a_folder_without_wheels_is_said(tmp_path: Any) -> None:
+    with pytest.raises(FileNotFoundError, match="no wheel in it; `make wheel` builds them"):
+        with_wheels(tmp_path, 1)
