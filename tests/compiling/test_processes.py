@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 from pathlib import Path
 
@@ -221,3 +222,24 @@ os.kill(sleeper, 9)
     process.stdin.write("\n")
     done, _ = end(process)
     assert done["results"] == [RESULTS[0]]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of x86-64 processors")
+def test_two_kinds_of_processor_share_a_folder(tmp_path: Path) -> None:
+    """As on a network disk: each has code of its own, and runs that alone."""
+    kinds = [{"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ""} for name in ("x86-64", "x86-64-v2")]
+    for env in kinds:
+        done, _ = run(tmp_path, env=env)
+        assert (sorted(done["compiled"]), done["results"]) == (ALL, RESULTS)
+    for env in kinds:
+        assert run(tmp_path, env=env)[0] == {"compiled": [], "results": RESULTS}
+
+
+def test_two_versions_share_a_folder(tmp_path: Path) -> None:
+    """Each time the code of the sources that are there is run, whatever was left by the others."""
+    run(tmp_path)
+    old = (tmp_path / "tiny.py").read_text()
+    new = old.replace("x * 2 + 1", "x * 2 + 2")
+    for text, results in ((new, [18, 14, 4]), (old, RESULTS), (new, [18, 14, 4])):
+        (tmp_path / "tiny.py").write_text(text)
+        assert run(tmp_path)[0]["results"] == results
