@@ -81,6 +81,37 @@ def test_files_are_synced_before_they_get_their_names_and_folders_afterwards(
     assert calls == [("fsync", f"{root}/a/b"), ("fsync", f"{root}/a"), ("fsync", root)]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_many_files_are_synced_before_any_gets_its_name(
+    tmp_path: Path, calls: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    def sync_files(descriptors: list[int]) -> bool:
+        calls.append(("sync_files", str(len(descriptors))))
+        return at_once
+
+    def sync_folders(paths: list[str]) -> bool:
+        calls.append(("sync_folders", str(len(paths))))
+        return at_once
+
+    monkeypatch.setattr("variegate.sinks.storage.local.sync_files", sync_files)
+    monkeypatch.setattr("variegate.sinks.storage.local.sync_folders", sync_folders)
+    storage = LocalStorage(str(tmp_path))
+    storage.prepare()
+    storage.write("a/0", b"")
+    calls.clear()
+    storage.write_many([(f"a/{number}", b"1") for number in range(5)])
+    one_by_one = [] if at_once else ["fsync"] * 5
+    assert [call for call, _ in calls] == ["sync_files", *one_by_one, *["replace"] * 5]
+    assert calls[0] == ("sync_files", "5")
+    calls.clear()
+    storage.sync()
+    folders = [] if at_once else [("fsync", f"{tmp_path}/a"), ("fsync", str(tmp_path))]
+    assert calls == [("sync_folders", "2"), *folders]
+    calls.clear()
+    storage.sync()
+    assert calls == [("sync_folders", "0")]
+
+
 def test_what_could_not_be_synced_is_synced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage(str(tmp_path))
     storage.write("a/1", b"")

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from variegate.data.sources.base import SourceError
 from variegate.outside.durable import make_folder, sync_folder, write_all, write_error
+from variegate.outside.file_system import sync_files, sync_folders
 from variegate.outside.files import open_regular, read_regular
 from variegate.sinks.storage.base import TEMPORARY, FileWriter, Storage, check_relative
 
@@ -50,7 +51,8 @@ class LocalStorage(Storage):
         self.write_many([(relative, data)])
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        # Files that the disk is told of before any of them is waited for cost half of what they do one by one.
+        # Files that are synced at once cost a tenth of what they do one by one; those that the disk is told of before
+        # any of them is waited for, half.
         paths = [self._path(relative) for relative, _ in files]
         opened: list[tuple[int, str]] = []
         renamed = 0
@@ -59,10 +61,12 @@ class LocalStorage(Storage):
                 with self._named(relative):
                     opened.append(self._new_file())
                     write_all(opened[-1][0], data)
-                    _begin_writing(opened[-1][0])
-            for (relative, _), (descriptor, _) in zip(files, opened, strict=True):
-                with self._named(relative):
-                    os.fsync(descriptor)
+            if not sync_files([descriptor for descriptor, _ in opened]):
+                for descriptor, _ in opened:
+                    _begin_writing(descriptor)
+                for (relative, _), (descriptor, _) in zip(files, opened, strict=True):
+                    with self._named(relative):
+                        os.fsync(descriptor)
             for (relative, _), path, (_, temporary) in zip(files, paths, opened, strict=True):
                 with self._named(relative):
                     self._put(temporary, path)
@@ -93,7 +97,8 @@ class LocalStorage(Storage):
             with self._lock:
                 touched, self._touched = self._touched, set()
             try:
-                for folder in sorted(touched, key=len, reverse=True):
+                innermost_first = sorted(touched, key=len, reverse=True)
+                for folder in [] if sync_folders(innermost_first) else innermost_first:
                     with self._named(os.path.relpath(folder, self.root) if folder != self.root else ""):
                         sync_folder(folder)
             except BaseException:
