@@ -163,13 +163,10 @@ def _instructions(program: Program) -> Instructions:
 
 def _side_tables(program: Program) -> SideTables:
     tables = program.tables
-    starts = np.cumsum([0, *(kernel.size for kernel in tables.kernels)])[:-1]
-    flat = [kernel.reshape(-1) for kernel in tables.kernels]
     return SideTables(
         luts=tables.luts,
         matrices=tables.matrices,
-        kernels=np.concatenate(flat) if flat else np.zeros(0, np.int16),
-        kernel_start=starts.astype(np.int64),
+        kernels=tables.kernels,
         rectangles=tables.rectangles,
         points=np.array([point.address for point in tables.points], np.int64),
     )

@@ -113,9 +113,9 @@ def scratch_needs(program: Program) -> tuple[int, ...]:
     kernel, row = 0, side
     blurs = program.opcode == Op.CONVOLVE
     if blurs.any():
-        sizes, is_full = program.args[..., 1:5][blurs], program.args[..., 3][blurs] == 0.0
+        sizes, is_full = program.args[..., 1:6][blurs], program.args[..., 3][blurs] == 0.0
         # Kernel sizes, and the number of a full one's cells.
-        kernel = int(sizes.max())
+        kernel = int(sizes[:, [0, 1, 4]].max())
         if is_full.any():
             # Full kernels see rows in planes continued to both sides.
             row += int(sizes[is_full, :2].max())
