@@ -21,6 +21,7 @@ from variegate.executors.cpu.rows import (
     pack_maps,
     stretch_of,
 )
+from variegate.executors.cpu.simd import prefetch_line
 from variegate.executors.cpu.statistics import build_tables, colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value, joined_luts
@@ -29,6 +30,8 @@ from variegate.program.coordinate_tables import moves_whole_pixels, pad_table, s
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, POSITION, SOURCE, VALUES, PassSource
 
+# Images that a core's cache holds beside what else a pass needs.
+_AHEAD_PIXELS = 1 << 17
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _SCALE, _ERASE = int(Op.MAP_SCALE), int(Op.ERASE)
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
@@ -37,7 +40,12 @@ _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE =
 @pixel_kernel
 def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, form: Any, scratch: Any) -> None:
     """Every pass of every row in ``rows``. ``sources`` and ``targets`` are addresses, one per row of the program."""
-    for r in rows:
+    for place in range(len(rows)):
+        r = rows[place]
+        # Memory is slower than most passes: the next image is asked for while this one is worked on.
+        ahead = nb.int64(sources[rows[min(place + 1, len(rows) - 1)]])
+        if program.in_shape[r, 0] * program.in_shape[r, 1] > _AHEAD_PIXELS:
+            ahead = 0
         height, width = nb.int64(program.in_shape[r, 0]), nb.int64(program.in_shape[r, 1])
         channels = nb.int64(program.in_shape[r, 2])
         levels = bytes_at(sources[r], height * width * channels)
@@ -58,7 +66,7 @@ def run_rows(rows: Any, program: Any, side: Any, sources: Any, targets: Any, for
                 else:
                     sweep, to, kind = plan, address, form.kind if is_last else BYTES_HWC
                 target = target_at(to, kind, height, width, channels, form)
-                _run_sweep(row, sweep, image, target, scratch)
+                _run_sweep(row, sweep, image, target, ahead if is_last and part == 1 else 0, scratch)
             levels = bytes_at(address, height * width * channels)
 
 
@@ -76,12 +84,19 @@ def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
 
 
 @inlined
-def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> None:
-    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table."""
+def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, ahead: Any, scratch: Any) -> None:
+    """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table. ``ahead``: the address of what is
+    read next, or 0.
+    """
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
     count = _prepare_source(row, sweep, image, target, scratch)
+    # As though the next image had the size of this one's result.
+    row_ahead = channels * width
     for y in range(target.height):
+        if ahead != 0:
+            for i in range(0, row_ahead, 64):
+                prefetch_line(ahead + row_ahead * y + i)
         if target.kind == PLANES:
             # In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
             planes = bytes_at(target.address + y * row_bytes, row_bytes).reshape((3, row_bytes // 3))

@@ -116,6 +116,15 @@ def copy_block(builder: Any, source: Any, target: Any) -> Any:
     store(builder, load(builder, source, vector(_i8, BLOCK)), target)
 
 
+@vector_block(I64)
+def prefetch_line(builder: Any, address: Any) -> Any:
+    """Ask for the 64 bytes at any address, of memory or not."""
+    pointer = builder.inttoptr(address, _i8.as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _i32, _i32, _i32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [pointer, *(ir.Constant(_i32, value) for value in (0, 2, 1))])
+
+
 @vector_block(I64, I64, I64, needs=HAS_BYTE_PERMUTE)
 def lookup_block(builder: Any, source: Any, target: Any, table: Any) -> Any:
     """64 bytes looked up in a 256-byte table. Only where HAS_BYTE_PERMUTE."""
