@@ -9,7 +9,7 @@ from tests.images import gray, noise, photo
 from tests.programs import program_of, step
 from variegate.executors import cpu, reference
 from variegate.program.lowering import lower
-from variegate.program.lowering.blurs import half_weights, motion_kernel, room
+from variegate.program.lowering.blurs import half_weights, motion_kernel
 from variegate.program.ops import Op
 
 ODD_SIZES = ((1, 1), (1, 9), (9, 1), (3, 2), (17, 31), (5, 64), (9, 65), (40, 224))
@@ -90,8 +90,11 @@ def test_lowering_leaves_out_weights_of_zero() -> None:
     images = [noise(8, 8), noise(8, 8)]
     fused = lower(program_of(chains, images))
     assert (fused.opcode[:, 0] == Op.CONVOLVE).all()
-    assert fused.args[0, 0, 1:5].tolist() == [5, 1, 1, 0]
-    assert fused.tables.kernels[0].size == room(2) + room(0)
+    assert fused.args[0, 0, :6].tolist() == [0, 5, 1, 1, 4, 0]
+    assert fused.tables.kernels[:8].tolist() == [*half_weights(5, np.array([0.5]))[0], 0, 2**14, 0, 0, 0]
     # Fifteen cells in a line, and one of weight 0 that makes their number even.
-    assert fused.args[1, 0, 1:5].tolist() == [15, 15, 0, 16]
-    assert fused.tables.kernels[1].size == 3 * 16
+    assert fused.args[1, 0, :6].tolist() == [8, 15, 15, 0, 16, 16]
+    weights, columns, lines = fused.tables.kernels[8:].reshape(3, 16)
+    assert weights[15] == 0
+    assert columns[:15].tolist() == list(range(-7, 8))
+    assert not lines.any()

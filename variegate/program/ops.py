@@ -196,7 +196,9 @@ SPECS: dict[Op, OpSpec] = {
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_PERSPECTIVE: OpSpec("map_perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h")),
     Op.MAP_PAD: OpSpec("map_pad", Kind.GEOMETRY, ("left", "top", "right", "bottom")),
-    Op.CONVOLVE: OpSpec("convolve", Kind.NEIGHBOURHOOD, ("_table", "kernel_x", "kernel_y", "separable", "_cells")),
+    Op.CONVOLVE: OpSpec(
+        "convolve", Kind.NEIGHBOURHOOD, ("_start", "kernel_x", "kernel_y", "separable", "_apart", "_cells")
+    ),
     Op.MIX: OpSpec("mix", Kind.VALUE, ("factor",)),
 }
 

@@ -90,10 +90,11 @@ def _check_instructions(program: Program, used: Flags) -> None:
     for op, name, table in (
         (Op.LUT, "LUT", tables.luts),
         (Op.COLOR_MATRIX, "matrix", tables.matrices),
-        (Op.CONVOLVE, "kernel", tables.kernels),
         (Op.POINT, "point function", tables.points),
     ):
         refuse((opcode == op) & ((first < 0) | (first >= len(table))), f"{name} {{first:.0f}} does not exist")
+    end = first + np.where(args[..., 3] != 0.0, 2, 3) * args[..., 4]
+    refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
     beyond = (first < 0) | (args[..., 1] < 0) | (first + args[..., 1] > len(tables.rectangles))
     refuse((opcode == Op.ERASE) & beyond, "rectangles do not exist")
 

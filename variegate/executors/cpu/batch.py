@@ -37,7 +37,6 @@ NO_TABLES = SideTables(
     luts=np.empty((0, 3, 256), np.uint8),
     matrices=np.empty((0, 3, 4), np.float32),
     kernels=np.empty(0, np.int16),
-    kernel_start=np.empty(0, np.int64),
     rectangles=np.empty((0, 4), np.int32),
     points=np.empty(0, np.int64),
 )
@@ -113,8 +112,7 @@ def measure(address: Any) -> bool:
             if op == Op.CONVOLVE:
                 a = program.args[r, k]
                 # Kernel sizes, and the number of a full one's cells.
-                for i in range(1, 5):
-                    needs[_KERNEL] = max(needs[_KERNEL], int(a[i]))
+                needs[_KERNEL] = max(needs[_KERNEL], int(a[1]), int(a[2]), int(a[5]))
                 if a[3] == 0.0:
                     full_kernel = max(full_kernel, int(a[1]), int(a[2]))
             elif KIND_OF[op] == Kind.RESAMPLE:

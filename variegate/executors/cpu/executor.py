@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -180,13 +179,10 @@ def _plain(array: Result) -> Result:
 
 
 def side_tables(tables: Tables) -> SideTables:
-    flat = [kernel.reshape(-1) for kernel in tables.kernels]
-    starts = np.array([0, *accumulate(map(len, flat))], np.int64)[:-1]
     return SideTables(
         luts=_plain(tables.luts),
         matrices=_plain(tables.matrices),
-        kernels=np.concatenate(flat) if flat else np.zeros(0, np.int16),
-        kernel_start=starts,
+        kernels=_plain(tables.kernels),
         rectangles=_plain(tables.rectangles),
         points=np.array([point.address for point in tables.points], np.int64),
     )

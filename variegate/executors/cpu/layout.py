@@ -43,7 +43,6 @@ class SideTables(NamedTuple):
     luts: Array  # uint8[T, 3, 256]
     matrices: Array  # float32[M, 3, 4]
     kernels: Array  # int16[sum of sizes]
-    kernel_start: Array  # int64[kernels]
     rectangles: Array  # int32[Q, 4]
     points: Array  # int64[P], addresses
 

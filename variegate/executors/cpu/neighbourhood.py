@@ -54,15 +54,14 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
         for c in range(channels):
             _sharpen_row(first + c * stride, 3 * stride, height, width, y, nb.float32(a[0]), out + c * stride)
         return
-    start = row.side.kernel_start[int(a[0])]
-    weights = address_of(row.side.kernels) + 2 * start
+    table, apart, cells = row.side.kernels[int(a[0]) :], int(a[4]), int(a[5])
+    weights = address_of(table)
     # Weights of 0 stand behind those that are fewer.
-    radius_x, radius_y, cells = max(int(a[1]) // 2, FEW - 1), max(int(a[2]) // 2, FEW - 1), int(a[4])
+    radius_x, radius_y = max(int(a[1]) // 2, FEW - 1), max(int(a[2]) // 2, FEW - 1)
     if a[3] == 0.0:
-        table = row.side.kernels[start:]
         for i in range(cells):
-            line = min(max(y + table[2 * cells + i], 0), height - 1)
-            scratch.lines[i] = 3 * line * stride + table[cells + i]
+            line = min(max(y + table[2 * apart + i], 0), height - 1)
+            scratch.lines[i] = 3 * line * stride + table[apart + i]
     for c in range(channels):
         plane, to = first + c * stride, out + c * stride
         if a[3] == 0.0:
@@ -70,7 +69,7 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
                 weigh_cells(plane + x, lines, weights, cells, to + x)
         else:
             lines_at = lines + 8 * (y + radius_y + 1)
-            _blur_row(plane, lines_at, width, weights, radius_x, radius_y, scratch.blurred, to)
+            _blur_row(plane, lines_at, width, weights, weights + 2 * apart, radius_x, radius_y, scratch.blurred, to)
 
 
 @inner_kernel()
@@ -89,10 +88,17 @@ def _sharpen_row(plane: Any, stride: Any, height: Any, width: Any, y: Any, facto
 
 @inner_kernel()
 def _blur_row(
-    plane: Any, lines: Any, width: Any, weights: Any, radius_x: Any, radius_y: Any, blurred: Any, target: Any
+    plane: Any,
+    lines: Any,
+    width: Any,
+    along_x: Any,
+    along_y: Any,
+    radius_x: Any,
+    radius_y: Any,
+    blurred: Any,
+    target: Any,
 ) -> None:
     """Separable blur, reflect padding: columns first, then along the row. ``lines``: see ``blur_columns``."""
-    along_y = weights + 2 * ((radius_x + 2) // 2 * 2)
     # Room for the continuation to the left, in whole blocks.
     begin = (radius_x + COLUMNS) // COLUMNS * COLUMNS
     row = address_of(blurred) + 2 * begin
@@ -107,4 +113,4 @@ def _blur_row(
             blurred[begin - i] = blurred[begin + reflect(-i, width)]
             blurred[last + i] = blurred[begin + reflect(width - 1 + i, width)]
     for x in range(0, width, COLUMNS):
-        blur_along(row + 2 * x, weights, radius_x + 1, target + x)
+        blur_along(row + 2 * x, along_x, radius_x + 1, target + x)

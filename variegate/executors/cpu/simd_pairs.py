@@ -86,7 +86,7 @@ def resize_pixels(builder: Any, source: Any, offsets: Any, weights: Any, pairs: 
             spans = [load(builder, builder.add(first, on), vector(_i8, READ)) for first in firsts[i::4]]
             while len(spans) > 1:
                 order = list(range(2 * spans[0].type.count))
-                spans = [shuffled(builder, *spans[s : s + 2], order) for s in range(0, len(spans), 2)]
+                spans = [shuffled(builder, spans[s], spans[s + 1], order) for s in range(0, len(spans), 2)]
             levels.append(builder.bitcast(shuffled(builder, spans[0], filled(BYTES, 0), lanes), HALVES))
             places = [builder.add(at, ir.Constant(_i64, (2 * i + half) * REGISTER)) for half in (0, 1)]
             halves.append([load(builder, place, HALVES) for place in places])

@@ -69,12 +69,12 @@ def bytes_of(builder: Any, a: Any, b: Any) -> Any:
 def _packed(builder: Any, name: str, kind: Any, a: Any, b: Any, low: int, high: int) -> Any:
     if HAS_BYTE_SHUFFLE:
         return _call(builder, name, kind, a, b)
-    least, most, whole = filled(a.type, low), filled(a.type, high), []
+    least, most, halves = filled(a.type, low), filled(a.type, high), []
     for value in (a, b):
         value = builder.select(builder.icmp_signed("<", value, least), least, value)
         value = builder.select(builder.icmp_signed(">", value, most), most, value)
-        whole.append(builder.trunc(value, vector(kind.element, a.type.count)))
-    return shuffled(builder, *whole, list(range(kind.count)))
+        halves.append(builder.trunc(value, vector(kind.element, a.type.count)))
+    return shuffled(builder, halves[0], halves[1], list(range(kind.count)))
 
 
 def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.batch import NEEDS, NO_TABLES, held_batch, keep_batch, measure, new_batch
-from variegate.executors.cpu.executor import STREAM_FROM_BYTES, form_of, run, side_tables
+from variegate.executors.cpu.executor import STREAM_FROM_BYTES, form_of, run
 from variegate.executors.cpu.layout import Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
 from variegate.executors.cpu.passes import run_rows
@@ -25,7 +25,7 @@ from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.joint import RECORD, check_tables, held_work, new_work, rewrite_all
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program, Tables
+from variegate.program.program import Output, Program
 
 # What a desk has room for: instructions, rectangles and, to begin with, weights of blurs.
 SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
@@ -54,7 +54,6 @@ class Desk:
             luts=work.luts,
             rectangles=self.rectangles,
             kernels=np.zeros(WEIGHTS, NO_TABLES.kernels.dtype),
-            kernel_start=np.zeros(SLOTS, NO_TABLES.kernel_start.dtype),
         )
         self.batch = new_batch(program, side, ends[:1], ends[1:])
         self._batch_memory = held_batch(self.batch)
@@ -66,15 +65,11 @@ class Desk:
 
     def hold_blurs(self) -> None:
         """Give the blurs of the program their weights."""
-        tables = Tables()
-        tables.kernels = blurs_to_kernels(cast(Program, self.work.program))
-        side = side_tables(tables)
-        if side.kernels.size > self.batch.side.kernels.size:
-            room = np.zeros(side.kernels.size, side.kernels.dtype)
-            self.batch = self.batch._replace(side=self.batch.side._replace(kernels=room))
+        kernels = blurs_to_kernels(cast(Program, self.work.program))
+        if kernels.size > self.batch.side.kernels.size:
+            self.batch = self.batch._replace(side=self.batch.side._replace(kernels=np.zeros_like(kernels)))
             keep_batch(self.batch_at, self.batch)
-        self.batch.side.kernels[: side.kernels.size] = side.kernels
-        self.batch.side.kernel_start[: side.kernel_start.size] = side.kernel_start
+        self.batch.side.kernels[: kernels.size] = kernels
 
     def grow(self) -> None:
         """Have the scratch that the program needs."""

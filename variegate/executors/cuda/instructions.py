@@ -17,7 +17,7 @@ from variegate.program.places import RECORD, write_records
 class Offsets(NamedTuple):
     """Where the tables begin that instructions point into."""
 
-    kernels: Any  # int64[kernels]: of each
+    kernels: Any
     luts: Any
     matrices: Any
     rectangles: Any
@@ -59,8 +59,9 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             elif kind == Kind.GEOMETRY:
                 _copy_window(window, c)
             elif op == Op.CONVOLVE:
-                c[L.ARG], c[L.FLAG] = at.kernels[int(a[0])], int(a[3])
-                c[L.COEFFICIENT], c[L.COEFFICIENT + 1], c[L.COEFFICIENT + 2] = int(a[1]), int(a[2]), int(a[4])
+                c[L.ARG], c[L.FLAG] = at.kernels + 2 * int(a[0]), int(a[3])
+                c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
+                c[L.COEFFICIENT + 2], c[L.COEFFICIENT + 3] = int(a[4]), int(a[5])
             elif kind == Kind.STATISTIC:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.statistics + L.TABLE * used_statistics
                 used_statistics += 1

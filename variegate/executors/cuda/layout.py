@@ -46,7 +46,9 @@ HEADER = 36
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-COEFFICIENT = 10  # six of a fixed map; sizes and cells of a CONVOLVE; offset of the lines of a table map
+COEFFICIENT = (
+    10  # six of a fixed map; sizes, distance of parts and cells of a CONVOLVE; offset of the lines of a table map
+)
 CODE = 16
 
 # CLASS.

@@ -108,7 +108,7 @@ class Packer:
             "lists": 4 * (1 + passes) * self._list_length,
             "luts": tables.luts.nbytes,
             "matrices": tables.matrices.nbytes,
-            "kernels": sum(kernel.nbytes for kernel in tables.kernels),
+            "kernels": tables.kernels.nbytes,
             "rectangles": tables.rectangles.nbytes,
             "indices": 4 * indices,
             "maps": 8 * RECORD * maps,
@@ -164,9 +164,8 @@ class Packer:
 
     def _fill_tables(self, memory: npt.NDArray[np.uint8]) -> None:
         program, tables, at = self.program, self.program.tables, self.at
-        starts = np.cumsum([0, *(kernel.nbytes for kernel in tables.kernels)])[:-1]
         offsets = Offsets(
-            kernels=at["kernels"] + starts.astype(np.int64),
+            kernels=at["kernels"],
             luts=at["luts"],
             matrices=at["matrices"],
             rectangles=at["rectangles"],
@@ -182,11 +181,10 @@ class Packer:
             ("args", program.args),
             ("luts", tables.luts),
             ("matrices", tables.matrices),
+            ("kernels", tables.kernels),
             ("rectangles", tables.rectangles),
         ):
             self._write(memory, name, table)
-        if tables.kernels:
-            self._write(memory, "kernels", np.concatenate([kernel.reshape(-1) for kernel in tables.kernels]))
         constants = np.zeros(12, np.float32)
         if program.output.is_float:
             constants = np.concatenate([part for c in (1, 3) for part in program.output.scale_and_bias(c)])

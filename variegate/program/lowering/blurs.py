@@ -2,75 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import IS_BLUR, Op
+from variegate.program.ops import IS_BLUR, NUM_ARGS, Op
 from variegate.program.program import Program
 
 # Fraction bits: of a full kernel's weights, and of the half of a separable one's; and of levels between its two passes.
 # A sum of two levels with LEVEL_BITS, and a weight, each fit into 16 bits; any number of products into 32.
 WEIGHT_BITS, LEVEL_BITS = 14, 6
 _ONE = 1 << WEIGHT_BITS
-# Full kernels that are worked out at a time hold at most so many cells together.
+# Kernels that are worked out at a time have at most so many cells together.
 _MOST_CELLS = 1 << 20
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def blurs_to_kernels(program: Program) -> list[npt.NDArray[np.int16]]:
-    """CONVOLVE holds (table, kernel_x, kernel_y, separable, cells) -> the tables, int16.
+def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
+    """CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells): where its table begins in the one returned.
 
-    Of a separable one: ``half_weights`` along x, then those along y, as far as they are not 0, each with zeros behind
-    it up to ``room`` of its radius. Else: the weights of ``cells`` cells, an even number, then their columns and then
-    their lines from the centre.
+    A separable one's: ``half_weights`` along x, then those along y, as far as they are not 0, with at least one 0
+    behind each. Else the weights of ``cells`` cells, an even number, then their columns and then their lines from the
+    centre. Each of these parts begins ``apart`` after the one before it. No part has fewer than four numbers.
     """
-    kernels: list[npt.NDArray[np.int16]] = []
     at_r, at_k = np.nonzero(IS_BLUR[program.opcode])
     if not len(at_r):
-        return kernels
+        return np.empty(0, np.int16)
+    tables, start = [], 0
     args, op = program.args[at_r, at_k], program.opcode[at_r, at_k]
     # One kernel at a time would cost about as much as the pixels of a small image.
-    for gaussian in (True, False):
-        chosen = np.flatnonzero((op == Op.GAUSSIAN_BLUR) == gaussian)
-        sizes = args[chosen, : 2 if gaussian else 1].astype(np.int64)
-        for size in np.unique(sizes, axis=0):
-            same = chosen[(sizes == size).all(axis=1)]
-            made = _separable(*size, args[same, 2:4]) if gaussian else _sparse(*size, args[same, 1:3])
-            for i, (table, radius_x, radius_y, cells) in zip(same, made, strict=True):
-                held = (len(kernels), 2 * radius_x + 1, 2 * radius_y + 1, gaussian, cells, 0, 0, 0)
-                program.args[at_r[i], at_k[i]] = held
-                kernels.append(table)
+    for make, kind, sizes in ((_separable, Op.GAUSSIAN_BLUR, 2), (_sparse, Op.MOTION_BLUR, 1)):
+        chosen = np.flatnonzero(op == kind)
+        for size in np.unique(args[chosen, :sizes], axis=0):
+            same = chosen[(args[chosen, :sizes] == size).all(axis=1)]
+            step = max(1, _MOST_CELLS // int((size + 1).prod() ** (2 / sizes)))
+            for part in (same[begin : begin + step] for begin in range(0, len(same), step)):
+                table, held = make(size.astype(int).tolist(), args[part, sizes : sizes + 2])
+                program.args[at_r[part], at_k[part]] = held
+                program.args[at_r[part], at_k[part], 0] = start + np.arange(len(part)) * table.shape[1]
+                tables.append(table.reshape(-1))
+                start += table.size
     program.opcode[at_r, at_k] = Op.CONVOLVE
-    return kernels
+    return np.concatenate(tables)
 
 
-def _separable(kernel_x: int, kernel_y: int, sigma: Floats) -> Iterator[tuple[npt.NDArray[np.int16], int, int, int]]:
-    along_x, along_y = half_weights(kernel_x, sigma[:, 0]), half_weights(kernel_y, sigma[:, 1])
-    padded_x, padded_y = (np.pad(half, ((0, 0), (0, 3))).astype(np.int16) for half in (along_x, along_y))
+def _separable(size: list[int], sigma: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
+    """The tables of kernels of one size, and their arguments but for the start."""
+    halves = [half_weights(size[axis], sigma[:, axis]) for axis in (0, 1)]
     # Weights fall from the centre on, but for the rounding: the last one that is not 0.
-    last_x, last_y = ((half.cumsum(axis=1) < _ONE).sum(axis=1).tolist() for half in (along_x, along_y))
-    for i, (x, y) in enumerate(zip(last_x, last_y, strict=True)):
-        yield np.concatenate([padded_x[i, : room(x)], padded_y[i, : room(y)]]), x, y, 0
+    radius = np.stack([(half.cumsum(axis=1) < _ONE).sum(axis=1) for half in halves], axis=1)
+    apart = max(int(radius.max()) + 2, 4)
+    table = np.zeros((len(sigma), 2, apart), np.int16)
+    for axis, half in enumerate(halves):
+        table[:, axis, : half.shape[1]] = half[:, :apart]
+    held = np.zeros((len(sigma), NUM_ARGS))
+    held[:, 1:3], held[:, 3], held[:, 4] = 2 * radius + 1, 1.0, apart
+    return table.reshape(len(sigma), -1), held
 
 
-def room(radius: int) -> int:
-    """Weights that are stored of a separable blur's axis: an even number, and never fewer than four."""
-    return max((radius + 2) // 2 * 2, 4)
-
-
-def _sparse(size: int, line: Floats) -> Iterator[tuple[npt.NDArray[np.int16], int, int, int]]:
-    step = max(1, _MOST_CELLS // (size + 1) ** 2)
-    for begin in range(0, len(line), step):
-        for kernel in motion_kernel(size, *line[begin : begin + step].T):
-            lines, columns = np.nonzero(kernel)
-            cells = (len(lines) + 1) // 2 * 2
-            table = np.zeros((3, cells), np.int16)
-            table[:, : len(lines)] = kernel[lines, columns], columns - size // 2, lines - size // 2
-            yield table.reshape(-1), size // 2, size // 2, cells
+def _sparse(size: list[int], line: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
+    """As ``_separable``, of the lines that ``motion_kernel`` draws."""
+    kernel = motion_kernel(size[0], line[:, 0], line[:, 1])
+    which, lines, columns = np.nonzero(kernel)
+    count = np.bincount(which, minlength=len(line))
+    even = (count + 1) // 2 * 2
+    apart, half = max(int(even.max()), 4), size[0] // 2
+    table = np.zeros((len(line), 3, apart), np.int16)
+    place = np.arange(len(which)) - (count.cumsum() - count)[which]
+    for part, values in enumerate((kernel[which, lines, columns], columns - half, lines - half)):
+        table[which, part, place] = values
+    held = np.zeros((len(line), NUM_ARGS))
+    held[:, 1:3], held[:, 4], held[:, 5] = size[0], apart, even
+    return table.reshape(len(line), -1), held
 
 
 def half_weights(size: int, sigma: Floats) -> Ints:

@@ -88,8 +88,7 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     at = code + slot * L.CODE
     radius_x, radius_y = tl.load(at + L.COEFFICIENT) // 2, tl.load(at + L.COEFFICIENT + 1) // 2
     along_x = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
-    # As lowering/blurs.py has stored them.
-    along_y = along_x + tl.maximum((radius_x + 2) // 2 * 2, 4)
+    along_y = along_x + tl.load(at + L.COEFFICIENT + 2)
     total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
     total_g, total_b = total_r, total_r
     for i in range(2 * radius_x + 1):
@@ -123,14 +122,14 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The cells of a full kernel, edge padding, rounded half up."""
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     at = code + slot * L.CODE
-    cells = tl.load(at + L.COEFFICIENT + 2)
+    apart, cells = tl.load(at + L.COEFFICIENT + 2), tl.load(at + L.COEFFICIENT + 3)
     weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
     total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
     total_g, total_b = total_r, total_r
     for cell in range(cells):
         weight = tl.load(weights + cell).to(tl.int32)
-        u = tl.minimum(tl.maximum(x + tl.load(weights + cells + cell), 0), width - 1)
-        v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * cells + cell), 0), height - 1)
+        u = tl.minimum(tl.maximum(x + tl.load(weights + apart + cell), 0), width - 1)
+        v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * apart + cell), 0), height - 1)
         pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
         total_r += weight * red(pixel)
         total_g += weight * green(pixel)
