@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
@@ -33,14 +32,10 @@ def tuple_kind(value: Any) -> Any:
     return NamedTuple(members, type(value))
 
 
-def room_for(kind: Any) -> npt.NDArray[np.int64]:
-    """Memory for a value of ``kind``."""
-    return np.zeros(_words(kind), np.int64)
-
-
-def _words(kind: Any) -> int:
+def words_of(kind: Any) -> int:
+    """How many int64 a value of ``kind`` takes."""
     # Of an array: its owners, its size in elements, an element's in bytes, its place; along each axis length and step.
-    return 5 + 2 * kind.ndim if isinstance(kind, types.Array) else sum(map(_words, kind))
+    return 5 + 2 * kind.ndim if isinstance(kind, types.Array) else sum(map(words_of, kind))
 
 
 def _load(builder: Any, memory: Any, kind: Any) -> Any:

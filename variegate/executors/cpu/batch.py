@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variegate.executors.cpu.layout import Instructions, SideTables, make_scratch
 from variegate.executors.cpu.simd import BLOCK
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.held import held_as, room_for, tuple_kind
+from variegate.program.held import held_as, tuple_kind, words_of
 from variegate.program.ops import KIND_OF, NUM_ARGS, Interpolation, Kind, Op
 from variegate.program.passes import BEGIN, FIRST, PASS_FIELDS, SOURCE, PassSource
 
@@ -65,6 +65,7 @@ def new_batch(program: Instructions, side: SideTables, sources: Array, targets: 
 _ADDRESSES = np.empty(0, np.int64)
 BATCH = tuple_kind(new_batch(_NOTHING, NO_TABLES, _ADDRESSES, _ADDRESSES))
 SCRATCH = tuple_kind(make_scratch(*(1,) * NEEDS))
+_BATCH_WORDS = words_of(BATCH)
 _keep_batch, batch_at = held_as(BATCH)
 _keep_scratch, scratch_at = held_as(SCRATCH)
 
@@ -83,7 +84,7 @@ def keep_scratch(address: Any, scratch: Any) -> None:
 
 def held_batch(batch: BatchArrays) -> npt.NDArray[np.int64]:
     """Memory that holds ``batch``, whose arrays must outlive it."""
-    memory = room_for(BATCH)
+    memory = np.zeros(_BATCH_WORDS, np.int64)
     keep_batch(memory.ctypes.data, batch)
     return memory
 

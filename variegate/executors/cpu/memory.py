@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.batch import NEEDS, SCRATCH, keep_scratch
 from variegate.executors.cpu.layout import make_scratch
-from variegate.program.held import room_for
+from variegate.program.held import words_of
 from variegate.threads import at_fork
 
 _ALIGNMENT = 64
@@ -115,7 +115,7 @@ def scratch_for(needs: tuple[int, ...]) -> int:
         sizes = tuple(max(h, n) for h, n in zip(have, needs, strict=True))
         _local.scratch = make_scratch(*sizes)
         if not hasattr(_local, "held"):
-            _local.held = room_for(SCRATCH)
+            _local.held = np.zeros(words_of(SCRATCH), np.int64)
             _local.address = place_of(_local.held)
         keep_scratch(_local.address, _local.scratch)
         _local.sizes = sizes

@@ -32,7 +32,6 @@ from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, POSITION, SOURCE, VALUES, PassSource
 from variegate.program.places import BEHIND, write_records
 
-# Images that a core's cache holds beside what else a pass needs.
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _SCALE, _ERASE, _PERSPECTIVE = int(Op.MAP_SCALE), int(Op.ERASE), int(Op.MAP_PERSPECTIVE)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.held import held_as, room_for, tuple_kind
+from variegate.program.held import held_as, tuple_kind, words_of
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.fuse import assign
 from variegate.program.lowering.identities import compact
@@ -86,6 +86,7 @@ def new_work(rows: int, slots: int, luts: int, records: int = 0, program: Progra
 
 
 KIND = tuple_kind(new_work(1, 1, 1))
+_WORDS = words_of(KIND)
 _keep, _kept = held_as(KIND)
 
 
@@ -97,7 +98,7 @@ def keep_work(address: Any, work: Any) -> None:
 
 def held_work(work: Work) -> npt.NDArray[np.int64]:
     """Memory that holds ``work``, whose arrays must outlive it."""
-    memory = room_for(KIND)
+    memory = np.zeros(_WORDS, np.int64)
     keep_work(memory.ctypes.data, work)
     return memory
 
