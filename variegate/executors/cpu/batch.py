@@ -96,7 +96,7 @@ def measure(address: Any) -> bool:
     program, needs = batch.program, batch.needs
     needs[:] = 0
     needs[_SIDE], needs[_SLOTS] = 1, program.opcode.shape[1]
-    full_kernel, tabled = 0, 0
+    full_kernel, tabled = 0, np.int64(0)
     for r in range(program.opcode.shape[0]):
         h, w = np.int64(program.in_shape[r, 0]), np.int64(program.in_shape[r, 1])
         needs[_SIDE] = max(needs[_SIDE], h, w)

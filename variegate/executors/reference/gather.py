@@ -76,10 +76,10 @@ def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers) -> Image:
     y, dy = _split(y_HW, 14)
     # Lines in 1/64 levels.
     lines = [
-        sum(w * _tap(img_HWC, y + j, x + i) for i, w in enumerate(_weights(dx), -1)) + (1 << 7) >> 8
+        np.sum([w * _tap(img_HWC, y + j, x + i) for i, w in enumerate(_weights(dx), -1)], axis=0) + (1 << 7) >> 8
         for j in (-1, 0, 1, 2)
     ]
-    return to_uint8(sum(w * line for w, line in zip(_weights(dy), lines, strict=True)) >> 20)
+    return to_uint8(np.sum([w * line for w, line in zip(_weights(dy), lines, strict=True)], axis=0) >> 20)
 
 
 def _weights(t: Integers) -> tuple[Integers, Integers, Integers, Integers]:

@@ -169,7 +169,7 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     report = work.report.tolist()
     longest, passes = report[LONGEST], int(work.program.num_passes.max(initial=1))
     arrays = {name: _cut(getattr(work.program, name), longest) for name in (*INSTRUCTION_ARRAYS, "window", "pass_of")}
-    tables = replace(program.tables, luts=work.luts[: report[TABLES]], kernels=[])
+    tables = replace(program.tables, luts=work.luts[: report[TABLES]], kernels=np.empty(0, np.int16))
     fused = program.replace(
         **arrays,
         length=work.program.length,
