@@ -37,7 +37,7 @@ def _gamma(image: Any) -> Any:
 
 
 def _center_crop(image: Any) -> Any:
-    left, top = (image.width - 96) // 2, (image.height - 96) // 2
+    left, top = round((image.width - 96) / 2), round((image.height - 96) / 2)
     return image.crop((left, top, left + 96, top + 96))
 
 
