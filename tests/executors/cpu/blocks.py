@@ -1,7 +1,7 @@
 """Vector blocks without Numba: all of them in one module, to be called from here, or compiled for another processor.
 
-``python tests/executors/cpu/blocks.py TRIPLE CPU FEATURES`` compiles them for that target. LLVM ends a process that asks
-for what it cannot do, so both uses are for a process of their own, with the level that it is to be about in
+``python tests/executors/cpu/blocks.py TRIPLE CPU FEATURES`` compiles them for that target. LLVM ends a process that
+asks for what it cannot do, so both uses are for a process of their own, with the level that it is to be about in
 ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES``.
 """
 

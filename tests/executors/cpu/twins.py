@@ -108,8 +108,8 @@ def check_walks(run: Callables) -> None:
             inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
             stage = np.where(inside | (stage >= 0), stage, slot)
             u, v = np.where(inside, u, 0), np.where(inside, v, 0)
-        for array, want in ((columns, u), (lines, v), (stages, stage)):
-            same("walk", array[:count], want)
+        for array, found in ((columns, u), (lines, v), (stages, stage)):
+            same("walk", array[:count], found)
         same("walk", stages[count + 15 :], -7)
 
         planes = levels(3, room)
@@ -128,7 +128,7 @@ def check_statistics(run: Callables) -> None:
             want = np.bincount(pixels[: groups * 8, c], minlength=256)
             same("count_levels", counts[c].sum(0), want)
         pixels = levels(groups * LUMAS + 2, 3)
-        value = (pixels[: groups * LUMAS].astype(np.int64) @ [19595, 38470, 7471] + 32768) >> 16
+        value = (pixels[: groups * LUMAS].astype(np.int64) @ np.array([19595, 38470, 7471]) + 32768) >> 16
         same("sum_luma", run["simd_statistics.sum_luma"](pixels, groups), value.sum())
     for size in (96, 99, 120, 192, 195, 672):
         pixels = RNG.integers(60, 200, (size // 3, 3), dtype=np.uint8)
