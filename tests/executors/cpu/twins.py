@@ -92,7 +92,7 @@ def check_walks(run: Callables) -> None:
 
         image, offsets = levels(width * height * 3), RNG.integers(0, last + 1, room, dtype=np.int32)
         words = np.full(room, -7, np.int32)
-        run["simd_gather.load_pixels"](image, offsets, count, words)
+        run["simd_gather.load_pixels"](image, offsets, count, 3 * width, words)
         want = np.stack([image[offsets[:count] + k] for k in range(4)], 1)
         same("load_pixels", words[:count].view(np.uint8).reshape(count, 4), want)
         same("load_pixels", words[count + 7 :], -7)

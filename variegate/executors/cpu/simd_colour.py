@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from variegate.executors.cpu.simd import F32, I64, load, planes_from, splat, store, vector, vector_block
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
@@ -28,7 +27,9 @@ def _levels(builder: Any, address: Any) -> Any:
 
 def _luma(builder: Any, r: Any, g: Any, b: Any) -> Any:
     """Pillow's L of int32 lanes."""
-    total = builder.add(builder.mul(r, _constant(LUMA_RED)), builder.mul(g, _constant(LUMA_GREEN)))
+    # Twice the green and half its weight, which then has 15 bits: LLVM multiplies such numbers by faster instructions.
+    green = builder.mul(builder.add(g, g), _constant(LUMA_GREEN // 2))
+    total = builder.add(builder.mul(r, _constant(LUMA_RED)), green)
     total = builder.add(builder.add(total, builder.mul(b, _constant(LUMA_BLUE))), _constant(LUMA_HALF))
     return builder.lshr(total, _constant(LUMA_SHIFT))
 
@@ -52,16 +53,6 @@ def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
     gray, factor = _luma(builder, *levels), splat(builder, factor, LANES)
     for address, level in zip(addresses, levels, strict=True):
         store(builder, _blend(builder, gray, level, factor), address)
-
-
-@vector_block(I64, I64, result=I64)
-def luma_sum_block(builder: Any, planes: Any, stride: Any) -> Any:
-    """Sum of the lumas of 16 pixels."""
-    gray = _luma(builder, *(_levels(builder, plane) for plane in planes_from(builder, planes, stride)))
-    reduce = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(_i32, [_words]), "llvm.vector.reduce.add.v16i32"
-    )
-    return builder.zext(builder.call(reduce, [gray]), _i64)
 
 
 @vector_block(I64, I64, I64, F32, I64)
