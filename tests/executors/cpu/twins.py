@@ -92,7 +92,7 @@ def check_walks(run: Callables) -> None:
 
         image, offsets = levels(width * height * 3), RNG.integers(0, last + 1, room, dtype=np.int32)
         words = np.full(room, -7, np.int32)
-        run["simd_gather.load_pixels"](image, offsets, count, words)
+        run["simd_gather.load_pixels"](image, offsets, count, 3 * width, words)
         want = np.stack([image[offsets[:count] + k] for k in range(4)], 1)
         same("load_pixels", words[:count].view(np.uint8).reshape(count, 4), want)
         same("load_pixels", words[count + 7 :], -7)
@@ -108,8 +108,8 @@ def check_walks(run: Callables) -> None:
             inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
             stage = np.where(inside | (stage >= 0), stage, slot)
             u, v = np.where(inside, u, 0), np.where(inside, v, 0)
-        for array, want in ((columns, u), (lines, v), (stages, stage)):
-            same("walk", array[:count], want)
+        for array, found in ((columns, u), (lines, v), (stages, stage)):
+            same("walk", array[:count], found)
         same("walk", stages[count + 15 :], -7)
 
         planes = levels(3, room)
@@ -128,7 +128,7 @@ def check_statistics(run: Callables) -> None:
             want = np.bincount(pixels[: groups * 8, c], minlength=256)
             same("count_levels", counts[c].sum(0), want)
         pixels = levels(groups * LUMAS + 2, 3)
-        value = (pixels[: groups * LUMAS].astype(np.int64) @ [19595, 38470, 7471] + 32768) >> 16
+        value = (pixels[: groups * LUMAS].astype(np.int64) @ np.array([19595, 38470, 7471]) + 32768) >> 16
         same("sum_luma", run["simd_statistics.sum_luma"](pixels, groups), value.sum())
     for size in (96, 99, 120, 192, 195, 672):
         pixels = RNG.integers(60, 200, (size // 3, 3), dtype=np.uint8)

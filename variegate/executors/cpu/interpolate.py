@@ -265,7 +265,7 @@ def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y:
         is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
         stage[x] = -1 if is_inside else slot
         column[x], line[x] = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
-    read_places(image, width, scratch)
+    read_places(image, y, width, scratch)
 
 
 @inner_kernel()

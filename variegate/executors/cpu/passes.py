@@ -14,6 +14,7 @@ from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, p
 from variegate.executors.cpu.position import add_noise, erase, erase_normalized
 from variegate.executors.cpu.resample import prepare_resize, resized_row
 from variegate.executors.cpu.rows import (
+    PREFETCHED,
     chain_row,
     copy_pixels,
     fill_by_stage,
@@ -35,8 +36,6 @@ from variegate.program.places import BEHIND, write_records
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _SCALE, _ERASE, _PERSPECTIVE = int(Op.MAP_SCALE), int(Op.ERASE), int(Op.MAP_PERSPECTIVE)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
-# The largest image that fits into a second-level cache beside the one at hand.
-_PREFETCHED = 1 << 18
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
 
@@ -87,7 +86,7 @@ def _next_image(r: Any, end: Any, program: Any, sources: Any) -> Any:
     if r >= end:
         return nb.int64(0), nb.int64(0)
     size = nb.int64(program.in_shape[r, 0]) * program.in_shape[r, 1] * program.in_shape[r, 2]
-    return sources[r], size if size <= _PREFETCHED else nb.int64(0)
+    return sources[r], size if size <= PREFETCHED else nb.int64(0)
 
 
 @inlined

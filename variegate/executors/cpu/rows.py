@@ -12,13 +12,15 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.kernel import address_of
-from variegate.executors.cpu.simd import BLOCK, split_rgb, split_rgb_reversed, split_rgbx
+from variegate.executors.cpu.simd import BLOCK, prefetch, split_rgb, split_rgb_reversed, split_rgbx
 from variegate.executors.cpu.simd_gather import fill_row, load_pixels
 from variegate.executors.cpu.simd_walk import affine_offsets, begin_walk, step_back, walked_offsets
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import may_hit
 
-_SHIFT = 16
+_SHIFT, _ROWS_AHEAD = 16, 8
+# The largest image that fits into a second-level cache beside the one at hand.
+PREFETCHED = 1 << 18
 
 
 @inner_kernel(forceinline=True)
@@ -43,6 +45,8 @@ def copy_pixels(image: Any, start: Any, n: Any, mirrored: Any, planes: Any, at: 
     # The last block overlaps the one before it, so that no read leaves the stretch.
     blocks, last = (n + BLOCK - 1) // BLOCK, n - BLOCK
     if mirrored:
+        # Processors foresee what is read upwards.
+        prefetch(source + 3 * image.width, 3 * n)
         for block in range(blocks):
             i = min(block * BLOCK, last)
             split_rgb_reversed(source + 3 * (last - i), target + i, stride)
@@ -103,15 +107,18 @@ def fixed_row(image: Any, a: Any, window: Any, y: Any, out_width: Any, planes: A
         at_x, at_y = nb.int32(x0 + dx * first), nb.int32(y0 + dy * first)
         n, last, offsets = end - first, nb.int32(levels.size - 4), address_of(scratch.offset)
         has_last = affine_offsets(at_x, at_y, nb.int32(dx), nb.int32(dy), nb.int32(width), last, n, offsets)
-        _gather(levels, n, has_last, planes, first, scratch)
+        # Where the pixel a few rows further down is read. A small image is in the cache already.
+        ahead = (width * (int(a[4]) * _ROWS_AHEAD >> _SHIFT) + (int(a[1]) * _ROWS_AHEAD >> _SHIFT)) * 3
+        _gather(levels, n, has_last, planes, first, ahead if levels.size > PREFETCHED else 0, scratch)
     return first, end
 
 
 @inner_kernel(forceinline=True)
-def _gather(levels: Any, n: Any, has_last: Any, planes: Any, first: Any, scratch: Any) -> None:
-    """The RGB pixels at the first ``n`` of ``scratch.offset`` into planes from column ``first`` on."""
+def _gather(levels: Any, n: Any, has_last: Any, planes: Any, first: Any, ahead: Any, scratch: Any) -> None:
+    """The RGB pixels at the first ``n`` of ``scratch.offset`` into planes from column ``first`` on; see
+    ``load_pixels``."""
     offset, words = scratch.offset, scratch.row_words
-    load_pixels(address_of(levels), address_of(offset), n, address_of(words))
+    load_pixels(address_of(levels), address_of(offset), n, ahead, address_of(words))
     if has_last != 0:
         # The last pixel of an image is read one byte early, so that no load leaves it. No other pixel begins there.
         for x in range(n):
@@ -146,12 +153,12 @@ def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> N
     begin_walk(nb.int32(y), maps + 64 * (count - 1), out_width, columns, lines, stages)
     for i in range(count - 2, -1, -1):
         step_back(maps + 64 * i, out_width, columns, lines, stages)
-    read_places(image, out_width, scratch)
+    read_places(image, y, out_width, scratch)
 
 
 @inner_kernel(forceinline=True)
-def read_places(image: Any, out_width: Any, scratch: Any) -> None:
-    """The pixels at ``scratch.column`` and ``scratch.line``, all of them inside the image, into the planes."""
+def read_places(image: Any, y: Any, out_width: Any, scratch: Any) -> None:
+    """Row ``y``: the pixels at ``scratch.column`` and ``scratch.line``, all of them inside the image, into the planes."""
     column, line, levels, planes = scratch.column, scratch.line, image.levels, scratch.planes
     if image.channels == 1 or levels.size < 4:
         for x in range(out_width):
@@ -160,8 +167,12 @@ def read_places(image: Any, out_width: Any, scratch: Any) -> None:
                 planes[c, x] = levels[image.channels * pixel + c]
         return
     width, last, offsets = nb.int32(image.width), nb.int32(levels.size - 4), address_of(scratch.offset)
+    middle = out_width // 2
+    before = nb.int64(scratch.offset[middle])
     has_last = walked_offsets(address_of(column), address_of(line), width, last, out_width, offsets)
-    _gather(levels, out_width, has_last, planes, 0, scratch)
+    # On from the row before as from there to here.
+    ahead = (scratch.offset[middle] - before) * _ROWS_AHEAD if y > 0 and levels.size > PREFETCHED else 0
+    _gather(levels, out_width, has_last, planes, 0, ahead, scratch)
 
 
 @inner_kernel(forceinline=True)

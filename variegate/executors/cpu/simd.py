@@ -202,15 +202,18 @@ def copy_block(builder: Any, source: Any, target: Any) -> Any:
     store(builder, load(builder, source, vector(_i8, BLOCK)), target)
 
 
+def ask_for(builder: Any, address: Any) -> None:
+    """Have a cache line brought into the second level, to be read later. Does no harm where no memory is."""
+    pointer = builder.inttoptr(address, _i8.as_pointer())
+    how = [ir.Constant(_i32, value) for value in (0, 2, 1)]  # to be read; that level; data
+    call_named(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
+
+
 @vector_block(I64, I64)
 def prefetch(builder: Any, address: Any, size: Any) -> Any:
-    """Have ``size`` bytes brought into the cache, for what is read later. Does no harm where no memory is."""
-    line = ir.Constant(_i64, 64)
-    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), size, line, _i64) as (at, _):
-        pointer = builder.inttoptr(builder.add(address, at), _i8.as_pointer())
-        # To be read; into the second level; data.
-        how = [ir.Constant(_i32, value) for value in (0, 2, 1)]
-        call_named(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
+    """Have ``size`` bytes brought into the cache."""
+    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), size, ir.Constant(_i64, 64), _i64) as (at, _):
+        ask_for(builder, builder.add(address, at))
 
 
 def _scale(lanes: int, blocks: int, streaming: bool) -> Any:

@@ -10,30 +10,27 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from variegate.executors.cpu.simd import I32, I64, load, planes_from, splat, store, vector, vector_block
+from variegate.executors.cpu.simd import I32, I64, ask_for, load, planes_from, splat, store, vector, vector_block
 
 _i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
-@vector_block(I64, I64, I64, I64)
-def load_pixels(builder: Any, image: Any, offsets: Any, count: Any, out: Any) -> Any:
+@vector_block(I64, I64, I64, I64, I64)
+def load_pixels(builder: Any, image: Any, offsets: Any, count: Any, ahead: Any, out: Any) -> Any:
     """The four bytes at each of ``count`` int32 byte offsets, rounded up to a multiple of 8 -> words at ``out``.
 
     By scalar loads: gather instructions took longer wherever they were measured, and take far longer where microcode
-    keeps them from leaking data.
+    keeps them from leaking data. What lies ``ahead`` bytes further is brought into the cache.
     """
-    step = ir.Constant(_i64, 32)
-    with cgutils.for_range_slice(
-        builder, ir.Constant(_i64, 0), builder.shl(count, ir.Constant(_i64, 2)), step, _i64
-    ) as (
-        at,
-        _,
-    ):
+    size, step = builder.shl(count, ir.Constant(_i64, 2)), ir.Constant(_i64, 32)
+    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), size, step, _i64) as (at, _):
         for pair in range(0, 32, 8):
             place = builder.add(at, ir.Constant(_i64, pair))
             # Two offsets by one load.
             both = load(builder, builder.add(offsets, place), _i64)
             low, high = builder.and_(both, ir.Constant(_i64, 0xFFFFFFFF)), builder.lshr(both, ir.Constant(_i64, 32))
+            if pair == 0:
+                ask_for(builder, builder.add(builder.add(image, low), ahead))
             pixels = [load(builder, builder.add(image, offset), _i32) for offset in (low, high)]
             for pixel, offset in zip(pixels, (0, 4), strict=True):
                 store(builder, pixel, builder.add(builder.add(out, place), ir.Constant(_i64, offset)))

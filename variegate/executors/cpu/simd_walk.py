@@ -92,7 +92,7 @@ def walked_offsets(builder: Any, columns: Any, lines: Any, width: Any, last: Any
     return offsets.any_moved()
 
 
-class _Map:
+class _WindowedMap:
     """A map and its window, int32[11] at an address: a, b, c, d, e, f, top, left, bottom, right, slot."""
 
     def __init__(self, builder: Any, address: Any) -> None:
@@ -118,7 +118,7 @@ class _Map:
 @vector_block(I32, I64, I64, I64, I64, I64)
 def begin_walk(builder: Any, y: Any, mapping: Any, count: Any, columns: Any, lines: Any, stages: Any) -> Any:
     """Row ``y`` of the output, ``count`` pixels, through the last map of a chain: see ``step_back``."""
-    by = _Map(builder, mapping)
+    by = _WindowedMap(builder, mapping)
     a, b, c, d, e, f = by.numbers[:6]
     us = _Stepping(builder, builder.add(builder.mul(b, y), c), a)
     vs = _Stepping(builder, builder.add(builder.mul(e, y), f), d)
@@ -133,7 +133,7 @@ def step_back(builder: Any, mapping: Any, count: Any, columns: Any, lines: Any, 
     A pixel that is outside for the first time gets the map's slot at ``stages``, which hold -1 for what is inside;
     whatever is outside goes on from (0, 0).
     """
-    by = _Map(builder, mapping)
+    by = _WindowedMap(builder, mapping)
     a, b, c, d, e, f = by.vectors[:6]
     with _row(builder, count) as (at, _):
         places = [builder.add(array, at) for array in (columns, lines, stages)]
