@@ -41,10 +41,10 @@ def _turn(r, g, b, m):
 POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", _turn)
 
 SEMANTIC = tuple(op for op in SPECS if op < 100)
-# Arithmetic in other than integers; everything else is the same bits on every executor.
 INTERPOLATING = frozenset(
     (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
 )
+# Arithmetic in other than integers; everything else is the same bits on every executor.
 ROUNDED = frozenset((Op.GAUSSIAN_BLUR, Op.MOTION_BLUR, Op.GAUSSIAN_NOISE, Op.SHOT_NOISE))
 EXACT = tuple(op for op in SEMANTIC if op not in ROUNDED)
 

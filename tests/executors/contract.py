@@ -13,7 +13,7 @@ import pytest
 
 from tests.executors.poison import POISON, poisoned_executor, run_poisoned
 from tests.images import Image
-from tests.programs import INTERPOLATING, ROUNDED, Step
+from tests.programs import ROUNDED, Step
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda.executor import CudaExecutor
@@ -31,7 +31,7 @@ class Device:
     name: str
     run: Run
     marks: tuple[pytest.MarkDecorator, ...] = ()
-    # Levels by which interpolated, blurred and noisy pixels may differ: sums in another order, float32 in place of
+    # Levels by which blurred and noisy pixels may differ: sums in another order, float32 in place of
     # float64, and another library's log and cos tip values that lie on the edge of two levels.
     off: int = 1
     # Share of pixels that may be off in one instruction, beyond one single pixel.
@@ -86,7 +86,7 @@ def to_levels(program: Program, result: Result) -> npt.NDArray[np.float64]:
 
 def is_exact(chain: Sequence[Step]) -> bool:
     """Whether a chain is the same bits everywhere: integer arithmetic, or float arithmetic whose order is laid down."""
-    return not any(s.op in ROUNDED or (s.op in INTERPOLATING and s.flags) for s in chain)
+    return not any(s.op in ROUNDED for s in chain)
 
 
 def check(

@@ -76,10 +76,13 @@ def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers) -> Image:
     y, dy = _split(y_HW, 14)
     # Lines in 1/64 levels.
     lines = [
-        sum(w * _tap(img_HWC, y + j, x + i) for i, w in enumerate(_weights(dx), -1)) + (1 << 7) >> 8
-        for j in (-1, 0, 1, 2)
+        _weighed([_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)], dx) + (1 << 7) >> 8 for j in (-1, 0, 1, 2)
     ]
-    return to_uint8(sum(w * line for w, line in zip(_weights(dy), lines, strict=True)) >> 20)
+    return to_uint8(_weighed(lines, dy) >> 20)
+
+
+def _weighed(taps: list[Integers], t: Integers) -> Integers:
+    return np.sum([w * tap for w, tap in zip(_weights(t), taps, strict=True)], axis=0)
 
 
 def _weights(t: Integers) -> tuple[Integers, Integers, Integers, Integers]:
