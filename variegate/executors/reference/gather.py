@@ -8,6 +8,8 @@ mirrored image is interpolated to the mirrored result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -75,13 +77,11 @@ def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers) -> Image:
     x, dx = _split(x_HW, 14)
     y, dy = _split(y_HW, 14)
     # Lines in 1/64 levels.
-    lines = [
-        _weighed([_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)], dx) + (1 << 7) >> 8 for j in (-1, 0, 1, 2)
-    ]
+    lines = [_weighed([_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)], dx) + (1 << 7) >> 8 for j in (-1, 0, 1, 2)]
     return to_uint8(_weighed(lines, dy) >> 20)
 
 
-def _weighed(taps: list[Integers], t: Integers) -> Integers:
+def _weighed(taps: Sequence[Integers], t: Integers) -> Integers:
     return np.sum([w * tap for w, tap in zip(_weights(t), taps, strict=True)], axis=0)
 
 
