@@ -41,12 +41,9 @@ def _turn(r, g, b, m):
 POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", _turn)
 
 SEMANTIC = tuple(op for op in SPECS if op < 100)
-# Arithmetic in other than integers; everything else is the same bits on every executor.
 INTERPOLATING = frozenset(
     (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
 )
-ROUNDED = frozenset[Op]()
-EXACT = tuple(op for op in SEMANTIC if op not in ROUNDED)
 
 
 @dataclass(frozen=True)

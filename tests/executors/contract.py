@@ -13,7 +13,7 @@ import pytest
 
 from tests.executors.poison import POISON, poisoned_executor, run_poisoned
 from tests.images import Image
-from tests.programs import INTERPOLATING, ROUNDED, Step
+from tests.programs import Step
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda.executor import CudaExecutor
@@ -31,11 +31,6 @@ class Device:
     name: str
     run: Run
     marks: tuple[pytest.MarkDecorator, ...] = ()
-    # Levels by which interpolated and noisy pixels may differ: sums in another order, float32 in place of
-    # float64, and another library's log and cos tip values that lie on the edge of two levels.
-    off: int = 1
-    # Share of pixels that may be off in one instruction, beyond one single pixel.
-    share: float = 1e-3
 
 
 def _run_cpu(
@@ -84,15 +79,10 @@ def to_levels(program: Program, result: Result) -> npt.NDArray[np.float64]:
     return (channels_last.astype(np.float64) - bias[: channels_last.shape[2]]) / scale[: channels_last.shape[2]]
 
 
-def is_exact(chain: Sequence[Step]) -> bool:
-    """Whether a chain is the same bits everywhere: integer arithmetic, or float arithmetic whose order is laid down."""
-    return not any(s.op in ROUNDED or (s.op in INTERPOLATING and s.flags) for s in chain)
-
-
 def check(
     device: Device, program: Program, images: Sequence[Image], chains: Sequence[Sequence[Step]], **options: Any
 ) -> None:
-    """Run and compare with the reference: rows of exact steps bit for bit, others within the device's tolerance."""
+    """Run and compare with the reference, bit for bit."""
     results = device.run(program, images, **options)
     expected = reference.run(program, images)
     assert len(results) == len(expected)
@@ -100,20 +90,4 @@ def check(
         what = f"row {row}, image {images[row].shape}: " + ", ".join(f"{s.op.name}{s.args} {s.flags}" for s in chain)
         assert out.shape == wanted.shape, what
         assert out.dtype == wanted.dtype, what
-        if is_exact(chain):
-            np.testing.assert_array_equal(out, wanted, err_msg=what)
-        else:
-            assert_close(device, program, out, wanted, len(chain), what)
-
-
-def assert_close(device: Device, program: Program, out: Result, wanted: Result, length: int, what: str) -> None:
-    difference = np.abs(to_levels(program, out) - to_levels(program, wanted))
-    # A float32 output of a level is not quite a multiple of the scale.
-    is_off = difference > 1e-3
-    allowed = max(1, device.share * is_off.size)
-    if length == 1:
-        assert difference.max() <= device.off + 1e-3, what
-        assert is_off.sum() <= allowed, f"{is_off.sum()} of {is_off.size} differ: {what}"
-    else:
-        # Later steps (a table, an equalisation) may make much of the one level by which an earlier one was off.
-        assert is_off.sum() <= 5 * length * allowed, f"{is_off.sum()} of {is_off.size} differ: {what}"
+        np.testing.assert_array_equal(out, wanted, err_msg=what)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.images import gray, noise
-from tests.programs import EXACT, Step, crop, program_of, random_program, rotate, step
+from tests.programs import SEMANTIC, Step, crop, program_of, random_program, rotate, step
 from variegate.executors import cpu, reference
 from variegate.program.lowering import lower, rewrites
 from variegate.program.lowering.identities import drop_identities
@@ -42,7 +42,7 @@ def lower_without(program: Program, left_out: tuple[object, ...]) -> Program:
 def test_every_optional_rewrite_may_be_left_out(chosen: tuple[bool, ...]) -> None:
     left_out = tuple(rewrite for rewrite, is_out in zip(OPTIONAL, chosen, strict=True) if is_out)
     for seed in range(3000, 3040):
-        program, images, _ = random_program(seed, EXACT, interpolate=False)
+        program, images, _ = random_program(seed, SEMANTIC, interpolate=False)
         expected = cpu.run(lower(program), images, 1)
         for a, b in zip(cpu.run(lower_without(program, left_out), images, 1), expected, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -50,7 +50,7 @@ def test_every_optional_rewrite_may_be_left_out(chosen: tuple[bool, ...]) -> Non
 
 def test_lowering_leaves_the_sampled_program_alone_and_repeats_itself() -> None:
     for seed in range(40):
-        program, _, _ = random_program(seed, EXACT)
+        program, _, _ = random_program(seed, SEMANTIC)
         before, luts = copy_of(program), program.tables.luts.copy()
         first, again = lower(program), lower(program)
         for name in ("opcode", "args", "flags", "fill", "out_size", "length"):

@@ -37,7 +37,7 @@ BILINEAR_BITS, BICUBIC_BITS = 15, 14
 # Numerators are shifted by so much before they are divided.
 NUMERATOR_SHIFT = 31
 
-_GRID, _DEPTH_GRID = 2.0**36, 2.0**48
+_GRID, _DEPTH_GRID, _NUDGE, _LARGE = 2.0**36, 2.0**48, 2.0**-24, 2.0**17
 _AFFINE_BITS, _INTEGER_BITS, _DIVISOR_BITS = 37, 61, 30
 # A map that reaches farther than so many pixels shows nothing.
 _LIMIT = 2.0**46
@@ -51,7 +51,8 @@ def snap(a: Any, count: Any) -> None:
     not large, sums and products with whole pixels are exact."""
     for i in range(count):
         grid = _GRID if i < 6 else _DEPTH_GRID
-        a[i] = np.floor(a[i] * grid + 0.5) / grid
+        if abs(a[i]) < _LARGE:
+            a[i] = np.floor(a[i] * grid + 0.5) / grid
 
 
 @inner_kernel()
@@ -95,8 +96,9 @@ def write_records(
         sign_u, sign_v = -1 if far_x else 1, -1 if far_y else 1
         side_u, side_v = int(inside[3 if far_x else 1]), int(inside[2 if far_y else 0])
         span_u, span_v = int(inside[3]) - int(inside[1]), int(inside[2]) - int(inside[0])
-        from_u, from_v = _at_centres(_from(side_u, sign_u, u, w)), _at_centres(_from(side_v, sign_v, v, w))
         depth = _at_centres(w)
+        from_u = _nudged(_at_centres(_from(side_u, sign_u, u, w)), depth)
+        from_v = _nudged(_at_centres(_from(side_v, sign_v, v, w)), depth)
         bits = BICUBIC_BITS if flags[k] == _BICUBIC else BILINEAR_BITS
         record[:] = 0
         record[ORIGIN_U], record[SIGN_U], record[ORIGIN_V], record[SIGN_V] = (
@@ -139,6 +141,11 @@ def _from(side: Any, sign: Any, form: Any, depth: Any) -> Any:
 def _at_centres(form: Any) -> Any:
     """A function of points, as one of whole columns and lines."""
     return form[0], form[1], form[2] + (form[0] + form[1]) * 0.5
+
+
+@inner_kernel()
+def _nudged(form: Any, depth: Any) -> Any:
+    return form[0] + _NUDGE * depth[0], form[1] + _NUDGE * depth[1], form[2] + _NUDGE * depth[2]
 
 
 @inner_kernel()

@@ -140,15 +140,17 @@ def _place_row(record: Any, y: Any, first: Any, end: Any, bits: Any, scratch: An
                 u + step_u * x, step_u, v + step_v * x, step_v, shift, nb.int32(half), columns + 4 * x, lines + 4 * x
             )
         return
-    step, depth = record[_DEPTH], record[_DEPTH + 1] * y + record[_DEPTH + 2]
-    factor = np.float32(2.0 ** float(record[_EXPONENT]))
-    end_u, end_v = np.float32(record[_SPAN_U] << bits), np.float32(record[_SPAN_V] << bits)
-    origin_u, origin_v = nb.int32(record[_ORIGIN_U] - half), nb.int32(record[_ORIGIN_V] - half)
+    terms, factor = scratch.terms, np.float32(2.0 ** float(record[_EXPONENT]))
+    terms[0], terms[1], terms[2], terms[3] = u, step_u, record[_SPAN_U] << bits, record[_ORIGIN_U] - half
+    terms[4], terms[5], terms[6], terms[7] = v, step_v, record[_SPAN_V] << bits, record[_ORIGIN_V] - half
+    terms[8], terms[9], terms[10] = record[_DEPTH + 1] * y + record[_DEPTH + 2], record[_DEPTH], shift
     for x in range(first, end, LANES):
-        perspective_places(
-            u + step_u * x, step_u, v + step_v * x, step_v, _NUMERATOR_SHIFT, depth + step * x, step, shift,
-            factor, end_u, end_v, origin_u, origin_v, columns + 4 * x, lines + 4 * x,
-        )  # fmt: skip
+        perspective_places(address_of(terms), x, factor, columns + 4 * x, lines + 4 * x)
+
+
+@inlined
+def _set_frame(frame: Any, left: Any, top: Any, right: Any, bottom: Any) -> None:
+    frame[0], frame[1], frame[2], frame[3] = left, top, right, bottom
 
 
 @inner_kernel()
@@ -156,18 +158,18 @@ def _bilinear_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) -
     channels, row_bytes, size = image.channels, image.channels * image.width, image.levels.size
     columns, lines = address_of(scratch.column), address_of(scratch.line)
     offsets, weights, masks = address_of(scratch.offset), address_of(scratch.tap_weights), scratch.masks
+    frame = scratch.tap_frame
     planes, stride = address_of(scratch.planes), scratch.planes.shape[1]
     # What one load reads of a line.
     last = size - row_bytes - (2 if channels == 1 else 8)
     in_vectors = last >= 0 and size < 1 << 31
     if in_vectors:
-        top, left, bottom, right = window[0], window[1], window[2] - 1, window[3] - 1
+        _set_frame(frame, window[1] << 15, window[0] << 15, (window[3] - 1) << 15, (window[2] - 1) << 15)
+        frame[4], frame[5], frame[6] = row_bytes, channels, last
         for x in range(first, end, LANES):
             masks[x // LANES] = split_bilinear(
-                columns + 4 * x, lines + 4 * x, nb.int32(left << 15), nb.int32(top << 15), nb.int32(right << 15),
-                nb.int32(bottom << 15), nb.int32(row_bytes), nb.int32(channels), nb.int32(last),
-                offsets + 4 * x, weights + 4 * x,
-            )  # fmt: skip
+                columns + 4 * x, lines + 4 * x, address_of(frame), offsets + 4 * x, weights + 4 * x
+            )
         base = address_of(image.levels)
         if channels == 3:
             for x in range(first, end, LANES):
@@ -202,16 +204,18 @@ def _bicubic_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) ->
     channels, row_bytes, size = image.channels, image.channels * image.width, image.levels.size
     columns, lines = address_of(scratch.column), address_of(scratch.line)
     offsets, weights, masks = address_of(scratch.offset), address_of(scratch.tap_weights), scratch.masks
+    frame = scratch.tap_frame
     planes, stride = address_of(scratch.planes), scratch.planes.shape[1]
     top, left, bottom, right = window[0], window[1], window[2] - 4, window[3] - 4
     last = size - 3 * row_bytes - 16
     in_vectors = channels == 3 and last >= 0 and bottom >= top and right >= left and size < 1 << 31
     if in_vectors:
+        _set_frame(frame, left, top, right, bottom)
+        frame[4], frame[5], frame[6] = row_bytes, channels, last
         for x in range(first, end, LANES):
             masks[x // LANES] = split_bicubic(
-                columns + 4 * x, lines + 4 * x, nb.int32(left), nb.int32(top), nb.int32(right), nb.int32(bottom),
-                nb.int32(row_bytes), nb.int32(channels), nb.int32(last), offsets + 4 * x, weights + 16 * x,
-            )  # fmt: skip
+                columns + 4 * x, lines + 4 * x, address_of(frame), offsets + 4 * x, weights + 16 * x
+            )
         base = address_of(image.levels)
         for x in range(first, end, LANES):
             bicubic_rgb(base, row_bytes, offsets + 4 * x, weights + 16 * x, planes + x, stride)

@@ -132,6 +132,8 @@ class Scratch(NamedTuple):
     records: Array  # int64[K, RECORD]: the interpolating maps of a pass, see program/places.py
     tap_weights: Array  # int32[4 Wp]: what simd_places.py writes
     masks: Array  # int32[Wp / 16]: likewise
+    terms: Array  # int64[11]: what it reads
+    tap_frame: Array  # int32[7]: likewise
     filter_input: Array  # int32[PASS_FIELDS]: what a filter sees, as a pass
     canvas: Array  # uint8[2, bytes]: images between passes, HWC
     plane_image: Array  # uint8[bytes]: a whole image for filters, each row as ``planes``; or resized rows
@@ -184,6 +186,8 @@ def make_scratch(
         records=np.zeros((slots, RECORD), np.int64),
         tap_weights=np.zeros(4 * wp, np.int32),
         masks=np.zeros(wp // 16, np.int32),
+        terms=np.zeros(11, np.int64),
+        tap_frame=np.zeros(7, np.int32),
         filter_input=np.zeros(PASS_FIELDS, np.int32),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),
         plane_image=np.zeros(max(filtered_lines * wp + max_kernel, resized_bytes) + BLOCK, np.uint8),

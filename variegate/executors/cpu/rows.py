@@ -158,7 +158,7 @@ def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> N
 
 @inner_kernel(forceinline=True)
 def read_places(image: Any, y: Any, out_width: Any, scratch: Any) -> None:
-    """Row ``y``: the pixels at ``scratch.column`` and ``scratch.line``, all of them inside the image, into the planes."""
+    """Row ``y``: the pixels at ``scratch.column`` and ``scratch.line``, all inside the image, into the planes."""
     column, line, levels, planes = scratch.column, scratch.line, image.levels, scratch.planes
     if image.channels == 1 or levels.size < 4:
         for x in range(out_width):

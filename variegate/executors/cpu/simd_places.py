@@ -12,6 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from variegate.executors.cpu.simd import F32, I32, I64, load, splat, store, vector, vector_block
+from variegate.program.places import NUMERATOR_SHIFT
 
 _i16, _i32, _i64, _f32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 LANES = 16
@@ -50,104 +51,74 @@ def affine_places(
     store(builder, builder.sub(_along(builder, v, step_v, shift), halves), lines)
 
 
-@vector_block(I64, I64, I64, I64, I64, I64, I64, I64, F32, F32, F32, I32, I32, I64, I64)
-def perspective_places(
-    builder: Any,
-    u: Any,
-    step_u: Any,
-    v: Any,
-    step_v: Any,
-    numerator_shift: Any,
-    depth: Any,
-    step: Any,
-    depth_shift: Any,
-    factor: Any,
-    end_u: Any,
-    end_v: Any,
-    origin_u: Any,
-    origin_v: Any,
-    columns: Any,
-    lines: Any,
-) -> Any:
-    """As ``affine_places``; ``origin_*`` have the half pixel taken off."""
+@vector_block(I64, I64, F32, I64, I64)
+def perspective_places(builder: Any, terms: Any, x: Any, factor: Any, columns: Any, lines: Any) -> Any:
+    """16 places from column ``x`` on, as ``affine_places``. ``terms``: int64 of u: its value at x = 0, what a column
+    adds, the greatest place, and the place at u = 0 less half a pixel; the same of v; and of the depth its value, what
+    a column adds, and by how much it is shifted right. ``factor`` makes a place of a quotient."""
     floats = vector(_f32, LANES)
-    divisor = _along(builder, depth, step, depth_shift)
+    numbers = [load(builder, after(builder, terms, 8 * i), _i64) for i in range(11)]
+    numerator_shift = ir.Constant(_i64, NUMERATOR_SHIFT)
+
+    def at_x(start: Any, step: Any) -> Any:
+        return builder.add(start, builder.mul(step, x))
+
+    divisor = _along(builder, at_x(*numbers[8:10]), numbers[9], numbers[10])
     divisor = builder.select(builder.icmp_signed("==", divisor, constant(_words, 0)), constant(_words, 1), divisor)
     divisor, factor = builder.sitofp(divisor, floats), splat(builder, factor, LANES)
     zero = ir.Constant(floats, [0.0] * LANES)
-    for start, step, end, origin, target in (
-        (u, step_u, end_u, origin_u, columns),
-        (v, step_v, end_v, origin_v, lines),
-    ):
-        value = builder.sitofp(_along(builder, start, step, numerator_shift), floats)
+    for (start, step, end, origin), target in ((numbers[:4], columns), (numbers[4:8], lines)):
+        value = builder.sitofp(_along(builder, at_x(start, step), step, numerator_shift), floats)
         value = builder.fmul(builder.fdiv(value, divisor), factor)
         value = builder.select(builder.fcmp_ordered(">", value, zero), value, zero)
-        end = splat(builder, end, LANES)
+        end = splat(builder, builder.sitofp(end, _f32), LANES)
         value = builder.fptosi(builder.select(builder.fcmp_ordered("<", value, end), value, end), _words)
-        store(builder, builder.add(value, splat(builder, origin, LANES)), target)
+        store(builder, builder.add(value, splat(builder, builder.trunc(origin, _i32), LANES)), target)
 
 
-def _offsets(builder: Any, column: Any, line: Any, row_bytes: Any, pixel_bytes: Any, last: Any, target: Any) -> Any:
-    """Byte offsets of first taps, at most ``last``, to ``target`` -> which were more."""
-    offset = builder.add(
-        builder.mul(line, splat(builder, row_bytes, LANES)), builder.mul(column, splat(builder, pixel_bytes, LANES))
-    )
-    last = splat(builder, last, LANES)
+def _offsets(builder: Any, column: Any, line: Any, frame: list[Any], target: Any) -> Any:
+    """Byte offsets of first taps to ``target`` -> which would be too great. ``frame``: bytes of a line and of a pixel,
+    and the greatest offset."""
+    row_bytes, pixel_bytes, last = frame
+    offset = builder.add(builder.mul(line, row_bytes), builder.mul(column, pixel_bytes))
     is_beyond = builder.icmp_signed(">", offset, last)
     store(builder, builder.select(is_beyond, last, offset), target)
     return is_beyond
+
+
+def _frame(builder: Any, address: Any) -> tuple[list[Any], list[Any]]:
+    """int32[7]: left, top, right and bottom of where places or first taps may lie -> (left, right), (top, bottom); and
+    what ``_offsets`` takes."""
+    left, top, right, bottom, *rest = (
+        splat(builder, load(builder, after(builder, address, 4 * i), _i32), LANES) for i in range(7)
+    )
+    return [(left, right), (top, bottom)], rest
 
 
 def _bits(builder: Any, lanes: Any) -> Any:
     return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _i32)
 
 
-@vector_block(I64, I64, I32, I32, I32, I32, I32, I32, I32, I64, I64, result=I32)
-def split_bilinear(
-    builder: Any,
-    columns: Any,
-    lines: Any,
-    left: Any,
-    top: Any,
-    right: Any,
-    bottom: Any,
-    row_bytes: Any,
-    pixel_bytes: Any,
-    last: Any,
-    offsets: Any,
-    weights: Any,
-) -> Any:
+@vector_block(I64, I64, I64, I64, I64, result=I32)
+def split_bilinear(builder: Any, columns: Any, lines: Any, frame: Any, offsets: Any, weights: Any) -> Any:
     """16 places -> int32 byte offsets of the first of each two by two taps, and 15-bit weights of the others: int16[16]
-    along x, then along y. The place is clamped to the centres of the window's outermost pixels, ``left`` to ``bottom``,
-    which has the effect that clamping the taps has.
+    along x, then along y. The place is clamped to the centres of the window's outermost pixels, of which ``frame`` says
+    where they are, which has the effect that clamping the taps has.
     """
     fraction, whole = constant(_words, (1 << 15) - 1), constant(_words, 15)
+    limits, bytes_of = _frame(builder, frame)
     found = []
-    for i, (address, low, high) in enumerate(((columns, left, right), (lines, top, bottom))):
-        low, high = splat(builder, low, LANES), splat(builder, high, LANES)
+    for i, (address, (low, high)) in enumerate(zip((columns, lines), limits, strict=True)):
         place = clamp(builder, load(builder, address, _words), low, high)
         weight = builder.trunc(builder.and_(place, fraction), vector(_i16, LANES))
         store(builder, weight, after(builder, weights, 2 * LANES * i))
         found.append(builder.ashr(place, whole))
-    return _bits(builder, _offsets(builder, found[0], found[1], row_bytes, pixel_bytes, last, offsets))
+    return _bits(builder, _offsets(builder, found[0], found[1], bytes_of, offsets))
 
 
-@vector_block(I64, I64, I32, I32, I32, I32, I32, I32, I32, I64, I64, result=I32)
-def split_bicubic(
-    builder: Any,
-    columns: Any,
-    lines: Any,
-    left: Any,
-    top: Any,
-    right: Any,
-    bottom: Any,
-    row_bytes: Any,
-    pixel_bytes: Any,
-    last: Any,
-    offsets: Any,
-    weights: Any,
-) -> Any:
-    """16 places -> int32 byte offsets of the first of each four by four taps, which lies within ``left`` to ``bottom``;
+@vector_block(I64, I64, I64, I64, I64, result=I32)
+def split_bicubic(builder: Any, columns: Any, lines: Any, frame: Any, offsets: Any, weights: Any) -> Any:
+    """16 places -> int32 byte offsets of the first of each four by four taps, which lies where ``frame`` says;
     and 14-bit weights in pairs: int32[16] of the first two along x, the last two, and the same along y.
     """
     fraction, whole, one, half = (constant(_words, v) for v in ((1 << 14) - 1, 14, 1 << 14, 1 << 13))
@@ -156,8 +127,9 @@ def split_bicubic(
     def times(a: Any, b: Any) -> Any:
         return builder.ashr(builder.add(builder.mul(a, b), half), whole)
 
+    limits, bytes_of = _frame(builder, frame)
     found, is_outside = [], ir.Constant(vector(ir.IntType(1), LANES), [0] * LANES)
-    for i, (address, low, high) in enumerate(((columns, left, right), (lines, top, bottom))):
+    for i, (address, (low, high)) in enumerate(zip((columns, lines), limits, strict=True)):
         place = load(builder, address, _words)
         t = builder.and_(place, fraction)
         u = builder.sub(one, t)
@@ -168,8 +140,8 @@ def split_bicubic(
             pair = builder.or_(builder.and_(even, low_half), builder.shl(odd, high_half))
             store(builder, pair, after(builder, weights, 4 * LANES * (2 * i + n)))
         at = builder.sub(builder.ashr(place, whole), constant(_words, 1))
-        inside = clamp(builder, at, splat(builder, low, LANES), splat(builder, high, LANES))
+        inside = clamp(builder, at, low, high)
         is_outside = builder.or_(is_outside, builder.icmp_signed("!=", at, inside))
         found.append(inside)
-    is_beyond = _offsets(builder, found[0], found[1], row_bytes, pixel_bytes, last, offsets)
+    is_beyond = _offsets(builder, found[0], found[1], bytes_of, offsets)
     return _bits(builder, builder.or_(is_outside, is_beyond))

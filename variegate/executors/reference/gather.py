@@ -8,6 +8,8 @@ mirrored image is interpolated to the mirrored result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -75,11 +77,12 @@ def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers) -> Image:
     x, dx = _split(x_HW, 14)
     y, dy = _split(y_HW, 14)
     # Lines in 1/64 levels.
-    lines = [
-        np.sum([w * _tap(img_HWC, y + j, x + i) for i, w in enumerate(_weights(dx), -1)], axis=0) + (1 << 7) >> 8
-        for j in (-1, 0, 1, 2)
-    ]
-    return to_uint8(np.sum([w * line for w, line in zip(_weights(dy), lines, strict=True)], axis=0) >> 20)
+    lines = [_weighed([_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)], dx) + (1 << 7) >> 8 for j in (-1, 0, 1, 2)]
+    return to_uint8(_weighed(lines, dy) >> 20)
+
+
+def _weighed(taps: Sequence[Integers], t: Integers) -> Integers:
+    return np.sum([w * tap for w, tap in zip(_weights(t), taps, strict=True)], axis=0)
 
 
 def _weights(t: Integers) -> tuple[Integers, Integers, Integers, Integers]:

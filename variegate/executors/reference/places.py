@@ -20,6 +20,9 @@ Integers = npt.NDArray[np.integer]
 # Coefficients are multiples of 2**-36, and those of a denominator of 2**-48. Sums and products with whole pixels are
 # then exact in float64, as when a flip or a crop is taken into a map.
 GRID, DEPTH_GRID = 2.0**36, 2.0**48
+_LARGE = 2.0**17
+# Added to every place. A point on the border, or on a pixel's centre, is there in spite of rounded coefficients.
+_NUDGE = 2.0**-24
 # Fraction bits of an affine map's integers: one more than those of its coefficients, for the halves of pixel centres.
 _AFFINE_BITS = 37
 # The integers, and products of the depth with a side of the source, stay below 2**61.
@@ -37,16 +40,20 @@ class Places(NamedTuple):
 
 
 def snapped(coefficients: Sequence[float]) -> list[float]:
-    """Six or eight coefficients, rounded half up to their grids."""
+    """Six or eight coefficients, rounded half up to their grids. Large ones lie on them, or mean nothing."""
     grids = [GRID] * 6 + [DEPTH_GRID] * 2
-    return [float(np.floor(v * grid + 0.5) / grid) for v, grid in zip(coefficients, grids, strict=False)]
+    return [
+        math.floor(v * grid + 0.5) / grid if abs(v) < _LARGE else v
+        for v, grid in zip(coefficients, grids, strict=False)
+    ]
 
 
 def places(coefficients: Sequence[float], out_size: tuple[int, int], in_size: tuple[int, int], bits: int) -> Places:
     """The places that a map of six or eight coefficients reads; sizes are heights and widths."""
     a, b, c, d, e, f, *rest = snapped(coefficients)
     (g, h), is_affine = (rest or (0.0, 0.0)), not rest
-    forms = [_at_centres(*form) for form in ((a, b, c), (d, e, f), (g, h, 1.0))]
+    depth_form = _at_centres(g, h, 1.0)
+    forms = [_nudged(_at_centres(*form), depth_form) for form in ((a, b, c), (d, e, f))] + [depth_form]
     (height, width), (in_height, in_width) = out_size, in_size
     reach = np.array(
         [
@@ -85,7 +92,11 @@ def _at_centres(x: float, y: float, constant: float) -> tuple[float, float, floa
     return x, y, constant + (x + y) * 0.5
 
 
-def _integer(form: tuple[float, float, float], scale: int, x: Integers, y: Integers) -> Integers:
+def _nudged(form: tuple[float, float, float], depth: tuple[float, float, float]) -> tuple[float, ...]:
+    return tuple(v + _NUDGE * w for v, w in zip(form, depth, strict=True))
+
+
+def _integer(form: tuple[float, ...], scale: int, x: Integers, y: Integers) -> Integers:
     # A step that is never taken may be as large as it likes.
     a, b, c = (math.floor(math.ldexp(v, scale) + 0.5) for v in form)
     return (a if x.size > 1 else 0) * x + (b if y.size > 1 else 0) * y + c
