@@ -29,52 +29,55 @@ def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
     at_r, at_k = np.nonzero(IS_BLUR[program.opcode])
     if not len(at_r):
         return np.empty(0, np.int16)
-    tables, start = [], 0
-    args, op = program.args[at_r, at_k], program.opcode[at_r, at_k]
+    args = program.args[at_r, at_k]
     # One kernel at a time would cost about as much as the pixels of a small image.
-    for make, kind, sizes in ((_separable, Op.GAUSSIAN_BLUR, 2), (_sparse, Op.MOTION_BLUR, 1)):
-        chosen = np.flatnonzero(op == kind)
-        for size in np.unique(args[chosen, :sizes], axis=0):
-            same = chosen[(args[chosen, :sizes] == size).all(axis=1)]
-            step = max(1, _MOST_CELLS // int((size + 1).prod() ** (2 / sizes)))
-            for part in (same[begin : begin + step] for begin in range(0, len(same), step)):
-                table, held = make(size.astype(int).tolist(), args[part, sizes : sizes + 2])
-                program.args[at_r[part], at_k[part]] = held
-                program.args[at_r[part], at_k[part], 0] = start + np.arange(len(part)) * table.shape[1]
-                tables.append(table.reshape(-1))
-                start += table.size
+    alike: dict[tuple[int, int, int], list[int]] = {}
+    for i, (op, x, y) in enumerate(zip(program.opcode[at_r, at_k].tolist(), *args[:, :2].T.tolist(), strict=True)):
+        alike.setdefault((op, int(x), int(y) if op == Op.GAUSSIAN_BLUR else int(x)), []).append(i)
+    tables, start = [], 0
+    for (op, x, y), same in alike.items():
+        step = max(1, _MOST_CELLS // (x + 1) // (y + 1))
+        for part in (same[begin : begin + step] for begin in range(0, len(same), step)):
+            if op == Op.GAUSSIAN_BLUR:
+                table, held = _separable(x, y, args[part, 2:4])
+            else:
+                table, held = _sparse(x, args[part, 1:3])
+            held[:, 0] = start + np.arange(len(part)) * (table.size // len(part))
+            program.args[at_r[part], at_k[part]] = held
+            tables.append(table.reshape(-1))
+            start += table.size
     program.opcode[at_r, at_k] = Op.CONVOLVE
     return np.concatenate(tables)
 
 
-def _separable(size: list[int], sigma: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
-    """The tables of kernels of one size, and their arguments but for the start."""
-    halves = [half_weights(size[axis], sigma[:, axis]) for axis in (0, 1)]
-    # Weights fall from the centre on, but for the rounding: the last one that is not 0.
-    radius = np.stack([(half.cumsum(axis=1) < _ONE).sum(axis=1) for half in halves], axis=1)
-    apart = max(int(radius.max()) + 2, 4)
-    table = np.zeros((len(sigma), 2, apart), np.int16)
-    for axis, half in enumerate(halves):
-        table[:, axis, : half.shape[1]] = half[:, :apart]
+def _separable(size_x: int, size_y: int, sigma: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
+    """int16[N, 2, apart], the tables of kernels of one size; and their arguments but for the start."""
+    along_x = along_y = half_weights(size_x, sigma[:, 0])
+    if size_x != size_y or (sigma[:, 0] != sigma[:, 1]).any():
+        along_y = half_weights(size_y, sigma[:, 1])
     held = np.zeros((len(sigma), NUM_ARGS))
-    held[:, 1:3], held[:, 3], held[:, 4] = 2 * radius + 1, 1.0, apart
-    return table.reshape(len(sigma), -1), held
+    held[:, 3] = 1.0
+    for axis, half in enumerate((along_x, along_y)):
+        # Weights fall from the centre on, but for the rounding: the last one that is not 0.
+        held[:, 1 + axis] = 2 * (half.cumsum(axis=1) < _ONE).sum(axis=1) + 1
+    held[:, 4] = apart = max(int(held[:, 1:3].max()) // 2 + 2, 4)
+    table = np.zeros((len(sigma), 2, apart), np.int16)
+    table[:, 0, : along_x.shape[1]], table[:, 1, : along_y.shape[1]] = along_x[:, :apart], along_y[:, :apart]
+    return table, held
 
 
-def _sparse(size: list[int], line: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
-    """As ``_separable``, of the lines that ``motion_kernel`` draws."""
-    kernel = motion_kernel(size[0], line[:, 0], line[:, 1])
+def _sparse(size: int, line: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
+    """int16[N, 3, apart], as ``_separable``, of the lines that ``motion_kernel`` draws."""
+    kernel, half = motion_kernel(size, line[:, 0], line[:, 1]), size // 2
     which, lines, columns = np.nonzero(kernel)
     count = np.bincount(which, minlength=len(line))
-    even = (count + 1) // 2 * 2
-    apart, half = max(int(even.max()), 4), size[0] // 2
-    table = np.zeros((len(line), 3, apart), np.int16)
-    place = np.arange(len(which)) - (count.cumsum() - count)[which]
-    for part, values in enumerate((kernel[which, lines, columns], columns - half, lines - half)):
-        table[which, part, place] = values
     held = np.zeros((len(line), NUM_ARGS))
-    held[:, 1:3], held[:, 4], held[:, 5] = size[0], apart, even
-    return table.reshape(len(line), -1), held
+    held[:, 1:3], held[:, 5] = size, (count + 1) // 2 * 2
+    held[:, 4] = apart = max(int(held[:, 5].max()), 4)
+    table, place = np.zeros((len(line), 3, apart), np.int16), np.arange(len(which)) - (count.cumsum() - count)[which]
+    table[which, 0, place] = kernel[which, lines, columns]
+    table[which, 1, place], table[which, 2, place] = columns - half, lines - half
+    return table, held
 
 
 def half_weights(size: int, sigma: Floats) -> Ints:
@@ -85,10 +88,12 @@ def half_weights(size: int, sigma: Floats) -> Ints:
     as it is, and small weights are not lost, however many there are.
     """
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
-    outer = np.pad(np.exp(-0.5 * away * away), ((0, 0), (1, 0))).cumsum(axis=1)
-    total = 2.0 * outer[:, -1:] + 1.0
-    whole = np.floor(outer * (2 * _ONE / total) + 0.5).astype(np.int64)
-    return np.concatenate([_ONE - whole[:, -1:], np.diff(whole, axis=1)[:, ::-1]], axis=1)
+    outer = np.zeros((len(sigma), size // 2 + 1))
+    np.cumsum(np.exp(-0.5 * away * away), axis=1, out=outer[:, 1:])
+    whole = np.floor(outer * (2 * _ONE / (2.0 * outer[:, -1:] + 1.0)) + 0.5).astype(np.int64)
+    half = np.empty_like(whole)
+    half[:, 0], half[:, 1:] = _ONE - whole[:, -1], (whole[:, 1:] - whole[:, :-1])[:, ::-1]
+    return half
 
 
 def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
@@ -101,7 +106,7 @@ def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
     """
     number, half = len(angle), size // 2
     step, angle = np.arange(size) - half, np.deg2rad(angle)[:, None]
-    along = np.linspace(0.0, 1.0, size) if size > 1 else np.array([0.5])
+    along = np.arange(size) / (size - 1) if size > 1 else np.array([0.5])
     weight = (1.0 + direction[:, None]) / 2.0 - direction[:, None] * along
     # Cosines of 90 degrees are 6e-17, not 0: without rounding, such dust would light a neighbour cell.
     x, y = np.round(half + step * np.cos(angle), 9), np.round(half - step * np.sin(angle), 9)
@@ -115,4 +120,5 @@ def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
             kernel += np.bincount(at.ravel(), (weight * share).ravel(), minlength=len(kernel))
     outer = kernel.reshape(number, wide, wide)[:, :size, :size].reshape(number, -1).cumsum(axis=1)
     whole = np.floor(outer * (_ONE / outer[:, -1:]) + 0.5).astype(np.int64)
-    return np.diff(whole, axis=1, prepend=0).reshape(number, size, size)
+    whole[:, 1:] -= whole[:, :-1].copy()
+    return whole.reshape(number, size, size)
