@@ -32,7 +32,7 @@ def test_lines_are_near_the_quantiles_everywhere() -> None:
     number = (start[:, None] + offsets).astype(np.int32).view(np.float32).reshape(-1)
     words = (number.astype(np.int64) | 1).clip(1, 2**31 - 1).astype(np.uint32)
     error = normals(words) - upper_quantile(words * 2.0**-32)
-    assert np.abs(error).max() < 4e-5
+    assert np.abs(error).max() < 3e-6
     assert len(SEGMENTS) == (31 << SEGMENT_BITS) + 1
 
 
@@ -48,8 +48,8 @@ def test_moments_of_the_quantiles_are_kept() -> None:
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        (0, 6.2302604), (1, 6.2302604), (2, 6.0558267), (1000, 5.0397573), (0x12345678, 1.4675769),
-        (0x7FFFFFFF, 0.0), (0x80000000, -6.2302604), (0xC0000000, -0.6744564), (0xFFFFFFFF, -0.0),
+        (0, 6.2302604), (1, 6.2302604), (2, 6.0558267), (1000, 5.0397553), (0x12345678, 1.4675663),
+        (0x7FFFFFFF, 0.0), (0x80000000, -6.2302604), (0xC0000000, -0.6744875), (0xFFFFFFFF, -0.0),
     ],
 )  # fmt: skip
 def test_literal_numbers(word: int, expected: float) -> None:
@@ -60,4 +60,4 @@ def test_literal_numbers(word: int, expected: float) -> None:
 def test_literal_table() -> None:
     """Pinned to the bit: processors must agree, and with them all executors."""
     assert SEGMENTS.dtype == np.float32
-    assert hashlib.sha256(SEGMENTS.tobytes()).hexdigest()[:16] == "bfc424b673a730ed"
+    assert hashlib.sha256(SEGMENTS.tobytes()).hexdigest()[:16] == "b4a01405a6a95c98"

@@ -3,7 +3,9 @@
 The lower 31 bits of a word, the last one set, are an odd number m: ``m * 2**-32`` is the probability of a greater
 normal number, and the word's top bit is the sign. m as a float32 lies in one of ``2**SEGMENT_BITS`` segments of its
 power of two, which its bit pattern names; there the quantile is a straight line, ``base + slope * m`` in two roundings.
-So the tails are as fine as the middle: numbers reach 6.2 standard deviations and are within 4e-5 of the quantile.
+So the tails are as fine as the middle: numbers reach 6.2 standard deviations and are within 3e-6 of the quantile.
+With a quarter of the segments, a chi-squared test of 100 million numbers in a thousand classes saw them. Of the 31 KiB,
+the 8 that hold the eight uppermost powers serve all but 0.4 % of the numbers.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
 
-SEGMENT_BITS = 5
+SEGMENT_BITS = 7
 # A float32's bit pattern without the bits below its segment, and the first segment, that of 1.0.
 SEGMENT_SHIFT = 23 - SEGMENT_BITS
 FIRST_SEGMENT = 127 << SEGMENT_BITS
 MAGNITUDE, SIGN = 0x7FFFFFFF, 0x80000000
 _POWERS = 31
-_PARTS = 8
+_PARTS = 4
 
 # Numerators and denominators of Wichura's algorithm AS 241 (PPND16, doi:10.2307/2347330), highest power first: for the
 # middle, the tails, and the far tails.
