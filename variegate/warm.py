@@ -150,6 +150,8 @@ def _run_everything() -> None:
     permute_within(places, lengths, places, seed=0, epoch=0)
     scan_headers([b""])
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
+    # By the way of single images, whose lowering is one call even where the rewrites of batches are validated.
+    Augmenter(T.RandomResizedCrop(8), num_threads=1)(images[:1], ids=[0])
 
 
 def _misses() -> int:

@@ -65,6 +65,7 @@ class OneImage(Sampling):
             value: Any = np.array([self.sample_id], np.uint64)
         elif name == "key":
             value = np.array([self.stream], np.uint32)
+            value.flags.writeable = False  # as a batch's, so that kernels have one type for both
         elif name == "_words":
             value = rng.words_of_one(self._ids, self.key, self._num_slots)
         elif name == "shape":

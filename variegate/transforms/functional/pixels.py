@@ -93,6 +93,10 @@ def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: s
     wanted = one_or_three("num_output_channels", num_output_channels, error=refused)
     if shape_of(img) and img.ndim == 2 and wanted == 3:
         raise refused("num_output_channels", 3, "1 for an image [height, width]; give [height, width, 1] for 3")
+    if img.ndim == 3 and img.shape[2] == 3 and wanted == 1:
+        # In planes, of which the first is taken as a whole.
+        level: Any = Single(img).emit(Op.GRAYSCALE).run(device, Output(layout="NCHW"))[0][..., None]
+        return cast(Img, level.copy() if isinstance(level, np.ndarray) else level.clone())
     gray = run(img, device, lambda: T.Grayscale(3))
     return gray if img.ndim == 2 or img.shape[2] == wanted else cast(Img, gray[..., [0] * wanted])
 
