@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> Iterator[list[int]]:
 
 def use(monkeypatch: pytest.MonkeyPatch, library: Library | None, waiting_kb: int = 0) -> None:
     monkeypatch.setattr(file_system, "_library", lambda: library)
-    monkeypatch.setattr(file_system, "_little_waits", lambda: waiting_kb <= 128 << 10)
+    monkeypatch.setattr(file_system, "_little_waits", lambda: waiting_kb <= file_system._MOST_WAITING_KB)
 
 
 def test_many_files_are_synced_by_one_call(monkeypatch: pytest.MonkeyPatch, files: list[int], tmp_path: Path) -> None:

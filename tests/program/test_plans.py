@@ -84,10 +84,7 @@ def test_plan_and_pixels(device: Device, name: str) -> None:
     assert plan_of(validate(lower(program))) == expected
     wanted = reference.run(program, [img])[0]
     out = device.run(program, [img])[0]
-    if NOISE in steps or BILINEAR in steps:
-        np.testing.assert_array_equal(out, wanted, err_msg=name)
-    else:
-        np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(out, wanted)
 
 
 # How the passes of a plan read, and why each but the first is a pass of its own.

@@ -20,7 +20,7 @@ _KINDS = {0xEF53, 0x58465342, 0x9123683E}
 # Before, syncfs did not tell of what could not be written.
 _TELLS_ERRORS = (5, 8)
 # Of the whole machine: with more, there is somebody else whose writing would be waited for.
-_MOST_WAITING_KB = 128 << 10
+_MOST_WAITING_KB = 32 << 10
 _MANY = 4
 _ROOM_FOR_STATFS = 256
 

@@ -51,8 +51,8 @@ class LocalStorage(Storage):
         self.write_many([(relative, data)])
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        # Files that are synced at once cost a tenth of what they do one by one; those that the disk is told of before
-        # any of them is waited for, half.
+        # Files that are synced at once cost a fraction of what they do one by one; those that the disk is told of
+        # before any of them is waited for, half.
         paths = [self._path(relative) for relative, _ in files]
         opened: list[tuple[int, str]] = []
         renamed = 0
