@@ -29,7 +29,7 @@ def python_tag() -> str:
 def write_wheel(package: Path, out: Path, platform: str) -> Path:
     """The wheel of ``package``, a folder, in the folder ``out``."""
     info = f"{NAME}-{variegate.__version__}.dist-info"
-    tag = f"{python_tag()}-{python_tag()}{sys.abiflags}-{platform}"
+    tag = f"{python_tag()}-{python_tag()}{getattr(sys, 'abiflags', '')}-{platform}"
     numpy_version = versions()["numpy"]
     requirements = [
         *(f"{name}=={version(name)}" for name in ("numba", "llvmlite")),

@@ -153,8 +153,8 @@ from numba.core import event
 
 features = LEVEL_FEATURES
 if features is not None:
-    has = dict.fromkeys(llvmlite.binding.get_host_cpu_features(), False)
-    has.update(dict.fromkeys(features, True))
+    has = llvmlite.binding.get_host_cpu_features()
+    has = {name: on and (name in features or not name.startswith(LATER)) for name, on in has.items()}
     llvmlite.binding.get_host_cpu_features = lambda: type("Features", (dict,), {"flatten": lambda self: ",".join(
         ("+" if on else "-") + name for name, on in self.items())})(has)
 
@@ -221,6 +221,7 @@ def install(folder: Path, wheels: list[Path]) -> tuple[Path, Path]:
 
 def probe(python: Path, folder: Path, features: frozenset[str] | None = None) -> dict[str, Any]:
     code = PROBE.replace("LEVEL_FEATURES", repr(sorted(features) if features is not None else None))
+    code = code.replace("LATER", repr((*sorted(LEVELS[-1].features), "avx", "vaes", "vpclmul", "gfni", "amx")))
     nothing_else = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     folder.mkdir()
     run = subprocess.run(

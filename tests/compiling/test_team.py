@@ -14,6 +14,8 @@ import pytest
 
 from tests.compiling.tiny import end, run, start
 from variegate.compiling import team
+from variegate.program import kernel_cache
+from variegate.warm import _entries
 
 # Kernels that return nothing are put off, and compiled by whoever is free.
 KERNELS = """
@@ -186,3 +188,21 @@ def until(look: Callable[[], Any]) -> Any:
         assert time.monotonic() - began < 60
         time.sleep(0.05)
     return found
+
+
+def test_helpers_are_for_who_needs_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They compile everything, which somebody would wait for who needs little."""
+    asked: list[bool] = []
+    monkeypatch.setattr(kernel_cache, "compile_together", lambda *_: not asked.append(True))
+    monkeypatch.setattr(kernel_cache, "_has_had_helpers", False)
+    monkeypatch.setattr(kernel_cache.KernelCache, "found_in", lambda *_: None)
+    entries = {entry._cache.name: entry for entry in _entries()}
+    context = entries["executors.cpu.passes.run_rows"].targetctx
+    for few in (["program.rng", "transforms"], ["program", "transforms", "data"]):
+        some = [entry for name, entry in entries.items() if name.startswith(tuple(few))]
+        monkeypatch.setattr(kernel_cache, "KERNELS", some)
+        assert not kernel_cache._compile_with_helpers(context)
+    monkeypatch.setattr(kernel_cache, "KERNELS", list(entries.values()))
+    assert kernel_cache._compile_with_helpers(context)
+    assert not kernel_cache._compile_with_helpers(context)  # once in a process
+    assert asked == [True]

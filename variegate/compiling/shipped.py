@@ -33,7 +33,7 @@ _MANIFEST = "manifest.json"
 def versions() -> dict[str, str]:
     """What code depends on besides sources and processor; NumPy keeps its layouts within a minor version."""
     numpy_version = ".".join(np.__version__.split(".")[:2])
-    python = f"{sys.implementation.cache_tag}{sys.abiflags} {sys.platform}"
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} {sys.platform}"
     return {"numba": numba.__version__, "llvmlite": llvmlite.__version__, "numpy": numpy_version, "python": python}
 
 

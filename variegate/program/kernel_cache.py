@@ -25,6 +25,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCach
 from numba.core.registry import cpu_target
 
 from variegate.compiling.files import CheckedFile
+from variegate.compiling.helper import weight_of
 from variegate.compiling.lock import ProcessLock
 from variegate.compiling.shipped import Shipped, shipped
 from variegate.compiling.team import compile_together
@@ -35,8 +36,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 KERNELS: list[Any] = []
 """Every kernel of the modules imported so far, as Numba's dispatchers."""
 
-# So many that Python calls have to be missing before helpers, which take a second to start, are worth it.
-_WORTH_HELPERS = 3
+# Helpers take a second to start, and compile everything: only where most of it is missing, the kernel over the rows of
+# a batch among it, and not for the few that a GPU's batches or the reference's need. By ``weight_of``.
+_WORTH_HELPERS = 40_000
 _HELPER_MAIN = "from variegate.helping import main\nmain()"
 _has_had_helpers = False
 
@@ -170,7 +172,7 @@ def _compile_with_helpers(target_context: Any) -> bool:
     entries = [
         kernel for kernel in KERNELS if kernel._cache.is_ours and not kernel.targetoptions.get("no_cpython_wrapper")
     ]
-    missing = sum(kernel._cache.found_in(target_context) is None for kernel in entries)
+    missing = sum(weight_of(kernel) for kernel in entries if kernel._cache.found_in(target_context) is None)
     if _has_had_helpers or missing < _WORTH_HELPERS:
         return False
     _has_had_helpers = True
