@@ -70,15 +70,6 @@ DEVICES = (Device("cpu", _run_cpu), Device("cuda", _run_cuda, marks=(pytest.mark
 every_device = pytest.mark.parametrize("device", [pytest.param(d, id=d.name, marks=d.marks) for d in DEVICES])
 
 
-def to_levels(program: Program, result: Result) -> npt.NDArray[np.float64]:
-    """A result, HWC or CHW, float or not, in units of levels, so that one tolerance serves every output."""
-    channels_last = result if program.output.layout == "NHWC" else result.transpose(1, 2, 0)
-    if not program.output.is_float:
-        return channels_last.astype(np.float64)
-    scale, bias = program.output.scale_and_bias(channels_last.shape[2])
-    return (channels_last.astype(np.float64) - bias[: channels_last.shape[2]]) / scale[: channels_last.shape[2]]
-
-
 def check(
     device: Device, program: Program, images: Sequence[Image], chains: Sequence[Sequence[Step]], **options: Any
 ) -> None:
