@@ -36,7 +36,7 @@ def test_every_instruction_on_every_size(device: Device, op: Op) -> None:
 @pytest.mark.parametrize("geometry", ["composed", "exact"])
 def test_exact_chains_are_the_same_bits(device: Device, seed: int, geometry: str) -> None:
     for s in range(seed, seed + 20):
-        program, images, chains = random_program(s, interpolate=False)
+        program, images, chains = random_program(s, SEMANTIC, interpolate=False)
         check(device, program, images, chains, geometry=geometry)
 
 
