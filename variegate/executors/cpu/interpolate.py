@@ -48,7 +48,7 @@ def fetch_ahead(image: Any, slant: Any, width: Any) -> None:
         prefetch(address_of(image.levels), image.levels.size)
 
 
-@inner_kernel()
+@inner_kernel(forceinline=True)
 def interpolated_row(
     image: Any, window: Any, flag: Any, count: Any, is_stretch: Any, y: Any, width: Any, scratch: Any
 ) -> Any:
@@ -121,7 +121,7 @@ def _mark_outside(stage: Any, slot: Any, width: Any, a: Any, a_end: Any, b: Any,
         stage[x] = slot if stage[x] < 0 and not is_inside else stage[x]
 
 
-@inner_kernel()
+@inner_kernel(forceinline=True)
 def _place_row(record: Any, y: Any, first: Any, end: Any, bits: Any, scratch: Any) -> None:
     """Places of columns first..end, less half a pixel, into ``scratch.column`` and ``scratch.line``."""
     columns, lines, half = address_of(scratch.column), address_of(scratch.line), 1 << bits - 1
@@ -153,7 +153,7 @@ def _set_frame(frame: Any, left: Any, top: Any, right: Any, bottom: Any) -> None
     frame[0], frame[1], frame[2], frame[3] = left, top, right, bottom
 
 
-@inner_kernel()
+@inner_kernel(forceinline=True)
 def _bilinear_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) -> None:
     channels, row_bytes, size = image.channels, image.channels * image.width, image.levels.size
     columns, lines = address_of(scratch.column), address_of(scratch.line)
@@ -199,7 +199,7 @@ def _bilinear_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any
         planes[c, x] = above + ((below - above) * dy + (1 << 14) >> 15) >> 7
 
 
-@inner_kernel()
+@inner_kernel(forceinline=True)
 def _bicubic_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) -> None:
     channels, row_bytes, size = image.channels, image.channels * image.width, image.levels.size
     columns, lines = address_of(scratch.column), address_of(scratch.line)
@@ -251,7 +251,7 @@ def _cubic_weights(t: Any) -> Any:
     return first, u - first, t - last, last
 
 
-@inner_kernel()
+@inner_kernel(forceinline=True)
 def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y: Any, width: Any, scratch: Any) -> None:
     """Row ``y`` of a nearest map that 16.16 fixed point does not hold: Pillow's arithmetic. The whole row."""
     top, left, bottom, right = (
