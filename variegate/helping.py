@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import numpy as np
 
@@ -23,30 +22,14 @@ def _tasks() -> dict[str, Callable[[], object]]:
 
 
 def _rows() -> None:
-    """The kernel that contains most others, and takes longest: on a batch of nothing, since the kernels that make a
-    batch are not there yet. If this is not how it is called, time is lost, and nothing else."""
-    from variegate.executors.cpu.executor import run
-    from variegate.program.passes import PASS_FIELDS
-    from variegate.program.program import Output, Program, Tables, empty_instructions
+    """The kernel that contains most others, and takes longest: on no rows of a batch of nothing, since the kernels that
+    write down a batch are not there yet."""
+    from variegate.executors.cpu import executor
+    from variegate.executors.cpu.batch import BATCH, SCRATCH
+    from variegate.program.held import words_of
 
-    none = np.empty(0, np.int32)
-    program = Program(
-        **empty_instructions(0, 1),  # type: ignore[arg-type]
-        length=none,
-        source=none,
-        in_shape=np.empty((0, 3), np.int32),
-        ids=np.empty(0, np.uint64),
-        key=np.empty((0, 2), np.uint32),
-        output=Output(),
-        tables=Tables(),
-        stage="fused",
-        window=np.empty((0, 1, 4), np.int32),
-        pass_of=np.empty((0, 1), np.int16),
-        num_passes=none,
-        passes=np.empty((0, 1, PASS_FIELDS), np.int32),
-    )
-    with suppress(TypeError, ValueError, AttributeError):
-        run(program, [], num_threads=1)
+    batch, scratch = (np.zeros(words_of(kind), np.int64) for kind in (BATCH, SCRATCH))
+    executor.run_rows(0, 0, batch.ctypes.data, scratch.ctypes.data, 0, False)
 
 
 def _everything() -> None:

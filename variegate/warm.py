@@ -76,7 +76,7 @@ def warm(progress: Progress | None = None) -> Warmth:
     there.
     """
     began = time.perf_counter()
-    before = _misses()
+    before = _compiled()
     was_ready = _folder() is not None
     if not was_ready:
         _check_place()
@@ -93,8 +93,7 @@ def warm(progress: Progress | None = None) -> Warmth:
         reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
         raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
     num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
-    number = _misses() - before + compiled.TURN.num_made_by_helpers
-    return Warmth(was_ready, number, seconds, folder, num_bytes)
+    return Warmth(was_ready, _compiled() - before, seconds, folder, num_bytes)
 
 
 def _entries() -> list[Any]:
@@ -154,5 +153,7 @@ def _run_everything() -> None:
     Augmenter(T.RandomResizedCrop(8), num_threads=1)(images[:1], ids=[0])
 
 
-def _misses() -> int:
-    return sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)
+def _compiled() -> int:
+    """Kernels that this process and its helpers have compiled."""
+    misses = sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)
+    return misses + compiled.TURN.num_made_by_helpers

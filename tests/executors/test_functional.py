@@ -72,11 +72,11 @@ CASES: dict[str, tuple[Callable[..., Any], str, tuple[float, ...], int]] = {
 }
 
 
-def assert_same(out: np.ndarray, expected: np.ndarray, device: str, flags: int, name: str = "") -> None:
-    """Bit for bit, except that compiled interpolation, which is not in double precision, may be a level off."""
+def assert_same(out: np.ndarray, expected: np.ndarray, flags: int, name: str = "") -> None:
+    """Bit for bit, except that interpolation, which is not in double precision, may be a level off."""
     assert out.dtype == expected.dtype
     assert out.shape == expected.shape
-    tolerance = 0 if device == "reference" or flags == 0 else 1
+    tolerance = 0 if flags == 0 else 1
     assert np.abs(out.astype(int) - expected).max() <= tolerance, name
 
 
@@ -87,10 +87,12 @@ def test_equals_pillow(case: str, device: str) -> None:
         if op_name == "RESIZED_CROP":
             args = (0, 0, *img_HWC.shape[:2], *args[4:])
         expected = oracle(op_name, img_HWC, *args, flags=flags, fill=FILL)
-        assert_same(call(img_HWC, device=device), expected, device, flags, name)
+        # Resampling is Pillow's to the bit.
+        looseness = 0 if op_name == "RESIZED_CROP" else flags
+        assert_same(call(img_HWC, device=device), expected, looseness, name)
         if img_HWC.shape[2] == 1:
             flat = call(img_HWC[..., 0], device=device)
-            assert_same(flat, expected[..., 0], device, flags, f"{name} without a channel axis")
+            assert_same(flat, expected[..., 0], looseness, f"{name} without a channel axis")
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
@@ -104,7 +106,7 @@ def test_affine_is_torchvisions_matrix(interpolation: str, device: str) -> None:
     )
     expected = oracle("AFFINE", img_HWC, *matrix, flags=flags, fill=FILL)
     out = F.affine(img_HWC, 30.0, (4, -3), 1.25, [10.0, -5.0], interpolation, FILL, device=device)
-    assert_same(out, expected, device, flags)
+    assert_same(out, expected, flags)
 
 
 def test_perspective_moves_the_corners(device: str) -> None:
@@ -117,9 +119,9 @@ def test_perspective_moves_the_corners(device: str) -> None:
         *(-0.004015373531728983, 0.00427527679130435),
     )
     expected = oracle("PERSPECTIVE", img_HWC, *coefficients, flags=1, fill=FILL)
-    assert_same(F.perspective(img_HWC, start, end, fill=FILL, device=device), expected, device, flags=1)
+    assert_same(F.perspective(img_HWC, start, end, fill=FILL, device=device), expected, flags=1)
     given = F.perspective(img_HWC, None, None, fill=FILL, coefficients=coefficients, device=device)
-    assert_same(given, expected, device, flags=1)
+    assert_same(given, expected, flags=1)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_crops(device: str) -> None:
 def test_resized_crop(device: str) -> None:
     img_HWC = photo(40, 50)
     out = F.resized_crop(img_HWC, 3, 5.5, 20, 30.25, (24, 24), device=device)
-    assert_same(out, oracle("RESIZED_CROP", img_HWC, 3, 5.5, 20, 30.25, 24, 24, flags=1), device, flags=1)
+    assert_same(out, oracle("RESIZED_CROP", img_HWC, 3, 5.5, 20, 30.25, 24, 24, flags=1), flags=0)
     across = F.resized_crop(img_HWC, -4, -4, 20, 20, 24, device=device)
     cut = F.crop(img_HWC, -4, -4, 20, 20, device=device)
     np.testing.assert_array_equal(across, F.resize(cut, (24, 24), device=device))
