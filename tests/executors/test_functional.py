@@ -269,3 +269,20 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_refusals_name_argument_value_and_what_is_accepted(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("shape", [(3, 40_000, 3), (40_000, 3, 3), (2, 70_000, 1)])
+def test_images_wider_than_batches_take(shape: tuple[int, int, int]) -> None:
+    """Whole and nearest operations take them; places between their pixels have too few bits."""
+    img_HWC = noise(*shape)
+    for call in (
+        lambda device: F.horizontal_flip(img_HWC, device=device),
+        lambda device: F.rotate(img_HWC, 1.0, fill=7, device=device),
+        lambda device: F.gaussian_blur(img_HWC, 5, 2.0, device=device),
+        lambda device: F.resize(img_HWC, [7, 9], device=device),
+    ):
+        np.testing.assert_array_equal(call("cpu"), call("reference"))
+    with pytest.raises(
+        ValueError, match=r"img.shape=\(\d+, \d+\); accepted: sides of at most 32,767 pixels, or interp"
+    ):
+        F.rotate(img_HWC, 1.0, interpolation="bilinear")

@@ -7,7 +7,7 @@ from typing import Any
 import numba as nb
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.interpolate import fetch_ahead, interpolated_row, nearest_row, table_row
+from variegate.executors.cpu.interpolate import fetch_ahead, interpolated_row
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, ResultFormat, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
@@ -20,8 +20,10 @@ from variegate.executors.cpu.rows import (
     fill_by_stage,
     fill_outside,
     fixed_row,
+    nearest_row,
     pack_maps,
     stretch_of,
+    table_row,
 )
 from variegate.executors.cpu.simd import prefetch
 from variegate.executors.cpu.statistics import build_tables, colour_after

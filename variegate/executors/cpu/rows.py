@@ -21,6 +21,7 @@ from variegate.program.coordinate_tables import may_hit
 _SHIFT, _ROWS_AHEAD = 16, 8
 # The largest image that fits into a second-level cache beside the one at hand.
 PREFETCHED = 1 << 18
+_WIDEST, _LARGEST = (1 << 15) - 1, (1 << 31) - 1
 
 
 @inner_kernel(forceinline=True)
@@ -160,7 +161,8 @@ def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> N
 def read_places(image: Any, y: Any, out_width: Any, scratch: Any) -> None:
     """Row ``y``: the pixels at ``scratch.column`` and ``scratch.line``, all inside the image, into the planes."""
     column, line, levels, planes = scratch.column, scratch.line, image.levels, scratch.planes
-    if image.channels == 1 or levels.size < 4:
+    # The vectors multiply lines by widths of 15 bits, to offsets of 31.
+    if image.channels == 1 or levels.size < 4 or image.width > _WIDEST or levels.size > _LARGEST:
         for x in range(out_width):
             pixel = nb.int64(line[x]) * image.width + column[x]
             for c in range(image.channels):
@@ -173,6 +175,40 @@ def read_places(image: Any, y: Any, out_width: Any, scratch: Any) -> None:
     # On from the row before as from there to here.
     ahead = (scratch.offset[middle] - before) * _ROWS_AHEAD if y > 0 and levels.size > PREFETCHED else 0
     _gather(levels, out_width, has_last, planes, 0, ahead, scratch)
+
+
+@inner_kernel(forceinline=True)
+def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y: Any, width: Any, scratch: Any) -> None:
+    """Row ``y`` of a nearest map that 16.16 fixed point does not hold: Pillow's arithmetic. The whole row."""
+    top, left, bottom, right = (
+        np.float64(window[0]), np.float64(window[1]), np.float64(window[2]), np.float64(window[3]),
+    )  # fmt: skip
+    stage, column, line = scratch.stage, scratch.column, scratch.line
+    g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
+    a0, a1, a2, a3, a4, a5, yc = a[0], a[1], a[2], a[3], a[4], a[5], y + 0.5
+    for x in range(width):
+        xc = x + 0.5
+        # Of an affine map the depth is exactly 1, which changes nothing.
+        depth = g * xc + h * yc + 1.0
+        u, v = (a0 * xc + a1 * yc + a2) / depth, (a3 * xc + a4 * yc + a5) / depth
+        # False for NaN, a point at infinity.
+        is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
+        stage[x] = -1 if is_inside else slot
+        column[x], line[x] = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
+    read_places(image, y, width, scratch)
+
+
+@inner_kernel()
+def table_row(image: Any, columns: Any, line: Any, slot: Any, out_width: Any, stage: Any, planes: Any) -> None:
+    """Pixels of one source line at the columns of a table; -1 marks the outside."""
+    channels = image.channels
+    for x in range(out_width):
+        is_outside = line < 0 or columns[x] < 0
+        stage[x] = slot if is_outside else -1
+        if not is_outside:
+            at = channels * (line * image.width + columns[x])
+            for c in range(channels):
+                planes[c, x] = image.levels[at + c]
 
 
 @inner_kernel(forceinline=True)

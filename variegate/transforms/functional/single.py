@@ -12,7 +12,7 @@ import numpy.typing as npt
 from variegate.backends.devices import compiled_for_one, get_executor
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
-from variegate.program.program import Output
+from variegate.program.program import MAX_SIDE, Output
 from variegate.program.rng import stream_of
 from variegate.transforms.arguments import ArgumentError, Fill, InterpolationName, check_colour, check_interpolation
 from variegate.transforms.base import Transform
@@ -66,6 +66,9 @@ class Single(Generic[Img]):
         size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
         """Append an instruction; ``size`` int[1, 2] where it changes."""
+        if interpolation != "nearest" and max(self.height, self.width) > MAX_SIDE:
+            accepted = f'sides of at most {MAX_SIDE:,} pixels, or interpolation="nearest"'
+            raise refused("img.shape", (self.height, self.width), accepted)
         sides = None if size is None else tuple(size[0].tolist())
         self.sampling.emit_one(op, *args, flags=INTERPOLATION_FLAGS[interpolation], fill=fill, size=sides)
         return self
