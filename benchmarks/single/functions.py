@@ -89,5 +89,3 @@ BATCHED: dict[str, T.Transform] = {
     "motion_blur": T.MotionBlur(7, 0.0, 0.0),
     "normalize": T.Normalize(MEAN, STD),
 }
-# Sums of floats, whose last bit differs now and then between the executors.
-IN_FLOATS = ("gaussian_blur", "gaussian_noise", "motion_blur")

@@ -13,7 +13,7 @@ from benchmarks.rows.catalogue import BY_NAME
 from benchmarks.rows.libraries.ours import transform
 from benchmarks.single import pillow
 from benchmarks.single.base import One, SingleLibrary, Way
-from benchmarks.single.functions import BATCHED, FUNCTIONS, IN_FLOATS
+from benchmarks.single.functions import BATCHED, FUNCTIONS
 from benchmarks.works.base import Check
 
 CHECKED = 8
@@ -71,7 +71,7 @@ def _function_checks(name: str, images: list[Any]) -> Iterator[Check]:
     ours = [np.asarray(function(name)(image)) for image in images]
     plain = [np.asarray(function(name, "reference")(image)) for image in images]
     most = max(_off(a, b) for a, b in zip(ours, plain, strict=True))
-    allowed = 1.0 if name in IN_FLOATS else 2e-6 if name == "normalize" else 0.0
+    allowed = 2e-6 if name == "normalize" else 0.0
     yield Check("cpu as the plain executor", most <= allowed, f"largest difference {most:g}; accepted: {allowed:g}")
     if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
         theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
