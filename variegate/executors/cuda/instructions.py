@@ -99,7 +99,7 @@ def _sees_source_plainly(program: Any, r: Any, k: Any) -> bool:
     far_u, far_v = u + a[0] / 65536.0 * (size[1] - 1), v + a[4] / 65536.0 * (size[0] - 1)
     in_x = min(u, far_u) >= window[1] and max(u, far_u) < window[3]
     in_y = min(v, far_v) >= window[0] and max(v, far_v) < window[2]
-    return abs(a[0]) == 65536.0 and abs(a[4]) == 65536.0 and in_x and in_y
+    return bool(abs(a[0]) == 65536.0 and abs(a[4]) == 65536.0 and in_x and in_y)
 
 
 @pixel_kernel
