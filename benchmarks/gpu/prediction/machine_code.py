@@ -24,6 +24,7 @@ _RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 _LINE = re.compile(r'//## File "([^"]+)", line (\d+)')
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]+)\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
 _LABEL = re.compile(r"^(\.L_\w+):")
+_FUNCTION = re.compile(r"^\$__internal_\w+\$")
 _KERNELS = "executors/cuda/kernels/"
 
 
@@ -53,7 +54,7 @@ def compile_for(launch: Launch, capability: int) -> Code:
     for i, (name, value) in enumerate(zip(launch.kernel.arg_names, launch.arguments, strict=False)):
         is_pointer = isinstance(value, torch.Tensor)
         signature[name] = f"*{'u8' if value.dtype == torch.uint8 else 'i32'}" if is_pointer else "i32"
-        if is_pointer or (name != "tiles" and value % 16 == 0):
+        if is_pointer or (name != "rows" and value % 16 == 0):
             attributes[(i,)] = [["tt.divisibility", 16]]
     signature |= dict.fromkeys(launch.constants, "constexpr")
     source = ASTSource(launch.kernel, signature, launch.constants, attributes)
@@ -81,6 +82,9 @@ def _parse(text: str) -> list[Instruction]:
     chain: list[str] = []
     is_new = True
     for line in text.splitlines():
+        if _FUNCTION.match(line):
+            # Behind the kernel lie its functions: the slow path of a division, which ordinary numbers never take.
+            break
         if named := _LABEL.match(line):
             waiting.append(named.group(1))
         elif placed := _LINE.search(line):

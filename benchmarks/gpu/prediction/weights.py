@@ -48,6 +48,9 @@ def executed(code: Code, watched: dict[str, Any], tiles: int) -> Executed:
 def class_of(opcode: str) -> str:
     """The unit that an instruction waits for."""
     name = opcode.split(".")[0]
+    if name.startswith("U"):
+        # Of a warp as a whole; these have a unit of their own.
+        return "uniform"
     if name in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX") or "F64" in opcode:
         return "fp64"
     if name in ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "I2FP", "F2FP", "BREV"):

@@ -79,7 +79,7 @@ def compile_launch(launch: Launch, capability: int) -> dict[str, int]:
     for i, (name, value) in enumerate(zip(names, launch.arguments, strict=False)):
         is_pointer = isinstance(value, torch.Tensor)
         signature[name] = f"*{'u8' if value.dtype == torch.uint8 else 'i32'}" if is_pointer else "i32"
-        if is_pointer or (name != "tiles" and value % 16 == 0):
+        if is_pointer or (name != "rows" and value % 16 == 0):
             attributes[(i,)] = [["tt.divisibility", 16]]
     signature |= dict.fromkeys(launch.constants, "constexpr")
     source = ASTSource(launch.kernel, signature, launch.constants, attributes)

@@ -21,9 +21,11 @@ from tests.programs import (
     program_of,
     random_chain,
     random_step,
+    rotate,
     step,
 )
 from variegate.executors.cpu import executor as cpu
+from variegate.executors.cuda import layout
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
@@ -166,3 +168,19 @@ def test_results_do_not_depend_on_what_lay_in_memory(poison: int) -> None:
         run_poisoned(EXECUTOR, program, images, poison=poison), cpu.run(program, images, 1), strict=True
     ):
         np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_sharpness_sees_its_source_plainly_or_through_what_comes_before() -> None:
+    """Flips and crops keep a pixel's neighbours; what shows a border of the fill, turns or has tables does not."""
+    plain = [[], [step(Op.HFLIP)], [step(Op.VFLIP)], [crop(2, 3, 9, 11)]]
+    mapped = [[crop(-2, 3, 9, 40, fill=(9, 99, 199))], [step(Op.INVERT)], [rotate(90.0)], [rotate(33.0)]]
+    chains = [[*before, step(Op.SHARPNESS, 1.9)] for before in plain + mapped]
+    images = [noise(17, 31) if number % 3 else gray(12, 33) for number in range(len(chains))]
+    check(DEVICE, program_of(chains, images), images, chains)
+
+
+def test_rows_beyond_the_second_axis_of_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "ROWS_SIDE_BY_SIDE", 2)
+    images = [photo(5, 9 + number) for number in range(5)]
+    chains = [[step(Op.HFLIP), step(Op.EQUALIZE)] for _ in images]
+    check(DEVICE, program_of(chains, images), images, chains)

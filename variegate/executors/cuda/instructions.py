@@ -39,6 +39,8 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             kind = KIND_OF[op]
             c[L.OP], c[L.FLAG] = op, flag
             c[L.FILL] = np.int32(fill[0]) | np.int32(fill[1]) << 8 | np.int32(fill[2]) << 16
+            if kind == Kind.GEOMETRY:
+                c[L.CLASS] = L.MAP
             if op == Op.MAP_FIXED:
                 # Nothing of a map that misses is inside, perhaps by more than 32 bits can tell.
                 if may_hit(a, window, size):
@@ -62,6 +64,8 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 c[L.ARG], c[L.FLAG] = at.kernels + 2 * int(a[0]), int(a[3])
                 c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
                 c[L.COEFFICIENT + 2], c[L.COEFFICIENT + 3] = int(a[4]), int(a[5])
+            elif op == Op.SHARPNESS:
+                c[L.FLAG] = _sees_source_plainly(program, r, k)
             elif kind == Kind.STATISTIC:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.statistics + L.TABLE * used_statistics
                 used_statistics += 1
@@ -76,6 +80,26 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                     c[L.CLASS] = L.POSITION_NORMALIZED if a[7] != 0.0 else L.POSITION
                     c[L.ARG], c[L.COUNT] = at.rectangles + 16 * int(a[0]), int(a[1])
             height, width = h, w
+
+
+@pixel_kernel
+def _sees_source_plainly(program: Any, r: Any, k: Any) -> bool:
+    """Whether all that comes in its pass before the filter in slot k is a flip, or nothing: maps that keep every pixel
+    and who its neighbours are."""
+    begin = 0
+    for p in range(program.num_passes[r]):
+        if program.passes[r, p, P.BEGIN] <= k:
+            begin = program.passes[r, p, P.BEGIN]
+    if begin == k:
+        return True
+    a, window, size = program.args[r, begin], program.window[r, begin], program.out_size[r, begin]
+    if begin + 1 < k or program.opcode[r, begin] != Op.MAP_FIXED or a[1] != 0.0 or a[3] != 0.0:
+        return False
+    u, v = a[2] / 65536.0, a[5] / 65536.0
+    far_u, far_v = u + a[0] / 65536.0 * (size[1] - 1), v + a[4] / 65536.0 * (size[0] - 1)
+    in_x = min(u, far_u) >= window[1] and max(u, far_u) < window[3]
+    in_y = min(v, far_v) >= window[0] and max(v, far_v) < window[2]
+    return bool(abs(a[0]) == 65536.0 and abs(a[4]) == 65536.0 and in_x and in_y)
 
 
 @pixel_kernel

@@ -20,7 +20,7 @@ from variegate.program.program import Output
 
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile.
-BLOCK = (8, 64)
+BLOCK = (16, 32)
 _MOST_PROGRAMS = (1 << 31) - 1
 # A product and a sum rounded once instead of twice would not be the bits of the other executors.
 _FUSION = {"enable_fp_fusion": False}
@@ -33,13 +33,18 @@ _HEAVY_ABILITIES = Ability.HAS_REAL | Ability.HAS_RESAMPLE | Ability.HAS_HUE | A
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel, how many programs of it, and what it is given."""
+    """One kernel, ``tiles`` programs of it for each of ``rows``, and what it is given."""
 
     kernel: Any
-    programs: int
+    rows: int
+    tiles: int
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
     options: dict[str, Any]
+
+    @property
+    def programs(self) -> int:
+        return self.rows * self.tiles
 
     def run(self) -> None:
         if self.programs > _MOST_PROGRAMS:
@@ -47,7 +52,9 @@ class Launch:
                 f"a batch of {self.programs:,} tiles, counting as many for every image as the largest has; accepted: "
                 f"{_MOST_PROGRAMS:,}. Split the batch."
             )
-        self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
+        layers = -(-self.rows // L.ROWS_SIDE_BY_SIDE)
+        grid = (self.tiles, min(self.rows, L.ROWS_SIDE_BY_SIDE), layers)
+        self.kernel[grid](*self.arguments, **self.constants, **self.options)
 
 
 class PointFunctions(tuple[Any, ...]):
@@ -117,16 +124,16 @@ def launches(
         rows, tiles, _ = counts[0].tolist()
         arguments: tuple[Any, ...] = (
             *(buffer, workspace, at["code"], at["args"], packer.header_at(0)),
-            *(packer.list_at(0), tiles),
+            *(packer.list_at(0), rows),
         )
         constants = {"FORMAT": settings.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **settings.tiles}
-        queue.append(Launch(prepare, rows * tiles, arguments, constants, _LIGHT))
+        queue.append(Launch(prepare, rows, tiles, arguments, constants, _LIGHT))
     for p, needed in enumerate(abilities):
         rows, tiles, _ = counts[1 + p].tolist()
         is_last = p + 1 == packer.num_passes
         arguments = (
             *(buffer, workspace, at["code"], at["args"], packer.header_at(p)),
-            *(packer.header_at(p if is_last else p + 1), packer.list_at(1 + p), at["constants"], tiles),
+            *(packer.header_at(p if is_last else p + 1), packer.list_at(1 + p), at["constants"], rows),
         )
         constants = {
             "FORMAT": settings.source_format if p == 0 else L.CANVAS,
@@ -136,14 +143,14 @@ def launches(
         }
         constants["MEASURES"] &= not is_last
         is_heavy = needed & _HEAVY_ABILITIES or settings.points
-        queue.append(Launch(run_pass, rows * tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT))
+        queue.append(Launch(run_pass, rows, tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT))
     if packer.is_blended:
         rows, tiles, needed = counts[-1].tolist()
         arguments = (
             *(buffer, at["code"], at["args"], at["blend_headers"], at["begins"], at["last_canvases"]),
-            *(at["blend_weights"], at["constants"], tiles),
+            *(at["blend_weights"], at["constants"], rows),
         )
         has_noise = bool(needed & Ability.HAS_NOISE)
         constants = {"HAS_NOISE": has_noise, **settings.results}
-        queue.append(Launch(blend_rows, rows * tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
+        queue.append(Launch(blend_rows, rows, tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
     return queue

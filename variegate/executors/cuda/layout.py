@@ -39,7 +39,7 @@ HEADER = 36
 (
     OP,
     CLASS,  # what the value loop does with it
-    FLAG,  # interpolation; of a CONVOLVE: is separable
+    FLAG,  # interpolation; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
     ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
     # point function
     COUNT,  # of rectangles
@@ -52,7 +52,7 @@ COEFFICIENT = (
 CODE = 16
 
 # CLASS.
-SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED = range(5)
+SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED, MAP = range(6)
 
 # How pixels of a source lie in memory: interleaved bytes; 4 bytes a pixel (canvases); channels STRIDE_C apart.
 INTERLEAVED, CANVAS, PLANAR = range(3)
@@ -67,6 +67,9 @@ SEGMENTS = 12
 
 # Fraction bits of a CONVOLVE's weights, and of levels between its two passes.
 WEIGHT_BITS, LEVEL_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS
+
+# Rows along the second axis of a launch's grid; more of them lie along the third.
+ROWS_SIDE_BY_SIDE = 1 << 15
 
 # Bytes of a table of three channels.
 TABLE = 768

@@ -6,13 +6,13 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, red
+from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red
 from variegate.executors.cuda.kernels.store import load_key, store_result
 from variegate.executors.cuda.kernels.values import to_level
 from variegate.program import passes as P
 
 
-@triton.jit(do_not_specialize=["tiles"])
+@triton.jit(do_not_specialize=["rows"])
 def blend_rows(
     buffer,
     code_at,
@@ -22,7 +22,7 @@ def blend_rows(
     canvases_at,
     weights_at,
     constants_at,
-    tiles,
+    rows,
     HAS_NOISE: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
@@ -30,15 +30,16 @@ def blend_rows(
     BLOCK_X: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """``tiles`` programs for each output n, which joins rows ``begins[n]`` to ``begins[n + 1]`` (int32).
+    """Output n of ``rows``, which joins rows ``begins[n]`` to ``begins[n + 1]`` (int32).
 
     ``canvases`` (int64, addresses) and ``weights`` (float32) have an entry for each of those rows. ``headers_at`` has a
     header per output, of its first row's last pass, with the result as its target.
     """
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
-    n = tl.program_id(0) // tiles
-    tile = tl.program_id(0) % tiles
+    tile, n = place_of_program()
+    if n >= rows:
+        return
     header = (buffer + headers_at).to(tl.pointer_type(tl.int64)) + n * L.HEADER
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     tiles_x = tl.cdiv(width, BLOCK_X)

@@ -19,7 +19,7 @@ from variegate.program import places as R
 
 @triton.jit
 def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
-    """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage, colour), see ``maps.walk``."""
+    """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.walk``."""
     first, end = tl.load(header + P.FIRST).to(tl.int32), tl.load(header + P.MAPS_END).to(tl.int32)
     at = code + first * L.CODE
     flag = tl.load(at + L.FLAG)
@@ -29,12 +29,11 @@ def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.const
     if flag == ops.Interpolation.NEAREST:
         u, v, is_inside = _nearest(args + first * 8, tl.load(at + L.OP), window, x, y)
         stage = tl.where(is_inside, -1, first)
-        colour = tl.where(is_inside, 0, tl.load(at + L.FILL))
         pixel = _tap(buffer, code, header, first, window, u, v, inside & is_inside, FORMAT)
     else:
         record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
         u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
-        stage, colour = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
+        stage = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
         inside = inside & (stage < 0)
         bits = tl.where(flag == ops.Interpolation.BILINEAR, R.BILINEAR_BITS, R.BICUBIC_BITS)
         half = (1 << bits) >> 1
@@ -63,7 +62,7 @@ def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.const
                     )
                     total += _weight(dy, j) * row
                 pixel |= tl.minimum(tl.maximum(total >> 20, 0), 255) << shift
-    return pixel, stage, colour
+    return pixel, stage
 
 
 @triton.jit

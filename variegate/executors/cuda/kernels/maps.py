@@ -12,29 +12,34 @@ from variegate.program import places as R
 
 
 @triton.jit
-def walk(code, begin, end, x, y):
-    """Through the fixed maps of slots begin..end -> (column, line, stage, colour).
+def step(code, slot, x, y):
+    """Through the fixed map at ``slot`` -> (column, line, stage); see ``walk``."""
+    at = code + slot * L.CODE
+    a = at + L.COEFFICIENT
+    u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
+    v = (tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)) >> 16
+    window = at + L.WINDOW
+    top, left = tl.load(window), tl.load(window + 1)
+    # Without a sign, what is negative is large: one comparison for both ends.
+    in_y = (v - top).to(tl.uint32) < (tl.load(window + 2) - top).to(tl.uint32)
+    in_x = (u - left).to(tl.uint32) < (tl.load(window + 3) - left).to(tl.uint32)
+    return u, v, tl.where(in_y & in_x, -1, slot)
 
-    ``stage`` is the slot of the map at which a pixel left the image, or -1, and ``colour`` that map's fill.
+
+@triton.jit
+def walk(code, begin, end, x, y):
+    """Through the fixed maps of slots begin..end -> (column, line, stage).
+
+    ``stage`` is the slot of the map at which a pixel left the image, or -1. A pixel that left has any place.
     """
     stage = tl.full(x.shape, -1, tl.int32)
-    colour = tl.full(x.shape, 0, tl.int32)
     for i in range(end - begin):
         slot = end - 1 - i
-        at = code + slot * L.CODE
-        if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
-            a = at + L.COEFFICIENT
-            u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
-            v = (tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)) >> 16
-            window = at + L.WINDOW
-            top, left = tl.load(window), tl.load(window + 1)
-            is_outside = (v < top) | (v >= tl.load(window + 2)) | (u < left) | (u >= tl.load(window + 3))
-            leaves = is_outside & (stage < 0)
-            stage = tl.where(leaves, slot, stage)
-            colour = tl.where(leaves, tl.load(at + L.FILL), colour)
-            x = tl.where(is_outside, left, u)
-            y = tl.where(is_outside, top, v)
-    return x, y, stage, colour
+        if tl.load(code + slot * L.CODE + L.OP) == ops.Op.MAP_FIXED:
+            x, y, left_at = step(code, slot, x, y)
+            # The highest slot is where a pixel left first; what its places are from there on does not matter.
+            stage = tl.maximum(stage, left_at)
+    return x, y, stage
 
 
 @triton.jit
@@ -46,10 +51,7 @@ def walk_tables(buffer, code, header, x, y, inside):
     lines = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int32))
     u = tl.load(columns + x, mask=inside, other=-1)
     v = tl.load(lines + y, mask=inside, other=-1)
-    is_outside = (u < 0) | (v < 0)
-    stage = tl.where(is_outside, slot, -1)
-    colour = tl.where(is_outside, tl.load(at + L.FILL), 0)
-    return tl.maximum(u, 0), tl.maximum(v, 0), stage, colour
+    return u, v, tl.where((u < 0) | (v < 0), slot, -1)
 
 
 @triton.jit
@@ -60,10 +62,9 @@ def form(numbers, x, y):
 
 @triton.jit
 def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
-    """Through the real maps of slots begin..end -> (stage, colour), as ``walk``. The rest is said of the first map: its
+    """Through the real maps of slots begin..end -> the stage, as in ``walk``. The rest is said of the first map: its
     record, and what its three functions are."""
     stage = tl.full(x.shape, -1, tl.int32)
-    colour = tl.full(x.shape, 0, tl.int32)
     for i in range(end - 1 - begin):
         slot = end - 1 - i
         at = code + slot * L.CODE
@@ -71,12 +72,8 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
         if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
             later = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
             is_inside = _is_inside(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
-            leaves = (is_inside == 0) & (stage < 0)
-            stage = tl.where(leaves, slot, stage)
-            colour = tl.where(leaves, tl.load(at + L.FILL), colour)
-    leaves = (_is_inside(record, u, v, depth) == 0) & (stage < 0)
-    stage = tl.where(leaves, begin, stage)
-    return stage, tl.where(leaves, tl.load(code + begin * L.CODE + L.FILL), colour)
+            stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
+    return tl.maximum(stage, tl.where(_is_inside(record, u, v, depth), -1, begin))
 
 
 @triton.jit

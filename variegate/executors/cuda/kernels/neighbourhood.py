@@ -6,8 +6,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
-from variegate.executors.cuda.kernels.maps import walk
+from variegate.executors.cuda.kernels.fetch import blue, fetch, fetch_levels, green, pack, red
+from variegate.executors.cuda.kernels.maps import step, walk
 from variegate.executors.cuda.kernels.values import blend, look_up
 from variegate.program import ops
 from variegate.program import passes as P
@@ -32,15 +32,17 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
 def _before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
     begin = tl.load(header + P.BEGIN).to(tl.int32)
-    u, v, stage, colour = walk(code, begin, slot, x, y)
-    is_inside = stage < 0
-    pixel = tl.where(is_inside, fetch(header, u, v, inside & is_inside, FORMAT), colour)
+    u, v, stage = walk(code, begin, slot, x, y)
+    pixel = fetch(header, u, v, inside & (stage < 0), FORMAT)
     channels = tl.load(header + L.CHANNELS)
     for k in range(begin, slot):
         at = code + k * L.CODE
-        if tl.load(at + L.CLASS) == L.LOOKUP:
+        category = tl.load(at + L.CLASS)
+        if category == L.LOOKUP:
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))
-            pixel = tl.where(stage < k, pack(r, g, b), pixel)
+            pixel = pack(r, g, b)
+        elif category == L.MAP:
+            pixel = tl.where(stage == k, tl.load(at + L.FILL), pixel)
     return pixel
 
 
@@ -49,15 +51,48 @@ def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexp
     """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border stays as it is."""
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     is_inner = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
+    if tl.load(code + slot * L.CODE + L.FLAG) != 0:
+        pixel = _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT)
+    else:
+        pixel = _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT)
+    return pixel
+
+
+@triton.jit
+def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
+    """The source as it is or flipped, so that a pixel's neighbours are those of its place there, and equally far."""
+    begin = tl.load(header + P.BEGIN).to(tl.int32)
+    u, v = x, y
+    if begin < slot:
+        u, v, _ = step(code, begin, x, y)
+    r, g, b = fetch_levels(header, u, v, inside, FORMAT)
+    centre = pack(r, g, b)
+    inside = inside & is_inner
+    outer, middle = 4 * (r + (b << 16)), 4 * g
+    for tap in range(9):
+        r, g, b = fetch_levels(header, u + (tap % 3 - 1), v + (tap // 3 - 1), inside, FORMAT)
+        outer += r + (b << 16)
+        middle += g
+    return _sharpened(args, slot, centre, outer, middle, is_inner)
+
+
+@triton.jit
+def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
+    """Every neighbour by itself, through whatever comes before."""
     centre = _before(buffer, code, header, slot, x, y, inside, FORMAT)
-    # Two channels in one word: sums of nine levels and four centres stay below 2**16.
-    outer, middle = centre & 0xFF00FF, green(centre)
-    outer, middle = 4 * outer, 4 * middle
+    outer, middle = 4 * (centre & 0xFF00FF), 4 * green(centre)
     for tap in range(9):
         dx, dy = tap % 3 - 1, tap // 3 - 1
         pixel = _before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
+    return _sharpened(args, slot, centre, outer, middle, is_inner)
+
+
+@triton.jit
+def _sharpened(args, slot, centre, outer, middle, is_inner):
+    """``outer, middle``: red and blue in one word, green in another, as sums of nine levels and four centres stay below
+    2**16."""
     factor = tl.load(args + slot * 8).to(tl.float32)
     sharpened = pack(
         blend(_thirteenth(outer & 0xFFFF), red(centre), factor),

@@ -6,13 +6,13 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pixels_of, red
+from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pixels_of, place_of_program, red
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.program import passes as P
 
 
-@triton.jit(do_not_specialize=["tiles"])
+@triton.jit(do_not_specialize=["rows"])
 def prepare(
     buffer,
     workspace,
@@ -20,18 +20,19 @@ def prepare(
     args_at,
     headers_at,
     list_at,
-    tiles,
+    rows,
     FORMAT: tl.constexpr,
     BLOCK_Y: tl.constexpr,
     BLOCK_X: tl.constexpr,
     WEIGHTS_BLOCK: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """For the rows in the list at ``list_at``, ``tiles`` programs each; ``headers_at``: those of the first pass."""
+    """For the ``rows`` entries of the list at ``list_at``; ``headers_at``: those of the first pass."""
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
-    entry = tl.program_id(0) // tiles
-    tile = tl.program_id(0) % tiles
+    tile, entry = place_of_program()
+    if entry >= rows:
+        return
     row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + entry)
     if row < 0:
         return
