@@ -24,12 +24,12 @@ def _tasks() -> dict[str, Callable[[], object]]:
 def _rows() -> None:
     """The kernel that contains most others, and takes longest: on no rows of a batch of nothing, since the kernels that
     write down a batch are not there yet."""
-    from variegate.executors.cpu import executor
     from variegate.executors.cpu.batch import BATCH, SCRATCH
+    from variegate.executors.cpu.passes import run_rows
     from variegate.program.held import words_of
 
     batch, scratch = (np.zeros(words_of(kind), np.int64) for kind in (BATCH, SCRATCH))
-    executor.run_rows(0, 0, batch.ctypes.data, scratch.ctypes.data, 0, False)
+    run_rows(0, 0, batch.ctypes.data, scratch.ctypes.data, 0, False)
 
 
 def _everything() -> None:

@@ -17,7 +17,7 @@ from tests.compiling.tiny import ROOT
 from variegate import helping, warm
 from variegate import transforms as T
 from variegate.cli import main
-from variegate.executors.cpu import executor
+from variegate.executors.cpu import passes
 from variegate.executors.cpu.passes import run_rows
 from variegate.program import compiled
 from variegate.warm import ENTRIES, NotKeptError, Warmth, is_ready, make_ready
@@ -218,7 +218,7 @@ def test_helpers_begin_with_the_kernel_that_batches_call(monkeypatch: pytest.Mon
     """On a batch of nothing; of other types it would be another kernel, and half of the time were lost."""
     warm._run_everything()
     called = []
-    monkeypatch.setattr(executor, "run_rows", lambda *given: called.append(given))
+    monkeypatch.setattr(passes, "run_rows", lambda *given: called.append(given))
     helping._rows()
     assert len(called) == 1
     assert [tuple(map(run_rows.typeof_pyval, given)) for given in called] == list(run_rows.overloads)
