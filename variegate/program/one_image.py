@@ -1,7 +1,7 @@
 """Sampling one image: the same draws and instructions as of a batch of one, without arrays for every number.
 
 NumPy takes a microsecond for what it does to one element, as for a hundred. So a batch of one image keeps its
-instructions as records of plain numbers, which a compiled call reads (``variegate/program/lowering/one.py``). To
+instructions as records of plain numbers, which a compiled call reads (``variegate/program/lowering/joint.py``). To
 transforms it is a ``Sampling`` like any other; those that have a ``sample_one`` ask it for plain numbers.
 """
 

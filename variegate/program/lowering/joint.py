@@ -1,6 +1,6 @@
 """All rewrites of lowering in one compiled call: what they cost beyond their work is paid once, not seven times.
 
-``lower`` takes this way, for batches and for single images (``variegate/program/lowering/one.py``); the rewrites one by
+``lower`` takes this way, for batches and for single images (``variegate/executors/cpu/single.py``); the rewrites one by
 one, with the validator between them, are ``rewrites()``. Both run the same kernels.
 """
 
