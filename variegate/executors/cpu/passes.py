@@ -158,6 +158,9 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
             scratch.colours[k] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
     if source == _INTERPOLATED or source == _ONE_FIXED or source == _CHAIN:
         fetch_ahead(image, a[3] if source == _INTERPOLATED else a[3] / ONE, target.width)
+    elif source == _STRETCH and a[4] < 0.0:
+        # Lines from the last to the first are not foreseen either.
+        fetch_ahead(image, 1.0, target.width)
     if source == _INTERPOLATED:
         write_records(
             row.opcode, row.args, row.flags, row.window, row.out_size, first, sweep[MAPS_END], scratch.records
