@@ -64,7 +64,7 @@ def markdown(record: dict[str, Any]) -> str:
     lines = [f"### {record['work'].upper()}, batch {record['batch']}", "", f"{record['title']}.", ""]
     sides = ["---" if i in left else "--:" for i in range(len(header))]
     lines += ["| " + " | ".join(header) + " |", "|" + "|".join(sides) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in columns.rows(record)]
+    lines += ["| " + " | ".join(cell or "–" for cell in row) + " |" for row in columns.rows(record)]
     spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, taken in turn."
     lines += ["", f"{columns.verdict(record)}. {spent}"]
     lines += ["", *(f"- {check['name']}: {check['found']}" for check in checks_of(record))]
