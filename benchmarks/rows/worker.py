@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.levels import OURS, check_limited
-from benchmarks.worker import in_a_line, limit_loaded_libraries, pin, serve
-from benchmarks.worker import timed as timed_after_one
+from benchmarks.worker import in_a_line, limit_loaded_libraries, pin, serve, timed, timed_from_first
 
 if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
     from benchmarks.rows.catalogue import Case
@@ -38,18 +37,6 @@ def check_batch(batch: Any, case: Case, expected: int) -> None:
     elif not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.3:
         spread = f"values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
         raise ValueError(f"batch is not normalised: {spread}")
-
-
-def timed(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str, float]:
-    """Batches for at least ``seconds``, from the first on."""
-    count = 0
-    cpu, wall = time.process_time(), time.perf_counter()
-    while True:
-        next_batch()
-        count += batch
-        elapsed = time.perf_counter() - wall
-        if elapsed >= seconds:
-            return {"images": count, "wall": elapsed, "cpu": time.process_time() - cpu}
 
 
 class RowWorker:
@@ -130,15 +117,15 @@ class RowWorker:
             return self.batch / first
         speed = 0.0
         for _ in range(1 if first > LONG_SECONDS else 3):
-            run = timed(next_batch, self.batch, CALIBRATION_SECONDS)
+            run = timed_from_first(next_batch, self.batch, CALIBRATION_SECONDS)
             speed = max(speed, run["images"] / max(run["cpu"], 1e-9))
         return speed
 
     def run(self, seconds: float) -> dict[str, float]:
         # What works ahead has a batch in store; what is short starts with the caches that the last library left.
         if self.library.works_ahead or self.seconds_per_batch < LONG_SECONDS:
-            return timed_after_one(self.next_batch, self.batch, seconds)
-        return timed(self.next_batch, self.batch, seconds)
+            return timed(self.next_batch, self.batch, seconds)
+        return timed_from_first(self.next_batch, self.batch, seconds)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
@@ -24,6 +25,11 @@ def kind_of(*arrays: npt.NDArray[Any]) -> list[Any]:
     from numba.np.numpy_support import from_dtype
 
     return [types.Array(from_dtype(array.dtype), array.ndim, "C") for array in arrays]
+
+
+def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, or a copy of one that is read-only or lies in memory otherwise than kernels expect."""
+    return array if array.flags.carray else np.array(array, order="C")
 
 
 def tuple_kind(value: Any) -> Any:

@@ -26,6 +26,7 @@ from variegate.executors.cpu.passes import run_rows
 from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
+from variegate.program.held import plain
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program, Tables
 
@@ -170,20 +171,15 @@ def _run_rows(
 
 
 def _instructions(program: Program) -> Instructions:
-    return Instructions(*(_plain(getattr(program, name)) for name in Instructions._fields))
-
-
-def _plain(array: Result) -> Result:
-    """The array, or a copy of one that is read-only or lies in memory otherwise than kernels expect."""
-    return array if array.flags.carray else np.array(array, order="C")
+    return Instructions(*(plain(getattr(program, name)) for name in Instructions._fields))
 
 
 def side_tables(tables: Tables) -> SideTables:
     return SideTables(
-        luts=_plain(tables.luts),
-        matrices=_plain(tables.matrices),
-        kernels=_plain(tables.kernels),
-        rectangles=_plain(tables.rectangles),
+        luts=plain(tables.luts),
+        matrices=plain(tables.matrices),
+        kernels=plain(tables.kernels),
+        rectangles=plain(tables.rectangles),
         points=np.array([point.address for point in tables.points], np.int64),
     )
 

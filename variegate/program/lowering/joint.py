@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.held import held_as, tuple_kind, words_of
+from variegate.program.held import held_as, plain, tuple_kind, words_of
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.fuse import assign
 from variegate.program.lowering.identities import compact
@@ -157,12 +157,12 @@ def _unpack(program: Any, records: Any, numbers: Any) -> None:
 
 def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Program:
     """What all rewrites make of a sampled program, which stays as it is."""
-    own = {name: _plain(getattr(program, name)).copy() for name in (*INSTRUCTION_ARRAYS, "length")}
-    given = {name: _plain(getattr(program, name)) for name in ("in_shape", "ids", "key")}
+    own = {name: plain(getattr(program, name)).copy() for name in (*INSTRUCTION_ARRAYS, "length")}
+    given = {name: plain(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape
     luts = int(np.count_nonzero(IS_TABLE[program.opcode]))
     work = new_work(rows, slots, luts, program=program.arrays()._replace(**own, **given))
-    work = work._replace(emitted=_plain(program.tables.luts))
+    work = work._replace(emitted=plain(program.tables.luts))
     memory = held_work(work)
     has_news = rewrite_all(memory.ctypes.data, composed, measured_once)
     check_tables(work)
@@ -188,11 +188,6 @@ def check_tables(work: Work) -> None:
     missing = int(work.report[MISSING])
     if missing != Op.NOP:
         raise unknown_table(missing)
-
-
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, or a copy of one that is read-only or lies in memory otherwise than kernels expect."""
-    return array if array.flags.carray else np.array(array, order="C")
 
 
 def _cut(array: npt.NDArray[Any], slots: int) -> npt.NDArray[Any]:
