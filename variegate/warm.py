@@ -20,7 +20,8 @@ from variegate.data.decode.scan import scan_headers
 from variegate.data.shuffle import Permutation, permute_within
 from variegate.program import compiled
 
-# The kernels that Python calls, each for one signature; all others are part of their code.
+# The kernels that Python calls, or that are called by address, each for one signature; all others are part of their
+# code.
 ENTRIES = (
     "program.rng._fill_keys",
     "program.rng._fill_words",
@@ -31,6 +32,13 @@ ENTRIES = (
     "executors.cpu.batch.keep_scratch",
     "executors.cpu.batch.measure",
     "executors.cpu.passes.run_rows",
+    "executors.cpu.interpolate.prepare_maps",
+    "executors.cpu.interpolate.real_nearest_row",
+    "executors.cpu.neighbourhood.filtered_row",
+    "executors.cpu.position.add_noise",
+    "executors.cpu.position.erase_normalized",
+    "executors.cpu.resample.prepare_resize",
+    "executors.cpu.statistics.build_tables",
     "executors.cpu.blend.blend_outputs",
     "data.decode.scan._scan",
     "data.shuffle._permute",

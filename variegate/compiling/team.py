@@ -13,7 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -43,17 +43,12 @@ def num_cores() -> int:
     return cores
 
 
-def compile_together(
-    tasks: list[str],
-    main: str,
-    hello: object,
-    settings: Mapping[str, str],
-    watch: Callable[[int], object],
-) -> bool:
-    """Run ``tasks`` in helpers -> whether all was done.
+def compile_together(main: str, hello: object, settings: Mapping[str, str], watch: Callable[[int], object]) -> bool:
+    """Have helpers do their tasks -> whether all was done.
 
-    ``main``: Python that each of them runs, which makes a ``HelperLink`` and says ``hello`` first; one that says
-    something else would write code that is not wanted. ``settings``: environment variables besides our own.
+    ``main``: Python that each of them runs, which makes a ``HelperLink`` and says ``hello`` first, and what tasks there
+    are; one that says something else would write code that is not wanted. ``settings``: environment variables besides
+    our own.
     ``watch(n)`` is called several times a second, with the number of kernels that are done.
     """
     heard: queue.Queue[tuple[int, Any]] = queue.Queue()
@@ -65,15 +60,16 @@ def compile_together(
             except OSError:
                 return False
             threading.Thread(target=_listen, args=(helpers[-1], number, heard), daemon=True).start()
-        jobs = Jobs(list(tasks))
-        while helpers and not jobs.are_done:
-            watch(jobs.num_done)
+        jobs: Jobs | None = None
+        while helpers and not (jobs and jobs.are_done):
+            watch(jobs.num_done if jobs else 0)
             with suppress(queue.Empty):
                 number, said = heard.get(timeout=_LOOK_EVERY)
                 if isinstance(said, Greeting):
                     if said.content != hello:
                         return False
-                elif said is None:
+                    jobs = jobs or Jobs(list(said.tasks))
+                elif said is None or jobs is None:
                     return False
                 else:
                     for to, answer in jobs.hear(number, said):
@@ -93,10 +89,10 @@ def compile_together(
 
 
 class Greeting:
-    """The first that a helper says."""
+    """The first that a helper says. ``tasks``: the most urgent first, the same in all helpers."""
 
-    def __init__(self, content: object) -> None:
-        self.content = content
+    def __init__(self, content: object, tasks: Iterable[str]) -> None:
+        self.content, self.tasks = content, tuple(tasks)
 
 
 def _start(main: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:

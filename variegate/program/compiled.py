@@ -99,5 +99,5 @@ def help_another(tasks: Callable[[], dict[str, Callable[[], object]]]) -> None:
     _helper = Helper(link, KERNELS, lambda: TURN.failure)
     TURN.be_helped()
     todo = tasks()
-    link.say(Greeting(what_is_made()))
+    link.say(Greeting(what_is_made(), todo))
     _helper.serve(todo)

@@ -170,14 +170,14 @@ def _compile_with_helpers(target_context: Any) -> bool:
     """Have several processes compile everything, once in the life of this one -> whether they have."""
     global _has_had_helpers
     entries = [
-        kernel for kernel in KERNELS if kernel._cache.is_ours and not kernel.targetoptions.get("no_cpython_wrapper")
+        kernel for kernel in KERNELS if kernel._cache.is_ours and not kernel.targetoptions.get("no_cfunc_wrapper")
     ]
     missing = sum(weight_of(kernel) for kernel in entries if kernel._cache.found_in(target_context) is None)
     if _has_had_helpers or missing < _WORTH_HELPERS:
         return False
     _has_had_helpers = True
     settings = {QUIET: "1", **({"NUMBA_CACHE_DIR": config.CACHE_DIR} if config.CACHE_DIR else {})}
-    return compile_together(["rows", "everything"], _HELPER_MAIN, what_is_made(), settings, TURN.watch)
+    return compile_together(_HELPER_MAIN, what_is_made(), settings, TURN.watch)
 
 
 def do_without_helpers() -> None:

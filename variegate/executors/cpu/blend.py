@@ -10,9 +10,9 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.kernel import bytes_at, floats_at
-from variegate.executors.cpu.layout import FLOATS_CHW, row_program, target_at
-from variegate.executors.cpu.position import erase_normalized
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import bytes_at, call_part, floats_at
+from variegate.executors.cpu.layout import CHANNELS, ERASED, FLOATS_CHW, target_at, tell_target
 from variegate.program.compiled import pixel_kernel
 from variegate.program.program import Program
 
@@ -27,12 +27,12 @@ def rows_by_output(program: Program) -> tuple[npt.NDArray[np.int64], npt.NDArray
 
 @pixel_kernel
 def blend_outputs(
-    outputs: Any, blending: Any, program: Any, side: Any, canvases: Any, targets: Any, form: Any, total: Any
+    outputs: Any, blending: Any, batch: Any, canvases: Any, targets: Any, form: Any, total: Any, scratch: Any
 ) -> None:
-    """Join the rows of each output. ``canvases`` and ``targets`` are addresses; ``total`` is float32 scratch of an
-    image.
+    """Join the rows of each output of the batch at address ``batch``. ``canvases`` and ``targets`` are addresses;
+    ``total`` is float32 memory of an image, ``scratch`` the address of the thread's.
     """
-    order = blending.order
+    program, own, order = batch_at(batch).program, scratch_at(scratch), blending.order
     for n in outputs:
         begin, end = blending.begins[n], blending.begins[n + 1]
         row = order[begin]
@@ -60,4 +60,6 @@ def blend_outputs(
             for i in range(h * w):
                 at = c * stride + i * step
                 floats[at] = total[at] * target.scale[c] + target.bias[c]
-        erase_normalized(row_program(program, row, side), 0, program.length[row], target)
+        own.sweep[CHANNELS] = channels
+        tell_target(target, own.sweep)
+        call_part(own.parts[ERASED], batch, scratch, row, 0, program.length[row])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.kernel import inlined
+from variegate.executors.cpu.kernel import bytes_at, inlined
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
 from variegate.executors.cpu.simd_statistics import EXTREMES, TABLES
@@ -18,6 +18,21 @@ Array = npt.NDArray[Any]
 
 # How the rows of a pass are stored: in planes for a filter, or as a result.
 PLANES, BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(5)
+# The parts of ``run_rows``, see parts.py.
+PARTS = 7
+STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED = range(PARTS)
+# Columns of ``Scratch.sweep``, what a part is told: the image that is read, and the result.
+SWEEP_FIELDS = 8
+(
+    IMAGE,  # addresses
+    IMAGE_HEIGHT,
+    IMAGE_WIDTH,
+    CHANNELS,
+    RESULT,
+    RESULT_KIND,
+    RESULT_HEIGHT,
+    RESULT_WIDTH,
+) = range(SWEEP_FIELDS)
 
 
 class Instructions(NamedTuple):
@@ -120,6 +135,24 @@ def target_at(address: Any, kind: Any, height: Any, width: Any, channels: Any, f
     return Target(address, kind, height, width, channels, form.streams, form.scale[of], form.bias[of])
 
 
+@inlined
+def tell_image(image: Any, address: Any, sweep: Any) -> None:
+    sweep[IMAGE], sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH] = address, image.height, image.width
+    sweep[CHANNELS] = image.channels
+
+
+@inlined
+def tell_target(target: Any, sweep: Any) -> None:
+    sweep[RESULT], sweep[RESULT_KIND] = target.address, target.kind
+    sweep[RESULT_HEIGHT], sweep[RESULT_WIDTH] = target.height, target.width
+
+
+@inlined
+def image_told(sweep: Any) -> Any:
+    height, width, channels = sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH], sweep[CHANNELS]
+    return Pixels(bytes_at(sweep[IMAGE], height * width * channels), height, width, channels)
+
+
 class Scratch(NamedTuple):
     """Memory of one thread. Rows are padded by a block, so that vector moves may run past their end."""
 
@@ -159,6 +192,8 @@ class Scratch(NamedTuple):
     row_digits: Array  # int8[weights]: of one output row
     halves: Array  # int16[weights]: what simd_pairs.resize_pixels reads
     row_halves: Array  # int16[weights]: of one output row
+    sweep: Array  # int64[SWEEP_FIELDS]
+    parts: Array  # int64[PARTS]: addresses
 
 
 def padded(width: int) -> int:
@@ -213,4 +248,6 @@ def make_scratch(
         row_digits=np.zeros(DIGITS * taps, np.int8),
         halves=np.zeros(8 * weights, np.int16),
         row_halves=np.zeros(2 * taps, np.int16),
+        sweep=np.zeros(SWEEP_FIELDS, np.int64),
+        parts=np.zeros(PARTS, np.int64),
     )

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.batch import NEEDS, SCRATCH, keep_scratch
 from variegate.executors.cpu.layout import make_scratch
+from variegate.executors.cpu.parts import part_addresses
 from variegate.program.held import words_of
 from variegate.threads import at_fork
 
@@ -114,6 +115,7 @@ def scratch_for(needs: tuple[int, ...]) -> int:
     if any(h < n for h, n in zip(have, needs, strict=True)):
         sizes = tuple(max(h, n) for h, n in zip(have, needs, strict=True))
         _local.scratch = make_scratch(*sizes)
+        _local.scratch.parts[:] = part_addresses()
         if not hasattr(_local, "held"):
             _local.held = np.zeros(words_of(SCRATCH), np.int64)
             _local.address = place_of(_local.held)

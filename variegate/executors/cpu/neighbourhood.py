@@ -6,7 +6,9 @@ from typing import Any
 
 import numba as nb
 
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, bytes_at, inlined, part_kernel
+from variegate.executors.cpu.layout import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, row_program
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
 from variegate.program.compiled import inner_kernel
@@ -25,12 +27,24 @@ def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
     return address_of(scratch.plane_image) + int(row.args[slot, 1]) // 2
 
 
-@inner_kernel(forceinline=True)
-def prepare_filter(row: Any, slot: Any, height: Any, width: Any, channels: Any, scratch: Any) -> None:
-    """What a filter needs besides the image in planes, once they are filled."""
+@part_kernel
+def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """Row ``y`` of the filter at ``slot``, of the image in planes."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, told = row_program(held.program, r, held.side), own.sweep
+    if y == 0 and row.opcode[slot] == _CONVOLVE:
+        _prepare(batch, scratch, r, slot)
+    _filter_row(row, slot, told[RESULT_HEIGHT], told[RESULT_WIDTH], y, told[CHANNELS], own)
+    return nb.int64(0)
+
+
+@inner_kernel()
+def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
+    """What a convolution needs besides the image in planes, once they are filled."""
+    held, scratch = batch_at(batch), scratch_at(scratch)
+    row, told = row_program(held.program, r, held.side), scratch.sweep
+    height, width, channels = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
-    if row.opcode[slot] != _CONVOLVE:
-        return
     radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, FEW - 1)
     if a[3] != 0.0:
         # One more on both sides, for the weight of 0 that makes their number even.
@@ -45,9 +59,8 @@ def prepare_filter(row: Any, slot: Any, height: Any, width: Any, channels: Any, 
             at[radius_x + width :] = at[radius_x + width - 1]
 
 
-@inner_kernel(forceinline=True)
-def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
-    """Row ``y`` of the filter at ``slot``, after ``prepare_filter``."""
+@inlined
+def _filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
     a, stride = row.args[slot], scratch.planes.shape[1]
     first, out, lines = filtered_planes(row, slot, scratch), address_of(scratch.planes), address_of(scratch.lines)
     if row.opcode[slot] != _CONVOLVE:

@@ -7,36 +7,53 @@ from typing import Any
 import numba as nb
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.interpolate import fetch_ahead, interpolated_row
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
-from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, Pixels, ResultFormat, row_program, target_at
-from variegate.executors.cpu.neighbourhood import filter_row, filtered_planes, prepare_filter
-from variegate.executors.cpu.position import add_noise, erase, erase_normalized
-from variegate.executors.cpu.resample import prepare_resize, resized_row
+from variegate.executors.cpu.interpolate import interpolated_row
+from variegate.executors.cpu.kernel import address_of, bytes_at, call_part, inlined
+from variegate.executors.cpu.layout import (
+    BYTES_HWC,
+    ERASED,
+    FILTER,
+    FLOATS_CHW,
+    MAPS,
+    NEAREST,
+    NOISE,
+    PLANES,
+    RESIZE,
+    STATISTICS,
+    Pixels,
+    ResultFormat,
+    row_program,
+    target_at,
+    tell_image,
+    tell_target,
+)
+from variegate.executors.cpu.neighbourhood import filtered_planes
+from variegate.executors.cpu.position import erase_row
+from variegate.executors.cpu.resample import resized_row
 from variegate.executors.cpu.rows import (
     PREFETCHED,
     chain_row,
     copy_pixels,
+    fetch_ahead,
     fill_by_stage,
     fill_outside,
     fixed_row,
-    nearest_row,
     pack_maps,
     stretch_of,
     table_row,
 )
 from variegate.executors.cpu.simd import prefetch
-from variegate.executors.cpu.statistics import build_tables, colour_after
+from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import ONE, moves_whole_pixels, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
-from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, POSITION, SOURCE, VALUES, PassSource
-from variegate.program.places import BEHIND, write_records
+from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, NEEDS, POSITION, SOURCE, VALUES, PassSource
+from variegate.program.places import BEHIND
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
-_SCALE, _ERASE, _PERSPECTIVE = int(Op.MAP_SCALE), int(Op.ERASE), int(Op.MAP_PERSPECTIVE)
+_SCALE, _ERASE = int(Op.MAP_SCALE), int(Op.ERASE)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
@@ -45,7 +62,7 @@ _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE =
 def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams: Any) -> None:
     """Every pass of the rows ``begin..end`` of the ``BatchArrays`` at address ``batch``, with the ``Scratch`` at
     address ``scratch``. ``kind``, ``streams``: as in ``ResultFormat``."""
-    held, scratch = batch_at(batch), scratch_at(scratch)
+    held, own = batch_at(batch), scratch_at(scratch)
     program, side, sources, targets = held.program, held.side, held.sources, held.targets
     form = ResultFormat(kind, streams != 0, held.scale, held.bias)
     for r in range(begin, end):
@@ -60,21 +77,25 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
             if plan[END] > plan[BEGIN]:
                 height, width = nb.int64(row.out_size[plan[END] - 1, 0]), nb.int64(row.out_size[plan[END] - 1, 1])
             is_last = p == program.num_passes[r] - 1
-            address = targets[r] if is_last else address_of(scratch.canvas[p & 1])
-            build_tables(row, plan, image, scratch)
+            address = targets[r] if is_last else address_of(own.canvas[p & 1])
+            if plan[NEEDS] != 0:
+                tell_image(image, address_of(image.levels), own.sweep)
+                call_part(own.parts[STATISTICS], batch, scratch, r, p, 0)
             # What a filter sees is made first, as a whole; so is an image that a real map reads through tables.
             is_filter, is_tabled = plan[SOURCE] == _FILTER, plan[SOURCE] == _INTERPOLATED and plan[FIRST] > plan[BEGIN]
             for part in range(0 if is_filter or is_tabled else 1, 2):
                 sweep, to, kind, h, w = plan, address, form.kind if is_last else BYTES_HWC, height, width
                 if part == 0:
                     if is_tabled:
-                        to, kind, h, w = address_of(scratch.plane_image), BYTES_HWC, image.height, image.width
+                        to, kind, h, w = address_of(own.plane_image), BYTES_HWC, image.height, image.width
                     else:
-                        to, kind = filtered_planes(row, plan[FIRST], scratch), PLANES
-                    sweep = scratch.filter_input
+                        to, kind = filtered_planes(row, plan[FIRST], own), PLANES
+                    sweep = own.filter_input
                     _describe_input(row, plan, sweep)
                 target = target_at(to, kind, h, w, channels, form)
-                _run_sweep(row, sweep, image, target, ahead, ahead_size, scratch)
+                tell_image(image, address_of(image.levels), own.sweep)
+                tell_target(target, own.sweep)
+                _run_sweep(row, sweep, image, target, ahead, ahead_size, own, (batch, scratch, r))
                 ahead_size = 0
                 if part == 0 and is_tabled:
                     image = Pixels(bytes_at(to, h * w * channels), h, w, channels)
@@ -105,12 +126,14 @@ def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
 
 
 @inlined
-def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_size: Any, scratch: Any) -> None:
+def _run_sweep(
+    row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_size: Any, scratch: Any, of: Any
+) -> None:
     """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table. Meanwhile ``ahead_size`` bytes at
-    ``ahead`` are brought into the cache."""
+    ``ahead`` are brought into the cache. ``of``: whose sweep it is, as parts are told."""
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
-    count = _prepare_source(row, sweep, image, target, scratch)
+    count = _prepare_source(row, sweep, image, target, scratch, of)
     is_stretch = source == _STRETCH or source == _ONE_FIXED
     if source == _INTERPOLATED and row.flags[sweep[FIRST]] != _NEAREST:
         is_stretch = count == 1 and scratch.records[0, _BEHIND] == 0
@@ -120,7 +143,7 @@ def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_
         if target.kind == PLANES:
             # In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
             planes = bytes_at(target.address + y * row_bytes, row_bytes).reshape((3, row_bytes // 3))
-        first, last = _read_row(row, sweep, image, count, is_stretch, y, planes, target, scratch)
+        first, last = _read_row(row, sweep, image, count, is_stretch, y, planes, target, scratch, of)
         for k in range(sweep[VALUES], end + 1):
             if k == position:
                 if is_stretch:
@@ -133,18 +156,18 @@ def _run_sweep(row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_
             op, a = row.opcode[k], row.args[k]
             if KIND_OF[op] != _POSITION:
                 apply_value(row, k, channels, scratch.stat_luts, planes, first, last)
-            elif op != _ERASE:
-                add_noise(op, a, y, width, channels, row.noise, planes)
-            elif a[7] == 0.0:
-                erase(a, row.fill[k], row.side.rectangles, y, width, channels, row.noise, planes)
+            elif op != _ERASE or (
+                a[7] == 0.0 and erase_row(a, row.fill[k], row.side.rectangles, y, width, channels, planes)
+            ):
+                call_part(scratch.parts[NOISE], *of, k, y)
         if target.kind != PLANES:
             store_row(planes, y, target)
-    if target.kind >= FLOATS_CHW:
-        erase_normalized(row, position, end, target)
+    if target.kind >= FLOATS_CHW and position < end:
+        call_part(scratch.parts[ERASED], *of, position, end)
 
 
 @inlined
-def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any) -> Any:
+def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any, of: Any) -> Any:
     """What is worked out before the first row: maps and the colours of their outside, tables, weights -> number of
     maps."""
     source, first, slots, a = sweep[SOURCE], sweep[FIRST], scratch.slots, row.args[sweep[FIRST]]
@@ -162,9 +185,7 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
         # Lines from the last to the first are not foreseen either.
         fetch_ahead(image, 1.0, target.width)
     if source == _INTERPOLATED:
-        write_records(
-            row.opcode, row.args, row.flags, row.window, row.out_size, first, sweep[MAPS_END], scratch.records
-        )
+        call_part(scratch.parts[MAPS], *of, first, sweep[MAPS_END])
     elif source == _TABLE:
         if row.opcode[first] == _SCALE:
             scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0)
@@ -174,16 +195,23 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any)
             pad_table(int(a[1]), row.flags[first], image.height, scratch.line, target.height)
     elif source == _CHAIN:
         pack_maps(row, slots, count, scratch.maps)
-    elif source == _FILTER:
-        prepare_filter(row, first, target.height, target.width, target.channels, scratch)
     elif source == _RESIZE:
-        prepare_resize(image, a, row.flags[first], target.height, target.width, scratch)
+        call_part(scratch.parts[RESIZE], *of, first, 0)
     return count
 
 
 @inlined
 def _read_row(
-    row: Any, sweep: Any, image: Any, count: Any, is_stretch: Any, y: Any, planes: Any, target: Any, scratch: Any
+    row: Any,
+    sweep: Any,
+    image: Any,
+    count: Any,
+    is_stretch: Any,
+    y: Any,
+    planes: Any,
+    target: Any,
+    scratch: Any,
+    of: Any,
 ) -> Any:
     """Row ``y`` into the planes -> the part of it that is inside, where that is one stretch."""
     source, slot, width = sweep[SOURCE], sweep[FIRST], target.width
@@ -202,14 +230,13 @@ def _read_row(
         table_row(image, scratch.column, scratch.line[y], slot, width, stage, planes)
     elif source == _INTERPOLATED:
         if row.flags[slot] == _NEAREST:
-            is_perspective = row.opcode[slot] == _PERSPECTIVE
-            nearest_row(image, row.args[slot], row.window[slot], slot, is_perspective, y, width, scratch)
+            call_part(scratch.parts[NEAREST], *of, slot, y)
         else:
             first, last = interpolated_row(
                 image, row.window[slot], row.flags[slot], count, is_stretch, y, width, scratch
             )
     elif source == _FILTER:
-        filter_row(row, slot, target.height, width, y, target.channels, scratch)
+        call_part(scratch.parts[FILTER], *of, slot, y)
     else:
         resized_row(image, row.args[slot], y, target.height, width, scratch)
     return first, last

@@ -6,8 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at
-from variegate.executors.cpu.layout import FLOATS_CHW
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined, part_kernel
+from variegate.executors.cpu.layout import (
+    CHANNELS,
+    FLOATS_CHW,
+    RESULT,
+    RESULT_HEIGHT,
+    RESULT_KIND,
+    RESULT_WIDTH,
+    row_program,
+)
 from variegate.executors.cpu.simd_noise import (
     CHUNK,
     CHUNK_STRIDE,
@@ -36,9 +45,22 @@ def _draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> N
         words_block(pixel + x, slot, low, high, key_low, key_high, target + 4 * x)
 
 
-@inner_kernel()
-def add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
-    """GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER on row ``y``, in place. Runs over into the padding."""
+@part_kernel
+def add_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """GAUSSIAN_NOISE, SHOT_NOISE, SALT_AND_PEPPER, or ERASE with noise, on row ``y``, in place."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, width, channels = row_program(held.program, r, held.side), own.sweep[RESULT_WIDTH], own.sweep[CHANNELS]
+    op, a = row.opcode[slot], row.args[slot]
+    if op != _ERASE:
+        _add_noise(op, a, y, width, channels, row.noise, own.planes)
+    else:
+        _erase_with_noise(a, row.side.rectangles, y, width, channels, row.noise, own.planes)
+    return np.int64(0)
+
+
+@inlined
+def _add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
+    """Runs over into the padding."""
     slot = int(a[1]) if op == _SHOT else int(a[2])
     first, second = np.float32(a[0]), np.float32(a[1])
     words, segments, stride = chunk_memory(), address_of(SEGMENTS), planes.shape[1]
@@ -59,18 +81,13 @@ def add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, pl
                     shot_block(row + x, drawn + 4 * x, segments, first)
 
 
-@inner_kernel()
-def erase(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
-    """ERASE on row ``y``, in place: with a colour, or with noise."""
+@inlined
+def _erase_with_noise(a: Any, rectangles: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
+    words = chunk_memory()
     for q in range(int(a[0]), int(a[0]) + int(a[1])):
         if rectangles[q, 0] <= y < rectangles[q, 0] + rectangles[q, 2]:
             first = max(0, rectangles[q, 1])
             end = max(first, min(width, rectangles[q, 1] + rectangles[q, 3]))
-            if a[2] == 0.0:
-                for c in range(channels):
-                    planes[c, first:end] = fill[c]
-                continue
-            words = chunk_memory()
             for start in range(first, end, CHUNK):
                 count = min(CHUNK, end - start)
                 _draw_words(y * width + start, count, int(a[3]), noise, words)
@@ -81,15 +98,32 @@ def erase(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: Any,
                         planes[c, start + x] = drawn[4 * x + 3]
 
 
-@inner_kernel()
-def erase_normalized(row: Any, begin: Any, end: Any, target: Any) -> None:
+@inlined
+def erase_row(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: Any, planes: Any) -> Any:
+    """ERASE on row ``y``, in place, with a colour -> whether it is noise that belongs there instead."""
+    wants_noise = False
+    for q in range(int(a[0]), int(a[0]) + int(a[1])):
+        if rectangles[q, 0] <= y < rectangles[q, 0] + rectangles[q, 2]:
+            wants_noise = a[2] != 0.0
+            if not wants_noise:
+                first = max(0, rectangles[q, 1])
+                end = max(first, min(width, rectangles[q, 1] + rectangles[q, 3]))
+                for c in range(channels):
+                    planes[c, first:end] = fill[c]
+    return wants_noise
+
+
+@part_kernel
+def erase_normalized(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> Any:
     """Each ERASE of slots begin..end that comes after Normalize: constants or standard normal noise in the float
     result.
     """
-    height, width, channels = target.height, target.width, target.channels
-    out, rectangles = floats_at(target.address, height * width * channels), row.side.rectangles
+    held, told = batch_at(batch), scratch_at(scratch).sweep
+    row = row_program(held.program, r, held.side)
+    height, width, channels = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS]
+    out, rectangles = floats_at(told[RESULT], height * width * channels), row.side.rectangles
     words, segments = chunk_memory(), address_of(SEGMENTS)
-    pixel_step, channel_step = (1, height * width) if target.kind == FLOATS_CHW else (channels, 1)
+    pixel_step, channel_step = (1, height * width) if told[RESULT_KIND] == FLOATS_CHW else (channels, 1)
     for k in range(begin, end):
         a = row.args[k]
         if row.opcode[k] != _ERASE or a[7] == 0.0:
@@ -115,3 +149,4 @@ def erase_normalized(row: Any, begin: Any, end: Any, target: Any) -> None:
                         normals, at = floats_at(drawn, CHUNK), c * channel_step + pixel * pixel_step
                         for x in range(count):
                             out[at + x * pixel_step] = normals[x]
+    return np.int64(0)

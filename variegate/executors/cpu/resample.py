@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_DOT
-from variegate.executors.cpu.kernel import address_of
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, inlined, part_kernel
+from variegate.executors.cpu.layout import RESULT_HEIGHT, RESULT_WIDTH, image_told
 from variegate.executors.cpu.resize_weights import (
     LANES,
     PRECISION,
@@ -23,9 +25,17 @@ from variegate.executors.cpu.simd_words import REGISTER
 from variegate.program.compiled import inner_kernel
 
 
-@inner_kernel()
-def prepare_resize(image: Any, a: Any, flag: Any, height: Any, width: Any, scratch: Any) -> None:
+@part_kernel
+def prepare_resize(batch: Any, scratch: Any, r: Any, slot: Any, _: Any) -> Any:
     """Weights of both passes, ``scratch.resize``, and the horizontal pass of all rows where it comes first."""
+    _prepare(batch_at(batch).program, r, slot, scratch_at(scratch))
+    return np.int64(0)
+
+
+@inlined
+def _prepare(program: Any, r: Any, slot: Any, scratch: Any) -> None:
+    image, height, width = image_told(scratch.sweep), scratch.sweep[RESULT_HEIGHT], scratch.sweep[RESULT_WIDTH]
+    a, flag = program.args[r, slot], program.flags[r, slot]
     channels, bounds_x, bounds_y = image.channels, scratch.bounds[0], scratch.bounds[1]
     taps = coefficients(image.width, a[1], a[3], width, flag, bounds_x, scratch.weights[0], scratch.taps)
     coefficients(image.height, a[0], a[2], height, flag, bounds_y, scratch.weights[1], scratch.taps)

@@ -22,6 +22,18 @@ _SHIFT, _ROWS_AHEAD = 16, 8
 # The largest image that fits into a second-level cache beside the one at hand.
 PREFETCHED = 1 << 18
 _WIDEST, _LARGEST = (1 << 15) - 1, (1 << 31) - 1
+# Bytes of an image that a cache holds beside all else.
+_CACHED = 1 << 19
+# How many lines of the source a processor can follow at a time.
+_FOLLOWED = 8.0
+
+
+@inner_kernel()
+def fetch_ahead(image: Any, slant: Any, width: Any) -> None:
+    """Bring an image into the cache in one go if it is read along slanted rows, which no processor foresees. ``slant``:
+    by how many lines of the image a row of ``width`` pixels falls, per pixel."""
+    if abs(slant) * width > _FOLLOWED and image.levels.size <= _CACHED:
+        prefetch(address_of(image.levels), image.levels.size)
 
 
 @inner_kernel(forceinline=True)

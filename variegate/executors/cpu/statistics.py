@@ -7,7 +7,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, bytes_at
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, bytes_at, inlined, part_kernel
+from variegate.executors.cpu.layout import image_told, row_program
 from variegate.executors.cpu.rows import copy_pixels
 from variegate.executors.cpu.simd import BLOCK, join_rgb
 from variegate.executors.cpu.simd_statistics import (
@@ -23,7 +25,7 @@ from variegate.executors.cpu.values import apply_values, joined_luts, look_up, l
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import seen_by_statistics
 from variegate.program.ops import KIND_OF, Kind, Op
-from variegate.program.passes import BEGIN, NEEDS, STATISTICS_END
+from variegate.program.passes import BEGIN, STATISTICS_END
 
 _GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
 _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)
@@ -31,12 +33,20 @@ _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), in
 _MOST_PIXELS = 1 << 20
 
 
-@inner_kernel()
-def build_tables(row: Any, plan: Any, image: Any, scratch: Any) -> None:
-    """``scratch.stat_luts`` of the pass's statistics. Only tables and at most one whole-pixel map come before them."""
+@part_kernel
+def build_tables(batch: Any, scratch: Any, r: Any, p: Any, _: Any) -> Any:
+    """``scratch.stat_luts`` of the statistics of pass ``p``. Only tables and at most one whole-pixel map come before
+    them."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    _build_tables(row_program(held.program, r, held.side), held.program.passes[r, p], image_told(own.sweep), own)
+    return nb.int64(0)
+
+
+@inlined
+def _build_tables(row: Any, plan: Any, image: Any, scratch: Any) -> None:
     channels, begin = image.channels, plan[BEGIN]
     map_slot, has_tables = nb.int64(-1), False
-    for k in range(begin, plan[STATISTICS_END] if plan[NEEDS] != 0 else begin):
+    for k in range(begin, plan[STATISTICS_END]):
         kind = KIND_OF[row.opcode[k]]
         if kind == _GEOMETRY:
             map_slot = nb.int64(k)
