@@ -72,9 +72,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transforms/functional": {"program", "transforms", "backends"},
     "data/decode": {"program"},
     "backends": {"program", "executors", "data/decode"},
+    "bound_transform": {"program", "transforms", "backends", "pickling", "per_image"},
     "augmenter": {
         *("program", "transforms", "policies", "executors", "data/decode", "backends"),
-        *("pickling", "per_image"),
+        *("bound_transform", "per_image"),
     },
     "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode"},
     "data/sources": {"program", "data/decode"},

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,35 +14,22 @@ import torch
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
 from variegate.backends.images import check_image, check_sizes, looks_like_sizes, with_wanted_channels
-from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Layout, make_runner
-from variegate.checks import integer, one_of, renamed
-from variegate.errors import shown
+from variegate.bound_transform import BoundTransform
+from variegate.checks import integer, renamed
 from variegate.executors.images import check_fits
-from variegate.per_image import (
-    Conditions,
-    Copies,
-    Ids,
-    RunningCount,
-    check_conditions,
-    check_copies,
-    check_id,
-    check_ids,
-)
-from variegate.pickling import CopiedByState, check_copied
+from variegate.per_image import Conditions, Copies, Ids, check_conditions, check_copies, check_id, check_ids
 from variegate.program import rng
 from variegate.program.describe import explain_row
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program
+from variegate.program.program import Program
 from variegate.program.sampling import Sampling
-from variegate.threads import at_fork, check_running
-from variegate.transforms.arguments import MAX_SLOTS
-from variegate.transforms.base import Transform
+from variegate.threads import check_running
 
 if TYPE_CHECKING:
     from variegate.backends.cuda import CapturedAugmenter
 
 
-class Augmenter(CopiedByState):
+class Augmenter(BoundTransform):
     """Augments batches, every sample by its own random program.
 
     Args:
@@ -66,72 +51,6 @@ class Augmenter(CopiedByState):
 
     Raises ValueError for a device, dtype, layout, geometry or decode that is not accepted, or that is not there.
     """
-
-    def __init__(
-        self,
-        transform: Transform,
-        device: str = "cpu",
-        seed: int = 0,
-        dtype: Dtype | torch.dtype = "float32",
-        layout: Layout = "NCHW",
-        num_threads: int | None = None,
-        geometry: Geometry = "composed",
-        *,
-        decode: Decode = "auto",
-    ) -> None:
-        if not isinstance(transform, Transform):
-            raise TypeError(
-                f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...])"
-            )
-        if transform.num_slots > MAX_SLOTS:
-            got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
-            raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
-        cores = "a positive integer, or None for all cores"
-        self.transform = transform
-        self.seed = integer("seed", seed, 0, 2**64 - 1)
-        self.dtype: torch.dtype = getattr(torch, one_of("dtype", str(dtype).removeprefix("torch."), get_args(Dtype)))
-        self.layout = one_of("layout", layout, get_args(Layout))
-        self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
-        self.geometry = one_of("geometry", geometry, get_args(Geometry))
-        self.decode = decode
-        self._output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
-        self._wanted_device = device
-        self._count = RunningCount()
-        self._start()
-
-    def _start(self) -> None:
-        """What belongs to this process alone."""
-        settings = self.dtype, self.num_threads, self.geometry, self.decode
-        self.device, self._runner = make_runner(self._wanted_device, *settings)
-        at_fork(self)
-
-    def after_fork(self) -> None:
-        if self.device.startswith("cuda"):
-            self._runner = ForkedRunner(self.device, self._runner.lower)
-
-    def check_process(self) -> None:
-        """Raises RuntimeError in a forked child where the device is a GPU."""
-        if isinstance(self._runner, ForkedRunner):
-            self._runner.take(None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        check_copied("transform", self.transform, "accepted: functions and classes that a module declares")
-        return self._portable()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._start()
-
-    def _portable(self) -> dict[str, Any]:
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_runner", "device")}
-        return {**kept, "_count": copy(self._count)}
-
-    def __repr__(self) -> str:
-        """The call that makes it, on the device that was found."""
-        values = {**vars(self), "dtype": str(self.dtype).removeprefix("torch.")}
-        _, _, *options = inspect.signature(Augmenter).parameters.values()
-        told = "".join(f", {p.name}={values[p.name]!r}" for p in options if values[p.name] != p.default)
-        return f"Augmenter({self.transform!r}, device={self.device!r}{told})"
 
     @renamed(given="conditions")
     def __call__(

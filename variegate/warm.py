@@ -16,6 +16,7 @@ from numba.core import event as events
 from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
+from variegate.data.decode.pillow_memory import unpack_nothing
 from variegate.data.decode.scan import scan_headers
 from variegate.data.shuffle import Permutation, permute_within
 from variegate.program import compiled
@@ -40,6 +41,7 @@ ENTRIES = (
     "executors.cpu.resample.prepare_resize",
     "executors.cpu.statistics.build_tables",
     "executors.cpu.blend.blend_outputs",
+    "data.decode.pillow_memory._unpack",
     "data.decode.scan._scan",
     "data.shuffle._permute",
     "data.shuffle._permute_within",
@@ -156,6 +158,7 @@ def _run_everything() -> None:
     Permutation(len(images), seed=0, epoch=0)(places)
     permute_within(places, lengths, places, seed=0, epoch=0)
     scan_headers([b""])
+    unpack_nothing()
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
     # By the way of single images, whose lowering is one call even where the rewrites of batches are validated.
     Augmenter(T.RandomResizedCrop(8), num_threads=1)(images[:1], ids=[0])

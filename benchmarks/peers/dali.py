@@ -24,19 +24,24 @@ def decode_and_crop(data: Any, way: str) -> Any:
     return fn.random_resized_crop(whole, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
 
 
-def augment(images: Any) -> Any:
-    """Crops -> normalised float32 CHW. For a pipeline with ``enable_conditionals``."""
+def augment(images: Any, dtype: Any = types.FLOAT) -> Any:
+    """Crops -> normalised CHW. For a pipeline with ``enable_conditionals``."""
     images = rand_augment.rand_augment(
         images, n=NUM_OPS, m=MAGNITUDE, fill_value=0, interp_type=types.INTERP_NN, max_translate_abs=101
     )
-    # The flip and the change of layout are free inside the last operator, which is how DALI's users write them.
+    return normalised(images, dtype, mirror=fn.random.coin_flip(probability=0.5))
+
+
+def normalised(images: Any, dtype: Any = types.FLOAT, **options: Any) -> Any:
+    """Images -> normalised CHW. ``options``: of the operator, inside which flips, crops and the change of layout are
+    free, and which is how DALI's users write them."""
     return fn.crop_mirror_normalize(
         images,
-        dtype=types.FLOAT,
+        dtype=dtype,
         output_layout="CHW",
         mean=[255 * m for m in MEAN],
         std=[255 * s for s in STD],
-        mirror=fn.random.coin_flip(probability=0.5),
+        **options,
     )
 
 

@@ -21,7 +21,8 @@ from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, s
 from variegate.policies.timm import parse_timm
 from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.transforms.arguments import ArgumentError
-from variegate.transforms.base import Transform, check_keys, check_tree, from_dict
+from variegate.transforms.base import Transform
+from variegate.transforms.description import check_keys, check_tree, from_dict
 
 SUFFIXES = (".json", ".yaml", ".yml")
 # A schedule of 500 epochs is a megabyte of JSON. YAML is read some hundred times slower.

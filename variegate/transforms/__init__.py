@@ -10,7 +10,7 @@ from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.transforms.arguments import ArgumentError
-from variegate.transforms.base import Transform, from_dict
+from variegate.transforms.base import Transform
 from variegate.transforms.color import (
     AutoContrast,
     Brightness,
@@ -37,19 +37,10 @@ from variegate.transforms.crop import (
     RandomVerticalFlip,
 )
 from variegate.transforms.custom import CustomOp, Magnitude
+from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper, Sharpness, ShotNoise
-from variegate.transforms.geometry import (
-    RandomAffine,
-    RandomPerspective,
-    RandomRotation,
-    Rotate,
-    ShearX,
-    ShearY,
-    Stretch,
-    TranslateX,
-    TranslateY,
-)
+from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
 from variegate.transforms.jitter import (
     ColorJitter,
     RandomAdjustSharpness,
@@ -63,6 +54,7 @@ from variegate.transforms.jitter import (
     RandomSolarize,
 )
 from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
+from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.resize import RandomResizedCrop, Resize
 
 __all__ = ["ArgumentError", "CustomOp", "Magnitude", "Transform", "from_dict"]

@@ -1,8 +1,4 @@
-"""Transforms made of transforms: in a row, one or some by chance, or in random order.
-
-Every child owns a fixed range of slots, whether or not it is chosen, so that a choice made for one image moves no
-number drawn for another.
-"""
+"""Transforms made of transforms: in a row, one or some by chance, or in random order."""
 
 from __future__ import annotations
 
@@ -14,88 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import as_integer, as_numbers
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import OneImage
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, PROBABILITY, ArgumentError, checks
+from variegate.transforms.arguments import PROBABILITY, ArgumentError, checks
 from variegate.transforms.base import Transform, set_field
+from variegate.transforms.container import Container, Said
 
 # Any of them may come at any place, so that the time grows with the square.
 _MOST_TO_ORDER = 128
 
 
-class _Said(str):
-    """Words in the place of a value, for a message."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-class _Container(Transform):
-    """Holds ``transforms`` and the first slot of each, after ``own`` slots for the container itself."""
-
-    transforms: Sequence[Transform]
-    _first_slots: tuple[int, ...]
-
-    def _adopt(self, own: int, is_choice: bool = True) -> None:
-        children = self.transforms
-        if isinstance(children, Transform):
-            children = (children,)
-        if not isinstance(children, (list, tuple)) or not children:
-            raise ArgumentError(self, "transforms", children, "a list of at least one transform")
-        for i, child in enumerate(children):
-            if not isinstance(child, Transform):
-                raise ArgumentError(self, f"transforms[{i}]", child, "a transform such as RandomHorizontalFlip()")
-        set_field(self, "transforms", tuple(children))
-        adopt(self, "transforms", children, own, is_choice)
-
-    def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if len(rows):
-            self.transforms[i].sample(sampling, rows, slot + self._first_slots[i])
-
-    def _run_all(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        for i in range(len(self.transforms)):
-            self._run_child(i, sampling, rows, slot)
-            rows = sampling.with_forks(rows)
-
-    def _run_all_one(self, image: OneImage, slot: int) -> None:
-        for child, first in zip(self.transforms, self._first_slots, strict=True):
-            if type(image) is OneImage:
-                child.sample_one(image, slot + first)
-            else:  # a child has made several rows of it
-                child.sample(image, image.with_forks(ROW), slot + first)
-
-
-def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:
-    """Give every child its slots, after ``own`` slots of the owner's, and note how large the tree has become.
-
-    Raises ArgumentError for a tree that passes the limits of one transform, and for a choice (``is_choice``) that would
-    leave the images of a batch in several formats.
-    """
-    setter = next((child._format_setter for child in children if child._format_setter is not None), None)
-    if is_choice and setter is not None:
-        raise ArgumentError(
-            owner, argument, _Said(f"{type(setter).__name__} inside a choice"),
-            f"what leaves all images of a batch in one format; {setter._format_advice}",
-        )  # fmt: skip
-    set_field(owner, "_format_setter", setter)
-    ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
-    size = 1 + sum(child._tree_size for child in children)
-    depth = 1 + max(child._tree_depth for child in children)
-    for what, number, limit in (
-        ("transforms in all", size, MAX_TRANSFORMS),
-        ("transforms within one another", depth, MAX_DEPTH),
-        ("blocks of random numbers", ends[-1], MAX_SLOTS),
-    ):
-        if number > limit:
-            raise ArgumentError(owner, argument, _Said(f"{number:,} {what}"), f"at most {limit:,}")
-    set_field(owner, "_first_slots", tuple(ends[:-1]))
-    set_field(owner, "num_slots", ends[-1])
-    set_field(owner, "_tree_size", size)
-    set_field(owner, "_tree_depth", depth)
-
-
 @dataclass(frozen=True)
-class Compose(_Container):
+class Compose(Container):
     """One transform after another."""
 
     transforms: Sequence[Transform]
@@ -111,7 +37,7 @@ class Compose(_Container):
 
 
 @dataclass(frozen=True)
-class RandomApply(_Container):
+class RandomApply(Container):
     """All ``transforms`` in a row with probability ``p``, else none of them."""
 
     transforms: Sequence[Transform]
@@ -132,7 +58,7 @@ class RandomApply(_Container):
 
 
 @dataclass(frozen=True)
-class RandomChoice(_Container):
+class RandomChoice(Container):
     """Exactly one of ``transforms``, with probabilities proportional to ``p`` (None: all alike)."""
 
     transforms: Sequence[Transform]
@@ -153,7 +79,7 @@ class RandomChoice(_Container):
 
 
 @dataclass(frozen=True)
-class OneOf(_Container):
+class OneOf(Container):
     """With probability ``p``, one of ``transforms``, chosen with probabilities proportional to ``weights``."""
 
     transforms: Sequence[Transform]
@@ -180,7 +106,7 @@ class OneOf(_Container):
 
 
 @dataclass(frozen=True)
-class SomeOf(_Container):
+class SomeOf(Container):
     """``n`` different ones of ``transforms`` (a number, or a range with both ends included), in the order listed."""
 
     transforms: Sequence[Transform]
@@ -210,7 +136,7 @@ class SomeOf(_Container):
 
 
 @dataclass(frozen=True)
-class RandomOrder(_Container):
+class RandomOrder(Container):
     """All ``transforms`` (up to 128), in an order drawn for every image."""
 
     transforms: Sequence[Transform]
@@ -218,7 +144,7 @@ class RandomOrder(_Container):
     def __post_init__(self) -> None:
         self._adopt(own=_key_slots(self.transforms))
         if len(self.transforms) > _MOST_TO_ORDER:
-            got = _Said(f"{len(self.transforms):,} transforms")
+            got = Said(f"{len(self.transforms):,} transforms")
             raise ArgumentError(self, "transforms", got, f"at most {_MOST_TO_ORDER}")
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -233,7 +159,7 @@ class RandomOrder(_Container):
 # -- drawing a choice --------------------------------------------------------------------------------------------
 
 
-def _cumulative(owner: _Container, argument: str) -> Floats:
+def _cumulative(owner: Container, argument: str) -> Floats:
     """The checked weights of the children as cumulated probabilities."""
     count = len(owner.transforms)
     given = getattr(owner, argument)

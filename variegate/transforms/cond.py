@@ -14,7 +14,8 @@ from variegate.checks import as_number
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.compose import Compose, adopt
+from variegate.transforms.compose import Compose
+from variegate.transforms.container import adopt
 
 Range = tuple[float | None, float | None, Transform]
 

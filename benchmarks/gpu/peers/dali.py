@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from nvidia.dali import backend, fn, pipeline_def, tensors, types
-from nvidia.dali.auto_aug import rand_augment
 from torch.utils.dlpack import from_dlpack
 
 from benchmarks.gpu import device as _device
 from benchmarks.gpu.peers.base import Given, GpuPeer
-from benchmarks.inputs import MAGNITUDE, MEAN, NUM_OPS, SIZE, STD
+from benchmarks.inputs import SIZE
 from benchmarks.peers.base import NextBatch
+from benchmarks.peers.dali import augment
 
 THREADS = min(8, os.cpu_count() or 1)
 
@@ -26,18 +26,7 @@ def _pipeline(feed: Any, device: str, layout: str | None, crop: bool) -> Any:
     images = fn.external_source(feed, device=device, **given)
     if crop:
         images = fn.random_resized_crop(images, size=[SIZE, SIZE], interp_type=types.INTERP_LINEAR)
-    images = rand_augment.rand_augment(
-        images, n=NUM_OPS, m=MAGNITUDE, fill_value=0, interp_type=types.INTERP_NN, max_translate_abs=101
-    )
-    # The flip and the change of layout are free inside the last operator, which is how DALI's users write them.
-    return fn.crop_mirror_normalize(
-        images,
-        dtype=types.FLOAT16,
-        output_layout="CHW",
-        mean=[255 * m for m in MEAN],
-        std=[255 * s for s in STD],
-        mirror=fn.random.coin_flip(probability=0.5),
-    )
+    return augment(images, types.FLOAT16)
 
 
 class Dali(GpuPeer):

@@ -39,6 +39,16 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class Resources:
+    """Registers of a thread, and bytes."""
+
+    registers: int
+    stack: int
+    shared: int
+    local: int
+
+
+@dataclass(frozen=True)
 class Code:
     registers: int
     shared: int
@@ -48,7 +58,18 @@ class Code:
 
 
 def compile_for(launch: Launch, capability: int) -> Code:
-    """As Triton would for a device of this capability, with its specialisation on multiples of 16."""
+    """For a device of this capability."""
+    compiled = compile_launch(launch, capability)
+    cubin = compiled.asm["cubin"]
+    used = resources_of(cubin)
+    # What is asked for at the launch comes on top of what is declared.
+    shared = max(used.shared, int(getattr(compiled.metadata, "shared", 0)))
+    instructions = list(_parse(_said(cubin, "nvdisasm", "-c", "-gi")))
+    return Code(used.registers, shared, used.local, launch.options["num_warps"], instructions)
+
+
+def compile_launch(launch: Launch, capability: int) -> Any:
+    """Triton's ``CompiledKernel``, as it would be made on such a device: specialised on multiples of 16."""
     signature: dict[str, str] = {}
     attributes: dict[Any, Any] = {}
     for i, (name, value) in enumerate(zip(launch.kernel.arg_names, launch.arguments, strict=False)):
@@ -58,21 +79,23 @@ def compile_for(launch: Launch, capability: int) -> Code:
             attributes[(i,)] = [["tt.divisibility", 16]]
     signature |= dict.fromkeys(launch.constants, "constexpr")
     source = ASTSource(launch.kernel, signature, launch.constants, attributes)
-    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
+
+
+def resources_of(cubin: bytes) -> Resources:
+    """What machine code declares to use."""
+    said = _said(cubin, "cuobjdump", "-res-usage")
+    found = _RESOURCES.search(said)
+    assert found is not None, said
+    return Resources(*map(int, found.groups()))
+
+
+def _said(cubin: bytes, tool: str, *arguments: str) -> str:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(compiled.asm["cubin"])
+        file.write(cubin)
         file.flush()
-        resources = _RESOURCES.search(_said("cuobjdump", "-res-usage", file.name))
-        text = _said("nvdisasm", "-c", "-gi", file.name)
-    assert resources is not None
-    registers, _, shared, local = map(int, resources.groups())
-    # What is asked for at the launch comes on top of what is declared.
-    dynamic = int(getattr(compiled.metadata, "shared", 0))
-    return Code(registers, max(shared, dynamic), local, launch.options["num_warps"], list(_parse(text)))
-
-
-def _said(tool: str, *arguments: str) -> str:
-    return subprocess.run([str(TOOLS / tool), *arguments], capture_output=True, text=True, check=True).stdout
+        command = [str(TOOLS / tool), *arguments, file.name]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _parse(text: str) -> list[Instruction]:

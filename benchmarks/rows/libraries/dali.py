@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from nvidia.dali import fn, pipeline_def, types
 
-from benchmarks.inputs import MEAN, STD
 from benchmarks.peers.base import NextBatch
+from benchmarks.peers.dali import normalised
 from benchmarks.rows.catalogue import Case
 from benchmarks.rows.libraries import dali_operations, dali_pipelines
 from benchmarks.rows.libraries.base import Images, RowLibrary, in_turn
@@ -21,16 +21,8 @@ ROWS = dali_operations.ROWS | dali_pipelines.ROWS
 def _pipeline(feed: Any, case: Case) -> Any:
     images = fn.external_source(feed, batch=True, dtype=types.UINT8, layout="HWC", no_copy=True)
     images, options = ROWS[case.name](images)
-    # Flips, crops and the change of layout are free inside the last operator, which is how DALI's users write them.
     if case.dtype == "float32":
-        return fn.crop_mirror_normalize(
-            images,
-            dtype=types.FLOAT,
-            output_layout="CHW",
-            mean=[255 * m for m in MEAN],
-            std=[255 * s for s in STD],
-            **options,
-        )
+        return normalised(images, **options)
     return fn.crop_mirror_normalize(images, dtype=types.UINT8, output_layout="CHW", **options)
 
 

@@ -6,21 +6,16 @@ A process of its own, as in the tests' own process the kernels are interpreted o
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 
 import variegate as vg
+from benchmarks.gpu.prediction.machine_code import compile_launch, resources_of
 from tests.programs import POINT
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor
@@ -31,7 +26,6 @@ from variegate.program.program import Program
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
-RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
 
 class Point(T.CustomOp):
@@ -71,30 +65,6 @@ def launches(transform: Transform, options: dict[str, Any], is_channels_last: bo
     return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64)).launches
 
 
-def compile_launch(launch: Launch, capability: int) -> dict[str, int]:
-    """-> registers, and bytes of stack, shared and local memory, read from the machine code."""
-    signature: dict[str, str] = {}
-    attributes = {}
-    names = launch.kernel.arg_names
-    for i, (name, value) in enumerate(zip(names, launch.arguments, strict=False)):
-        is_pointer = isinstance(value, torch.Tensor)
-        signature[name] = f"*{'u8' if value.dtype == torch.uint8 else 'i32'}" if is_pointer else "i32"
-        if is_pointer or (name != "rows" and value % 16 == 0):
-            attributes[(i,)] = [["tt.divisibility", 16]]
-    signature |= dict.fromkeys(launch.constants, "constexpr")
-    source = ASTSource(launch.kernel, signature, launch.constants, attributes)
-    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch.options)
-    folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(compiled.asm["cubin"])
-        file.flush()
-        tool = [str(folder / "cuobjdump"), "-res-usage", file.name]
-        said = subprocess.run(tool, capture_output=True, text=True, check=True).stdout
-    found = RESOURCES.search(said)
-    assert found is not None, said
-    return dict(zip(("registers", "stack", "shared", "local"), map(int, found.groups()), strict=True))
-
-
 def main() -> None:
     seen = set()
     for name, transform, options, is_channels_last in works():
@@ -103,9 +73,9 @@ def main() -> None:
             if key in seen:
                 continue
             seen.add(key)
-            used = compile_launch(launch, int(sys.argv[1]))
+            used = resources_of(compile_launch(launch, int(sys.argv[1])).asm["cubin"])
             kernel = f"{name}, launch {number}, {key[0]}"
-            print(json.dumps({"kernel": kernel, "warps": launch.options["num_warps"], **used}), flush=True)
+            print(json.dumps({"kernel": kernel, "warps": launch.options["num_warps"], **asdict(used)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -127,8 +127,11 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
     check_side(name, image.height, image.width)
     warn_if_clipped(image, name)
     try:
+        mode = "L" if image.mode in _IN_GRAY else "RGB"
         plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
-        pixels = np.array(plain.convert("L" if image.mode in _IN_GRAY else "RGB"))
+        plain.load()  # which the mode may depend on
+        plain = plain if plain.mode == mode else plain.convert(mode)
+        pixels = _exported(plain)
     except MemoryError:
         raise
     except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
@@ -136,6 +139,16 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
             raise DecodeError(name, "a closed PIL image; accepted: an open one, or a loaded copy of it") from error
         raise DecodeError(name, reason_for(error, b"?")) from error
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def _exported(image: Image.Image) -> npt.NDArray[np.uint8]:
+    """A copy of the pixels of an image in mode L or RGB."""
+    if image.mode == "RGB":
+        from variegate.data.decode.pillow_memory import rgb_of  # compiled code, which most who read files do without
+
+        if (pixels := rgb_of(image)) is not None:
+            return pixels
+    return np.array(image)
 
 
 def warn_if_clipped(image: Image.Image, name: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.batch import NEEDS, BatchArrays, held_batch, measure, new_batch
-from variegate.executors.cpu.blend import blend_outputs, rows_by_output
+from variegate.executors.cpu.blend import TILE, blend_outputs, rows_by_output
 from variegate.executors.cpu.layout import (
     BYTES_CHW,
     BYTES_HWC,
@@ -189,12 +189,11 @@ def _blend(
 ) -> None:
     assert program.blend is not None
     blending = Blending(*rows_by_output(program), program.blend.weight)
-    largest = max(prod(result_shape(program, row)) for row in range(program.num_rows))
     memory = held_batch(batch)
     at = place_of(memory)
 
     def work(outputs: npt.NDArray[np.int64]) -> None:
-        total = RESULTS.take(4 * largest).view(np.float32)
+        total = np.empty(TILE, np.float32)
         blend_outputs(outputs, blending, at, canvases, batch.targets, form, total, scratch_for((1,) * NEEDS))
 
     share_out(work, program.num_outputs, num_threads)
