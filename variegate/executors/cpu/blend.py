@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import bytes_at, call_part, floats_at
-from variegate.executors.cpu.layout import CHANNELS, ERASED, FLOATS_CHW, target_at, tell_target
+from variegate.executors.cpu.kernel import bytes_at, floats_at
+from variegate.executors.cpu.layout import FLOATS_CHW, target_at
+from variegate.executors.cpu.part_calls import CHANNELS, ERASED, call_part, tell_target
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.program import Program
 

@@ -12,10 +12,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, inlined, part_kernel
-from variegate.executors.cpu.layout import RESULT_WIDTH, image_told
-from variegate.executors.cpu.rows import nearest_row
+from variegate.executors.cpu.kernel import address_of, inlined
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
 from variegate.executors.cpu.simd_places import (
     LANES,
@@ -26,32 +23,13 @@ from variegate.executors.cpu.simd_places import (
 )
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import Interpolation, Op
-from variegate.program.places import write_records
+from variegate.program.ops import Interpolation
 
 _BILINEAR = int(Interpolation.BILINEAR)
-_PERSPECTIVE = int(Op.MAP_PERSPECTIVE)
 _U, _V, _DEPTH = P.U, P.V, P.DEPTH
 _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT, _BEHIND = P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT, P.BEHIND
 _ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V
 _BILINEAR_BITS, _BICUBIC_BITS, _NUMERATOR_SHIFT = P.BILINEAR_BITS, P.BICUBIC_BITS, P.NUMERATOR_SHIFT
-
-
-@part_kernel
-def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
-    """``scratch.records`` of the real maps in slots first..end -> how many they are."""
-    program, own = batch_at(batch).program, scratch_at(scratch)
-    opcode, args, flags, window = program.opcode[r], program.args[r], program.flags[r], program.window[r]
-    return nb.int64(write_records(opcode, args, flags, window, program.out_size[r], first, end, own.records))
-
-
-@part_kernel
-def real_nearest_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
-    """Row ``y`` of a nearest map that 16.16 fixed point does not hold."""
-    program, own = batch_at(batch).program, scratch_at(scratch)
-    a, window, is_perspective = program.args[r, slot], program.window[r, slot], program.opcode[r, slot] == _PERSPECTIVE
-    nearest_row(image_told(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
-    return nb.int64(0)
 
 
 @inner_kernel(forceinline=True)

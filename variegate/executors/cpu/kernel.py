@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
@@ -20,25 +19,6 @@ from variegate.program.compiled import pixel_kernel
 inlined = partial(pixel_kernel, inline="always")
 """A kernel whose statements are put in place of its call, before anything is compiled: for what is small, and for what
 one kernel calls in one place. Many statements in many places would cost more than they save."""
-
-part_kernel = partial(pixel_kernel, no_cpython_wrapper=True)
-"""A part of ``run_rows`` that is not in its code, but compiled beside it, and called by its address: most of its code
-is needed by few programs, and code is optimised once more with every kernel that contains it. A part is
-``part(batch, scratch, r, i, j)``, five int64 of which the first two are addresses, and returns an int64."""
-
-PART = (types.int64,) * 5
-
-
-@intrinsic
-def call_part(typing_context: Any, address: Any, batch: Any, scratch: Any, r: Any, i: Any, j: Any) -> Any:
-    """Call the part kernel at ``address``."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        function = ir.FunctionType(word, [word] * len(PART))
-        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
-
-    return types.int64(types.int64, *PART), codegen
 
 
 def _view_of(element: Any, size_of_element: int) -> Any:

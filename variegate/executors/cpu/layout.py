@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.kernel import bytes_at, inlined
+from variegate.executors.cpu.kernel import inlined
+from variegate.executors.cpu.part_calls import PARTS, SWEEP_FIELDS
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
 from variegate.executors.cpu.simd_statistics import EXTREMES, TABLES
@@ -18,21 +19,6 @@ Array = npt.NDArray[Any]
 
 # How the rows of a pass are stored: in planes for a filter, or as a result.
 PLANES, BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(5)
-# The parts of ``run_rows``, see parts.py.
-PARTS = 7
-STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED = range(PARTS)
-# Columns of ``Scratch.sweep``, what a part is told: the image that is read, and the result.
-SWEEP_FIELDS = 8
-(
-    IMAGE,  # addresses
-    IMAGE_HEIGHT,
-    IMAGE_WIDTH,
-    CHANNELS,
-    RESULT,
-    RESULT_KIND,
-    RESULT_HEIGHT,
-    RESULT_WIDTH,
-) = range(SWEEP_FIELDS)
 
 
 class Instructions(NamedTuple):
@@ -100,15 +86,6 @@ class RowProgram(NamedTuple):
     side: SideTables
 
 
-class Pixels(NamedTuple):
-    """An image."""
-
-    levels: Array  # uint8[H * W * C], HWC
-    height: int
-    width: int
-    channels: int
-
-
 class Target(NamedTuple):
     """Where the rows of a pass are stored, and how."""
 
@@ -133,24 +110,6 @@ def row_program(program: Any, r: Any, side: Any) -> Any:
 def target_at(address: Any, kind: Any, height: Any, width: Any, channels: Any, form: Any) -> Any:
     of = 0 if channels == 1 else 1
     return Target(address, kind, height, width, channels, form.streams, form.scale[of], form.bias[of])
-
-
-@inlined
-def tell_image(image: Any, address: Any, sweep: Any) -> None:
-    sweep[IMAGE], sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH] = address, image.height, image.width
-    sweep[CHANNELS] = image.channels
-
-
-@inlined
-def tell_target(target: Any, sweep: Any) -> None:
-    sweep[RESULT], sweep[RESULT_KIND] = target.address, target.kind
-    sweep[RESULT_HEIGHT], sweep[RESULT_WIDTH] = target.height, target.width
-
-
-@inlined
-def image_told(sweep: Any) -> Any:
-    height, width, channels = sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH], sweep[CHANNELS]
-    return Pixels(bytes_at(sweep[IMAGE], height * width * channels), height, width, channels)
 
 
 class Scratch(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Any
 import numba as nb
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined, part_kernel
-from variegate.executors.cpu.layout import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, row_program
+from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.layout import row_program
+from variegate.executors.cpu.part_calls import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, part_kernel
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
 from variegate.program.compiled import inner_kernel

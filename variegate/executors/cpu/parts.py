@@ -5,29 +5,29 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from variegate.executors.cpu import layout
-from variegate.executors.cpu.interpolate import prepare_maps, real_nearest_row
-from variegate.executors.cpu.kernel import PART
+from variegate.executors.cpu import part_calls as calls
 from variegate.executors.cpu.neighbourhood import filtered_row
+from variegate.executors.cpu.part_calls import PART
 from variegate.executors.cpu.position import add_noise, erase_normalized
+from variegate.executors.cpu.real_maps import prepare_maps, real_nearest_row
 from variegate.executors.cpu.resample import prepare_resize
 from variegate.executors.cpu.statistics import build_tables
 
 PART_KERNELS = {
-    layout.STATISTICS: build_tables,
-    layout.MAPS: prepare_maps,
-    layout.NEAREST: real_nearest_row,
-    layout.FILTER: filtered_row,
-    layout.RESIZE: prepare_resize,
-    layout.NOISE: add_noise,
-    layout.ERASED: erase_normalized,
+    calls.STATISTICS: build_tables,
+    calls.MAPS: prepare_maps,
+    calls.NEAREST: real_nearest_row,
+    calls.FILTER: filtered_row,
+    calls.RESIZE: prepare_resize,
+    calls.NOISE: add_noise,
+    calls.ERASED: erase_normalized,
 }
 
 
 @cache
 def part_addresses() -> tuple[int, ...]:
-    """In the order of ``layout``; compiled, or loaded, where that was not done yet."""
-    return tuple(_address(PART_KERNELS[number]) for number in range(layout.PARTS))
+    """By number; compiled, or loaded, where that was not done yet."""
+    return tuple(_address(PART_KERNELS[number]) for number in range(calls.PARTS))
 
 
 def _address(part: Any) -> int:

@@ -8,26 +8,22 @@ import numba as nb
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import interpolated_row
-from variegate.executors.cpu.kernel import address_of, bytes_at, call_part, inlined
-from variegate.executors.cpu.layout import (
-    BYTES_HWC,
+from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, ResultFormat, row_program, target_at
+from variegate.executors.cpu.neighbourhood import filtered_planes
+from variegate.executors.cpu.part_calls import (
     ERASED,
     FILTER,
-    FLOATS_CHW,
     MAPS,
     NEAREST,
     NOISE,
-    PLANES,
     RESIZE,
     STATISTICS,
     Pixels,
-    ResultFormat,
-    row_program,
-    target_at,
+    call_part,
     tell_image,
     tell_target,
 )
-from variegate.executors.cpu.neighbourhood import filtered_planes
 from variegate.executors.cpu.position import erase_row
 from variegate.executors.cpu.resample import resized_row
 from variegate.executors.cpu.rows import (

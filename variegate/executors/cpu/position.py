@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined, part_kernel
-from variegate.executors.cpu.layout import (
-    CHANNELS,
-    FLOATS_CHW,
-    RESULT,
-    RESULT_HEIGHT,
-    RESULT_KIND,
-    RESULT_WIDTH,
-    row_program,
-)
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined
+from variegate.executors.cpu.layout import FLOATS_CHW, row_program
+from variegate.executors.cpu.part_calls import CHANNELS, RESULT, RESULT_HEIGHT, RESULT_KIND, RESULT_WIDTH, part_kernel
 from variegate.executors.cpu.simd_noise import (
     CHUNK,
     CHUNK_STRIDE,

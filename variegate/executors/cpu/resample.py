@@ -8,8 +8,8 @@ import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, inlined, part_kernel
-from variegate.executors.cpu.layout import RESULT_HEIGHT, RESULT_WIDTH, image_told
+from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.part_calls import RESULT_HEIGHT, RESULT_WIDTH, image_told, part_kernel
 from variegate.executors.cpu.resize_weights import (
     LANES,
     PRECISION,

@@ -189,27 +189,6 @@ def read_places(image: Any, y: Any, out_width: Any, scratch: Any) -> None:
     _gather(levels, out_width, has_last, planes, 0, ahead, scratch)
 
 
-@inner_kernel(forceinline=True)
-def nearest_row(image: Any, a: Any, window: Any, slot: Any, perspective: Any, y: Any, width: Any, scratch: Any) -> None:
-    """Row ``y`` of a nearest map that 16.16 fixed point does not hold: Pillow's arithmetic. The whole row."""
-    top, left, bottom, right = (
-        np.float64(window[0]), np.float64(window[1]), np.float64(window[2]), np.float64(window[3]),
-    )  # fmt: skip
-    stage, column, line = scratch.stage, scratch.column, scratch.line
-    g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
-    a0, a1, a2, a3, a4, a5, yc = a[0], a[1], a[2], a[3], a[4], a[5], y + 0.5
-    for x in range(width):
-        xc = x + 0.5
-        # Of an affine map the depth is exactly 1, which changes nothing.
-        depth = g * xc + h * yc + 1.0
-        u, v = (a0 * xc + a1 * yc + a2) / depth, (a3 * xc + a4 * yc + a5) / depth
-        # False for NaN, a point at infinity.
-        is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
-        stage[x] = -1 if is_inside else slot
-        column[x], line[x] = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
-    read_places(image, y, width, scratch)
-
-
 @inner_kernel()
 def table_row(image: Any, columns: Any, line: Any, slot: Any, out_width: Any, stage: Any, planes: Any) -> None:
     """Pixels of one source line at the columns of a table; -1 marks the outside."""
