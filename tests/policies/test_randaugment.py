@@ -128,9 +128,22 @@ def test_named_operations(draw) -> None:
     assert set(space("torchvision-randaugment").default).isdisjoint({"Invert", "SolarizeAdd"})
 
 
+@pytest.mark.parametrize("policy", [RandAugment, TrivialAugmentWide])
+def test_the_space_of_dali(draw, policy) -> None:
+    program = draw(policy(space="dali", operations=["TranslateX"]), 400)
+    pixels = np.abs(program.args[:, 0, 0])
+    assert (pixels.max() == 32) if policy is TrivialAugmentWide else (set(pixels) == {30.0})
+    assert (program.fill[program.length > 0, 0] == 128).all()
+    program = draw(policy(space="dali-relative", operations=["TranslateX"]), 400)
+    share = 1 if policy is TrivialAugmentWide else 9 / 30 * 100 / 224
+    assert np.abs(program.args[:, 0, 0]).max() == pytest.approx(share * 331)
+    assert len(policy(space="dali")._table.entries) == 14
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"space": "timm"}, "space='timm'; accepted: one of 'torchvision', 'dali', 'dali-relative'"),
         ({"magnitude": 31}, "RandAugment: magnitude=31; accepted: an integer from 0 to 30"),
         ({"num_ops": -1}, "RandAugment: num_ops=-1; accepted: an integer from 0 to 64"),
         ({"num_magnitude_bins": 1}, "RandAugment: num_magnitude_bins=1; accepted: an integer from 2 to 1024"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from variegate.policies.spaces import SPACES, space
-from variegate.policies.table import EMISSIONS
+from variegate.policies.table import emission_of
 
 ENHANCE = ("Brightness", "Color", "Contrast", "Sharpness")
 PLAIN = ("AutoContrast", "Equalize", "Invert", "Identity")
@@ -102,6 +102,30 @@ def test_the_pba_space() -> None:
             assert math.trunc(at("pba-relative", operation, level) * 32 + 1e-9) == at("pba", operation, level)
 
 
+@pytest.mark.parametrize("relative", [False, True])
+def test_the_dali_spaces(relative: bool) -> None:
+    """What NVIDIA's suites of augmentations return for every bin, without the image's shape and with it."""
+    names = [f"dali-{name}augment" + relative * "-relative" for name in ("auto", "rand", "trivial")]
+    auto, rand, trivial = names
+    ends = {name: at(name, "TranslateX", space(name).full) for name in names}
+    assert ends == dict(zip(names, (1, 100 / 224, 1) if relative else (250, 100, 32), strict=True))
+    assert at(auto, "TranslateY", 9, negative=True) == pytest.approx(-0.9 if relative else -225)
+    for operation in ENHANCE:
+        assert values(auto, operation) == values(auto, operation, True) == pytest.approx(np.linspace(0.1, 1.9, 11))
+        for name, low, high in ((rand, 0, 0.9), (trivial, 0.01, 0.99)):
+            assert values(name, operation) == pytest.approx(1 + np.linspace(low, high, 31))
+            assert values(name, operation, True) == pytest.approx(1 - np.linspace(low, high, 31))
+    assert values(auto, "Solarize") == pytest.approx(np.linspace(0, 256, 11))
+    assert values(rand, "Solarize") == values(trivial, "Solarize") == pytest.approx(np.linspace(256, 0, 31))
+    # No bits at all would be a black image, and so they keep one.
+    assert values(auto, "Posterize") == [1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4]
+    assert values(rand, "Posterize") == [8] * 4 + [7] * 8 + [6] * 7 + [5] * 8 + [4] * 4
+    assert values(trivial, "Posterize")[::15] == [8, 5, 2]
+    assert values(auto, "SolarizeAdd") == [11 * level for level in range(11)]
+    assert space(rand).default == space(trivial).default
+    assert len(space(rand).default) == 14
+
+
 def test_the_same_printed_bin_differs_between_libraries() -> None:
     """The trap that makes a policy name its space: bin 8 of posterize and solarize."""
     bits = [at(name, "Posterize", 8) for name in ("torchvision-autoaugment", "timm", "timm-increasing", "pba")]
@@ -114,7 +138,7 @@ def test_the_same_printed_bin_differs_between_libraries() -> None:
 def test_every_space_is_sourced_and_emittable(name: str) -> None:
     chosen = space(name)
     assert len(chosen.source) > 20
-    assert set(chosen.ops.values()) <= set(EMISSIONS)
+    assert all(emission_of(name) for name in chosen.ops.values())
     assert set(chosen.default) <= set(chosen.rules)
     for operation in PLAIN:
         if operation in chosen.rules:

@@ -27,7 +27,7 @@ def linspace(low: Any, high: Any, full: Any, level: Any) -> Floats:
 
 
 def elements(end: Any, full: Any, fraction: Any, side: Any) -> Floats:
-    """Of a linspace from 0 to ``end * side`` pixels, the element that lies at ``fraction`` of ``side``; its sign too."""
+    """Of a linspace from 0 to ``end * side`` pixels the element at ``fraction`` of ``side``; signs are kept."""
     level = np.round(np.abs(fraction) * (full / end), 6)
     return np.asarray(np.copysign(linspace(0.0, end * side, full, level), fraction))
 

@@ -98,6 +98,11 @@ def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colou
     emit_blur(sampling, rows, sigmas)
 
 
+def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill: Colour) -> None:
+    """A Gaussian blur of 0.1 to ``widest`` pixels, uniform, as timm's set of three draws it."""
+    emit_blur(sampling, rows, 0.1 + (widest - 0.1) * sampling.uniform(rows, slot)[:, 0])
+
+
 # Policies mean what these transforms declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are
 # published, and T.Rotate turns about the image's centre.
 _ONE_NUMBER: tuple[type[MagnitudeOp], ...] = (
@@ -112,6 +117,8 @@ EMISSIONS: dict[str, Emission] = {
     **{cls.__name__: Emission(cls._op) for cls in (AutoContrast, Equalize, Grayscale, Invert)},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
+# What only a magnitude space may name.
+_WITHIN_SPACES = {"GaussianBlurRand": Emission(Op.NOP, emitter=_random_blur, num_slots=1)}
 
 
 def takes_magnitude(transform: object) -> bool:
@@ -132,7 +139,7 @@ class _Driven:
 def emission_of(op: str | Transform) -> Emission:
     """The emission of a catalogue name or of a transform with ``emit_magnitude``."""
     if isinstance(op, str):
-        return EMISSIONS[op]
+        return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
     return Emission(Op.NOP, emitter=_Driven(op), num_slots=op.num_slots)
 
 
