@@ -58,7 +58,8 @@ class Augmenter(CopiedByState):
         layout: "NCHW" or "NHWC".
         num_threads: None for all cores that the process may use. Results do not depend on it.
         geometry: "composed" runs consecutive interpolating maps as one, which blurs less and costs less;
-            "exact" runs them one after another, as torchvision does.
+            "exact" runs them one after another, as torchvision does. Three in a row differ by one or two levels on
+            average (docs/operations.md has the figures); a single map and nearest ones do not differ.
         decode: who decodes the JPEGs of ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install
             'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
         fast_decode: let the CPU decode a JPEG at half (a quarter, an eighth) of its size where the crop is still at
