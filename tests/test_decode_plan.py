@@ -27,28 +27,34 @@ TRANSFORMS = {
 }
 
 
-def run(transform: T.Transform, files: list[bytes], failures: dict[int, DecodeError] | None = None) -> Any:
+def run(
+    transform: T.Transform, files: list[bytes], failures: dict[int, DecodeError] | None = None, fast: bool = True
+) -> Any:
     batch = EncodedBatch(files, failures=failures)
-    return vg.Augmenter(transform, seed=3, num_threads=1).decode_and_run(batch, ids=range(len(files)))
+    aug = vg.Augmenter(transform, seed=3, num_threads=1, fast_decode=fast)
+    return aug.decode_and_run(batch, ids=range(len(files)))
 
 
 def without_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_batch, "plan_rows", lambda fused, heads, is_decoded: [None] * fused.num_rows)
+    monkeypatch.setattr(encoded_batch, "plan_rows", lambda fused, *rest: [None] * fused.num_rows)
 
 
+@pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_planned_rows_equal_those_that_decide_for_themselves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planned_rows_equal_those_that_decide_for_themselves(
+    name: str, fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = [jpeg(*size, **options) for options in KINDS.values() for size in SIZES]
     plans: list[Any] = []
     with monkeypatch.context() as patch:
         patch.setattr(encoded_batch, "plan_rows", lambda *args: plans.extend(plan_rows(*args)) or plans)
-        planned = run(TRANSFORMS[name], files)
+        planned = run(TRANSFORMS[name], files, fast=fast)
     assert (name == "blend") == all(plan is None for plan in plans)
     if "crops" in name:
         assert any(plan is not None and plan.height_offset for plan in plans)
-        assert any(plan is not None and plan.divisor > 1 for plan in plans)
+        assert fast == any(plan is not None and plan.divisor > 1 for plan in plans)
     without_plans(monkeypatch)
-    assert torch.equal(planned, run(TRANSFORMS[name], files))
+    assert torch.equal(planned, run(TRANSFORMS[name], files, fast=fast))
 
 
 @pytest.mark.parametrize("damage", ["end", "middle"])

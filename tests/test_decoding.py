@@ -22,7 +22,6 @@ from variegate.errors import DecodeError
 from variegate.executors.threads import share_out
 from variegate.policies import AugMix
 
-# Crops of 120 x 160 pictures to 64 pixels: never twice as large on both sides, so never decoded at a scale.
 CROP = T.RandomResizedCrop(64)
 POLICY = T.Compose([CROP, T.RandomHorizontalFlip(), T.RandAugment()])
 
@@ -74,10 +73,24 @@ def test_equals_the_reference_whatever_the_threads() -> None:
         assert torch.equal(vg.Augmenter(POLICY, num_threads=threads).decode_and_run(files, ids=ids), expected)
 
 
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_small_outputs_of_large_pictures_are_exact(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    files = [encoded(height=420, width=500, quality=95, exif=exif, subsampling=kind) for kind in (0, 1, 2)]
+    pictures, ids = whole(files), list(range(3))
+    for size in (96, 48, 12, 1):
+        aug = vg.Augmenter(T.Compose([T.RandomResizedCrop(size, scale=(0.3, 1.0)), T.RandomHorizontalFlip()]))
+        for epoch in range(4):
+            expected = aug(pictures, ids=ids, epoch=epoch)
+            assert torch.equal(aug.decode_and_run(files, ids=ids, epoch=epoch), expected)
+
+
 @pytest.mark.parametrize("flip", [0.0, 1.0])
-def test_large_crops_are_decoded_at_a_scale(flip: float) -> None:
+def test_large_crops_are_decoded_at_a_scale_where_that_is_asked_for(flip: float) -> None:
     data = encoded(height=420, width=500, quality=95)
-    aug = vg.Augmenter(T.Compose([T.RandomResizedCrop(48, scale=(0.5, 1.0)), T.RandomHorizontalFlip(flip)]))
+    crop = T.Compose([T.RandomResizedCrop(48, scale=(0.5, 1.0)), T.RandomHorizontalFlip(flip)])
+    aug = vg.Augmenter(crop, fast_decode=True)
     ids = list(range(16))
     scaled, full = aug.decode_and_run([data] * 16, ids=ids), aug(whole([data] * 16), ids=ids)
     off = (scaled.float() - full.float()).abs()

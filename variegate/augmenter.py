@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
 from variegate.backends.images import check_image, check_sizes, looks_like_sizes, with_wanted_channels
@@ -42,9 +43,12 @@ class Augmenter(BoundTransform):
         layout: "NCHW" or "NHWC".
         num_threads: None for all cores that the process may use. Results do not depend on it.
         geometry: "composed" runs consecutive interpolating maps as one, which blurs less and costs less;
-            "exact" runs them one after another, as torchvision does.
+            "exact" runs them one after another, as torchvision does. Three in a row differ by one or two levels on
+            average (docs/operations.md has the figures); a single map and nearest ones do not differ.
         decode: who decodes the JPEGs of ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install
             'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
+        fast_decode: let the CPU decode a JPEG at half (a quarter, an eighth) of its size where the crop is still at
+            least as large as the output. That is faster with large pictures, and other pixels: see ``decode_and_run``.
 
     A copy by pickling is made of the arguments, in whatever process; its running count of ids goes on from here. In a
     forked child an Augmenter of the parent works on, unless its device is a GPU.
@@ -146,18 +150,20 @@ class Augmenter(BoundTransform):
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
         Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
-        JPEG's header and only what it needs is decoded: no rows below it, and a picture at half (quarter, eighth)
-        scale where the crop is still at least as large as the output. The former changes no bit; the latter differs
-        from a full decode as any two good reductions do, and depends on nothing but the file and the crop.
+        JPEG's header and no rows below it are decoded. The pixels are those of a call with the decoded pictures.
+
+        With ``fast_decode`` a picture is decoded at half (a quarter, an eighth) scale where the crop is still at least
+        as large as the output. Its pixels differ from those of a full decode as two good reductions do, by a level or
+        two on average and by tens at sharp edges, and depend on nothing but the file and the crop.
 
         A GPU that decodes (``decode``) decodes the box that the crop needs, always at full scale. Its pixels depend on
-        nothing but the file and the crop either; they are not the CPU's to the bit, but a level or so beside them, and
-        as two reductions differ where the CPU decodes at a scale. It decodes upright JPEGs of gray or YCbCr; the CPU
-        decodes everything else, in the same batch.
+        nothing but the file and the crop either; they are not the CPU's to the bit, but a level or so beside them. It
+        decodes upright JPEGs of gray or YCbCr; the CPU decodes everything else, in the same batch.
 
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
+        batch.scales = SCALES if self.fast_decode else ()
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
 

@@ -33,6 +33,7 @@ class BoundTransform(CopiedByState):
         geometry: Geometry = "composed",
         *,
         decode: Decode = "auto",
+        fast_decode: bool = False,
     ) -> None:
         if not isinstance(transform, Transform):
             raise TypeError(
@@ -49,6 +50,7 @@ class BoundTransform(CopiedByState):
         self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
         self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
+        self.fast_decode = one_of("fast_decode", fast_decode, (True, False))
         self._output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self._wanted_device = device
         self._count = RunningCount()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from variegate.policies import Augmentation, AutoAugment
-from variegate.program.ops import Op
+from variegate.program.ops import Interpolation, Op
 from variegate.transforms import ArgumentError
 
 
@@ -40,6 +40,8 @@ def test_operations_fire_with_their_own_probability_and_in_order(draw) -> None:
         ("timm", 3, 204, 27.0, {1.54}),
         ("timm-increasing", 1, 52, 27.0, {0.28, 1.72}),
         ("timm-original", 7, 204, 27.0, {1.54}),
+        ("timm-research", 1, 204, 27.0, {1.54}),
+        ("dali", 3, 204.8, 27.0, {1.54}),
         ("pba", 1, 52, 27.0, {1.54}),
     ],
 )
@@ -86,6 +88,27 @@ def test_a_sample_does_not_depend_on_its_batch(draw) -> None:
     for row in (3, 39):
         alone = draw(AutoAugment(), ids=[row])
         assert [op for op, _ in alone.operations(0)] == [op for op, _ in together.operations(row)]
+
+
+def test_noise_is_about_the_bin(draw) -> None:
+    policy = AutoAugment([[["Rotate", 1.0, 5], ["Equalize", 1.0, None]]], space="timm", magnitude_std=1.0)
+    program = draw(policy, 4000)
+    levels = np.abs(program.args[:, 0, 0]) / 3
+    assert abs(levels.mean() - 5) < 4 / np.sqrt(4000)
+    assert abs(levels.std() - 1) < 0.06
+    assert set(program.opcode[:, 1]) == {Op.EQUALIZE}
+    clipped = draw(AutoAugment([[["Rotate", 1.0, 9]]], space="timm", magnitude_std=3.0), 2000)
+    assert np.abs(clipped.args[:, 0, 0]).max() == 30.0
+    even = np.abs(draw(AutoAugment([[["Rotate", 1.0, 8]]], space="timm", magnitude_std=np.inf), 4000).args[:, 0, 0]) / 3
+    assert even.max() <= 8
+    assert abs(even.mean() - 4) < 4 * 2.31 / np.sqrt(4000)
+
+
+def test_interpolation_may_be_drawn(draw) -> None:
+    flags = draw(AutoAugment([[["Rotate", 1.0, 5], ["Invert", 1.0, None]]], "random"), 2000).flags
+    assert abs((flags[:, 0] == Interpolation.BICUBIC).mean() - 0.5) < 4 * 0.5 / np.sqrt(2000)
+    assert set(flags[:, 0]) == {Interpolation.BILINEAR, Interpolation.BICUBIC}
+    assert set(flags[:, 1]) == {0}
 
 
 def test_own_augmentations(draw) -> None:

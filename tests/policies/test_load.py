@@ -19,6 +19,7 @@ from variegate.policies import (
     AutoAugment,
     RandAugment,
     ThreeAugment,
+    TimmAugMix,
     TimmRandAugment,
     TrivialAugmentWide,
     load_policy,
@@ -35,10 +36,14 @@ EVERYTHING = [
     AutoAugment("v0", space="timm"),
     AutoAugment([[["Rotate", 0.5, 3], ["Invert", 1, None]], [["Equalize", 0.25, None]]]),
     AugMix(2, alpha=0.5, all_ops=False),
+    AutoAugment("v0", "random", space="dali-relative", magnitude_std=0.5),
+    RandAugment(space="dali"),
     ThreeAugment(sigma=(0.5, 1.0)),
+    TimmAugMix(5, 2, magnitude_std=0.5),
     TimmRandAugment(9, magnitude_std=0.5, increasing=True),
     PBA("pba-svhn"),
     PBA(published_schedule("pba-svhn").scaled(40), space="pba-relative", fill=0),
+    PBA("pba-cifar10", emptied="reference"),
     T.Compose([T.RandomHorizontalFlip(), RandAugment(), AugMix()]),
 ]
 
@@ -78,6 +83,9 @@ def test_policies_travel_to_other_processes(policy, draw) -> None:
         ("augmix", AugMix()),
         ("3-augment", ThreeAugment()),
         ("autoaugment", AutoAugment("imagenet")),
+        ("augmix-m5-w4-d2", TimmAugMix(5, 4, 2)),
+        ("v0r", AutoAugment("v0", "random", space="timm-research")),
+        ("3a", ThreeAugment()),
         ("rand-m9-mstd0.5-inc1", TimmRandAugment(9, magnitude_std=0.5, increasing=True)),
     ],
 )
@@ -99,8 +107,8 @@ def test_unknown_name_lists_the_names() -> None:
         load_policy("imagnet")
     assert str(caught.value) == (
         "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, autoaugment, "
-        "randaugment, trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml "
-        "file; did you mean 'imagenet'?"
+        "randaugment, trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, augmix-m5-w4-d2 or "
+        "original-mstd0.5, or a .json or .yaml file; did you mean 'imagenet'?"
     )
 
 

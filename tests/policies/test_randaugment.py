@@ -38,7 +38,8 @@ def test_signs_are_even_and_values_those_of_bin_nine(draw) -> None:
     factors = program.args[program.opcode[:, 0] == Op.BRIGHTNESS, 0, 0]
     assert set(np.round(factors, 6)) == {0.73, 1.27}
     assert set(program.args[program.opcode[:, 0] == Op.POSTERIZE, 0, 0]) == {7.0}
-    assert set(program.args[program.opcode[:, 0] == Op.SOLARIZE, 0, 0]) == {178.5}
+    # 255 times the float32 number that torch.linspace(1, 0, 31) has there.
+    assert set(program.args[program.opcode[:, 0] == Op.SOLARIZE, 0, 0]) == {255 * float(np.float32(0.7))}
 
 
 def test_rotation_is_about_the_centre(draw) -> None:
@@ -103,7 +104,8 @@ def test_trivial_draws_every_bin_of_every_operation(draw) -> None:
     turned = program.args[program.opcode[:, 0] == Op.ROTATE, 0, 0]
     assert np.unique(np.abs(turned)).tolist() == np.float32(135 * np.arange(31) / 30).tolist()
     moved = program.args[program.opcode[:, 0] == Op.TRANSLATE_X, 0, 0]
-    assert set(np.abs(moved)) == set(np.trunc(np.float32(32 * np.arange(31) / 30)))
+    # torch.linspace(0, 32, 31)[15] is 15.999999, and the rest as in real numbers.
+    assert set(np.abs(moved)) == set(np.trunc(32 * np.arange(31) / 30)) - {16.0} | {15.0}
     bits = program.args[program.opcode[:, 0] == Op.POSTERIZE, 0, 0]
     assert set(bits) == {2, 3, 4, 5, 6, 7, 8}
     counts = Counter(program.opcode[:, 0].tolist())
@@ -126,9 +128,22 @@ def test_named_operations(draw) -> None:
     assert set(space("torchvision-randaugment").default).isdisjoint({"Invert", "SolarizeAdd"})
 
 
+@pytest.mark.parametrize("policy", [RandAugment, TrivialAugmentWide])
+def test_the_space_of_dali(draw, policy) -> None:
+    program = draw(policy(space="dali", operations=["TranslateX"]), 400)
+    pixels = np.abs(program.args[:, 0, 0])
+    assert (pixels.max() == 32) if policy is TrivialAugmentWide else (set(pixels) == {30.0})
+    assert (program.fill[program.length > 0, 0] == 128).all()
+    program = draw(policy(space="dali-relative", operations=["TranslateX"]), 400)
+    share = 1 if policy is TrivialAugmentWide else 9 / 30 * 100 / 224
+    assert np.abs(program.args[:, 0, 0]).max() == pytest.approx(share * 331)
+    assert len(policy(space="dali")._table.entries) == 14
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"space": "timm"}, "space='timm'; accepted: one of 'torchvision', 'dali', 'dali-relative'"),
         ({"magnitude": 31}, "RandAugment: magnitude=31; accepted: an integer from 0 to 30"),
         ({"num_ops": -1}, "RandAugment: num_ops=-1; accepted: an integer from 0 to 64"),
         ({"num_magnitude_bins": 1}, "RandAugment: num_magnitude_bins=1; accepted: an integer from 2 to 1024"),

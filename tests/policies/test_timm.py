@@ -9,7 +9,7 @@ import pytest
 
 from variegate.errors import PolicyError
 from variegate.policies import TimmRandAugment
-from variegate.policies.timm import parse_timm
+from variegate.policies.timm_strings import parse_timm
 from variegate.program.ops import Interpolation, Op
 from variegate.transforms import ArgumentError
 
@@ -41,12 +41,12 @@ def test_strings(text, expected) -> None:
         ("rand-x3", "'x3'", "rand followed by -m<magnitude>"),
         ("rand-m", "'m'", "rand followed by -m<magnitude>"),
         ("rand-m9-n2.5", "'n2.5'", "a whole number after n"),
-        ("rand-m9-inc0", "'inc0'", "timm itself reads inc0 as inc1"),
+        ("rand-m9-inc0", "'inc0'", "older versions of timm read inc0 as inc1"),
         ("rand-m9-m8", "'m8'", "magnitude once"),
         ("rand-tnone", "'tnone'", "t followed by default, weights, 3a, 3aw, w0"),
         ("rand-p2", "'rand-p2'", "p=2; accepted: a number from 0 to 1"),
         ("rand-m9-", "''", "rand followed by -m<magnitude>"),
-        ("augmix-m3", "'augmix'", "rand followed by -m<magnitude>"),
+        ("rands-m3", "'rands'", "rand followed by -m<magnitude>"),
     ],
 )
 def test_bad_strings_name_the_section(text, section, accepted) -> None:

@@ -7,6 +7,7 @@ decided row by row as it is decoded, in ``encoded_batch``, and so is what turns 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,9 +55,13 @@ class DecodePlan(NamedTuple):
 
 
 def plan_rows(
-    fused: Program, heads: npt.NDArray[np.int64], is_decoded: npt.NDArray[np.bool_]
+    fused: Program, heads: npt.NDArray[np.int64], is_decoded: npt.NDArray[np.bool_], scales: Sequence[int] = ()
 ) -> list[DecodePlan | None]:
-    """A plan for each row; None where there is more to it. ``heads``: of the images, as ``scan_headers`` gives them."""
+    """A plan for each row; None where there is more to it.
+
+    ``heads``: of the images, as ``scan_headers`` gives them. ``scales``: those of ``SCALES`` that large crops may be
+    decoded at.
+    """
     source = fused.source.astype(np.int64)
     head = heads[source]
     plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source]
@@ -68,7 +73,7 @@ def plan_rows(
     args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
     divisor = np.ones(len(source), np.int64)
     # The largest that leaves the crop no smaller than it will be.
-    for scale in reversed(SCALES):
+    for scale in sorted(scales):
         divisor[is_crop & (args[:, 2:4] / scale >= args[:, 4:6]).all(axis=1)] = scale
     is_scaled = divisor > 1
     # A picture of a few pixels is as large at a smaller scale.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.backends.decode_plan import SCALES, buffer_for, decode_planned, plan_rows
+from variegate.backends.decode_plan import buffer_for, decode_planned, plan_rows
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.images import as_tensor, check_image
 from variegate.data.decode import (
@@ -47,6 +47,9 @@ class EncodedBatch:
         max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
         max_decode_bytes: files that take more memory to decode are refused; None for ``decode.MAX_DECODE_BYTES``.
 
+    ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
+    becomes; none unless an ``Augmenter`` with ``fast_decode`` says so.
+
     Raises TypeError for what is neither bytes nor pixels and for pixels that are not uint8, ValueError for shapes that
     are no image's and for limits that are no positive integers, DecodeError for files; each with the name of a file.
     """
@@ -75,6 +78,7 @@ class EncodedBatch:
         self._name_of, self._failures = name_of, failures
         self.decode_seconds: list[float] = []
         self.is_timed_exactly = False
+        self.scales: tuple[int, ...] = ()
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         self._heads = scan_headers([data if type(data) is bytes else b"" for data in files], *self._limits)
         sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
@@ -180,7 +184,7 @@ class EncodedBatch:
 
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
-        plans, files = plan_rows(fused, self._heads, is_decoded), cast("Sequence[bytes]", self.files)
+        plans, files = plan_rows(fused, self._heads, is_decoded, self.scales), cast("Sequence[bytes]", self.files)
 
         def load(row: int, place: int) -> Image:
             begin, plan = time.perf_counter(), plans[row]
@@ -226,7 +230,7 @@ class EncodedBatch:
         data, name, args = bytes(self.files[source]), self.name(source), fused.args[row, 0]
         height, width, out_height, out_width = (float(v) for v in args[2:6])
         in_height, in_width = header.oriented_size
-        for divisor in SCALES:
+        for divisor in self.scales:
             if height / divisor >= out_height and width / divisor >= out_width:
                 sides = -(-in_height // divisor), -(-in_width // divisor)
                 image = decode_jpeg_scaled(data, *sides, name, *self._limits, header)

@@ -51,8 +51,8 @@ class MapBatches:
             the same random numbers.
         epoch: a further input of the random numbers, and of schedules.
         copies: rows made of each row, one after another. If more than one, a new column "copy" numbers them from 0.
-        seed, device, dtype, layout, num_threads, geometry: as for ``vg.Augmenter``. One thread, as Ray runs a worker
-            per core.
+        seed, device, dtype, layout, num_threads, geometry, fast_decode: as for ``vg.Augmenter``. One thread, as Ray
+            runs a worker per core.
         encode: None for arrays [C, H, W] or [H, W, C], or "jpg", "png" or "webp" for image files in Hugging Face's
             struct of bytes and path, which ``vg.open_source`` reads.
         quality: of "jpg" and "webp", 1 to 100.
@@ -77,6 +77,7 @@ class MapBatches:
         layout: Layout = "NCHW",
         num_threads: int | None = 1,
         geometry: Geometry = "composed",
+        fast_decode: bool = False,
         encode: str | None = None,
         quality: int = 95,
         on_error: str = "raise",
@@ -92,7 +93,8 @@ class MapBatches:
         self._image, self._id, self._on_error, self._untouched = image, id, on_error, tuple(untouched)
         self._files = None if encode is None else ImageFiles(encode, quality, numbered=self._copies > 1)
         arguments = {"transform": transform, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
-        self._arguments: dict[str, Any] = {**arguments, "device": str(device), "num_threads": num_threads}
+        arguments |= {"num_threads": num_threads, "fast_decode": fast_decode}
+        self._arguments: dict[str, Any] = {**arguments, "device": str(device)}
         # Bad arguments are refused here, where the pipeline is written, and not by a worker. GPUs are the workers'.
         is_theirs = self._arguments["device"].startswith(("cuda", "auto"))
         Augmenter(**{**self._arguments, **({"device": "reference"} if is_theirs else {})})

@@ -26,6 +26,12 @@ class MeasurementOptions:
         None, "Keep decoded pixels there, as the loader's cache does.", "Loader", metavar="host|device|DIR"
     )
     cache_side: int | None = option(None, "Reduce images in the cache to this shorter side.", "Loader", low=1)
+    fast_decode: bool = option(
+        False,
+        "Decode JPEGs at half, a quarter or an eighth of their size where crops are large enough for it, as the "
+        "loader's fast_decode does.",
+        "Loader",
+    )
     prefetch: int = option(2, "How many batches the loader makes ahead.", "Loader", low=0)
     seconds: float = option(3.0, "How long each rate is measured.", "Measurement", low=0.01, high=3600)
     limit: int = option(

@@ -2,13 +2,17 @@
 
 import variegate.transforms  # noqa: F401  first, since it shows policies too: whichever is asked for, both are there
 from variegate.policies.augmentation import Augmentation
+from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
 from variegate.policies.load import load_policy, save_policy
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule, Segment
 from variegate.policies.timm import TimmRandAugment
-from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.uniform import RandAugment
+from variegate.policies.uniform import ThreeAugment
+from variegate.policies.uniform import TrivialAugmentWide
 from variegate.transforms.description import from_dict
+from variegate.policies.timm_augmix import TimmAugMix
 
-__all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "RandAugment", "ThreeAugment", "TimmRandAugment"]
-__all__ += ["Schedule", "Segment", "TrivialAugmentWide", "from_dict", "load_policy", "save_policy"]
+__all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "RandAugment", "ThreeAugment", "TimmAugMix"]
+__all__ += ["Schedule", "Segment", "TimmRandAugment", "TrivialAugmentWide", "from_dict", "load_policy", "save_policy"]

@@ -10,28 +10,39 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.checks import integer, number, one_of
 from variegate.policies.augmentation import Augmentation, entry_of
+from variegate.policies.noise import (
+    AnyInterpolation,
+    check_any_interpolation,
+    check_deviation,
+    drawn_interpolation,
+    noisy,
+)
 from variegate.policies.spaces import DATA, Space, space
 from variegate.policies.table import Entry, Index, OperationTable, Policy
 from variegate.program.one_image import OneImage
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, InterpolationName
+from variegate.transforms.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
 from variegate.transforms.base import set_field
 
 Step = tuple[str | Augmentation, float, int | None]
 SubPolicy = tuple[Step, ...]
 
 PUBLISHED = ("imagenet", "cifar10", "svhn", "v0")
-# The short name of torchvision's spaces; the others are called by their own names.
+# The short names of torchvision's and DALI's spaces; the others are called by their own names.
 AUTOAUGMENT_SPACES = {
     "torchvision": "torchvision-autoaugment",
     "tf": "tf",
     "timm": "timm",
     "timm-increasing": "timm-increasing",
     "timm-original": "timm-original",
+    "timm-research": "timm-research",
+    "dali": "dali-autoaugment",
+    "dali-relative": "dali-autoaugment-relative",
     "pba": "pba",
     "pba-relative": "pba-relative",
 }
@@ -53,15 +64,20 @@ class AutoAugment(Policy):
     with a name of the space (or an Augmentation), a probability 0..1 and a bin (None where there is none).
     ``space`` says what a bin means, for the same printed policy is a different one in each library: "torchvision" (10
     bins; the default but for v0), "tf" (11 bins, level / 10; v0's default), "timm", "timm-increasing",
-    "timm-original", "pba". ``fill``: None is the space's own (torchvision 0, tf and timm 128).
+    "timm-original", "timm-research", "dali" (translate 250 pixels; "dali-relative": as far as the image is large),
+    "pba". ``fill``: None is the space's own (torchvision 0; tf, timm and dali 128). ``interpolation`` may be "random",
+    as timm's: bilinear or bicubic, drawn for every operation. ``magnitude_std``: Gaussian noise on every bin, as timm's
+    ``-mstd0.5``; infinity draws uniformly from 0 to the bin.
 
     Raises ArgumentError for arguments out of range, with the place in the policy. Paper: arXiv 1805.09501.
     """
 
     policy: str | Sequence[Sequence[Sequence[Any]]] = "imagenet"
-    interpolation: InterpolationName = "nearest"
+    interpolation: AnyInterpolation = "nearest"
     fill: Fill = None
     space: str | None = None
+    magnitude_std: float = 0.0
+    _checks = checks(interpolation=check_any_interpolation, magnitude_std=check_deviation)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +96,7 @@ class AutoAugment(Policy):
         if self.space is None:
             set_field(self, "space", "tf" if policy == "v0" else "torchvision")
         one_of("space", self.space, tuple(AUTOAUGMENT_SPACES), error=partial(ArgumentError, self))
-        set_field(self, "num_slots", 1 + self._index.shape[1] * (1 + self._table.num_slots))
+        set_field(self, "num_slots", 1 + self._index.shape[1] * self._step_slots)
 
     def _checked(self, i: int, sub_policy: Any) -> SubPolicy:
         """A user's sub-policy with its steps' shapes and probabilities checked."""
@@ -135,17 +151,45 @@ class AutoAugment(Policy):
     def _index(self) -> Index:
         return self._built[1]
 
+    @property
+    def _step_slots(self) -> int:
+        # One for the chance, the sign and the interpolation, and one for noise where there is some.
+        return 1 + (self.magnitude_std > 0) + self._table.num_slots
+
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         table, index, probability, parameter = self._built
         chosen = (sampling.uniform(rows, slot)[:, 0] * len(index)).astype(np.intp)
         for k in range(index.shape[1]):
-            step = slot + 1 + k * (1 + table.num_slots)
+            step = slot + 1 + k * self._step_slots
             draw = sampling.uniform(rows, step)
             fires = np.flatnonzero(draw[:, 0] < probability[chosen, k])
             fired, negative = chosen[fires], (draw[fires, 1] * 2).astype(np.intp)
-            table.emit(sampling, rows[fires], index[fired, k], parameter[fired, k, negative], step + 1)
+            if self.magnitude_std > 0:
+                step += 1
+                words = sampling.words(rows[fires], step)[:, 0]
+                arguments = self._noisy(index[fired, k], negative, words)
+            else:
+                arguments = parameter[fired, k, negative]
+            interpolation = drawn_interpolation(draw[fires, 2]) if self.interpolation == "random" else None
+            table.emit(sampling, rows[fires], index[fired, k], arguments, step + 1, interpolation)
+
+    @computed_once
+    def _levels(self) -> Floats:
+        """float64[entries of the table]: the bin of every step."""
+        return np.array([level or 0 for sub_policy in self._sub_policies for _, _, level in sub_policy], np.float64)
+
+    def _noisy(self, index: Index, negative: Index, words: npt.NDArray[np.uint32]) -> Floats:
+        """The arguments of the table's entries ``index[R]`` at their bins with noise."""
+        level = noisy(self._levels[index], self.magnitude_std, words, float(self._space.full))
+        argument = np.empty(len(index), np.float64)
+        for entry in np.unique(index).tolist():
+            own = index == entry
+            argument[own] = self._table.entries[entry].parameters.parameters(level[own], negative[own])
+        return argument
 
     def sample_one(self, image: OneImage, slot: int) -> None:
+        if self.magnitude_std > 0 or self.interpolation == "random":
+            return super().sample_one(image, slot)
         table, index, probability, parameter = self._built
         chosen = int(image.unit(slot) * len(index))
         for k in range(index.shape[1]):

@@ -15,11 +15,12 @@ from variegate.errors import PolicyError, shown
 from variegate.outside.addresses import speakable
 from variegate.outside.durable import write_atomically
 from variegate.outside.files import NotRegularError, TooLargeError, read_regular
+from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
-from variegate.policies.timm import parse_timm
-from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.timm_strings import EXAMPLES, is_timm, parse_timm
+from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform
 from variegate.transforms.description import check_keys, check_tree, from_dict
@@ -37,7 +38,7 @@ _NAMED: dict[str, Callable[[], Transform]] = {
     "3-augment": ThreeAugment,
 }
 POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
-_ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml file"
+_ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as {EXAMPLES}, or a .json or .yaml file"
 
 
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
@@ -45,7 +46,7 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
 
     - a name, in capitals or not: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn",
       "autoaugment" (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
-    - timm's strings, such as "rand-m9-mstd0.5-inc1";
+    - timm's strings, such as "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r" and "3a";
     - a .json, .yaml or .yml file, or a dict: what ``to_dict`` gives, or a schedule ("format": "variegate-schedule/1"),
       or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).
 
@@ -67,7 +68,7 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
         if name in PUBLISHED_SCHEDULES:
             return PBA(name)
         if not _looks_like_file(source):
-            if name == "rand" or name.startswith("rand-"):
+            if is_timm(name):
                 return parse_timm(name, where=f"{shown(source)}")
             raise PolicyError("policy", source, _ACCEPTED + _suggestion(name))
     elif not isinstance(source, os.PathLike):

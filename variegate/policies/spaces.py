@@ -3,8 +3,8 @@
 The same published policy means different strengths in torchvision, timm, TensorFlow and PBA, so a policy always names
 its space. A rule turns a *level* (a bin number, or a real number where a policy adds noise) into the argument of an
 operation: ``magnitude = low + (high - low) * level / full``, rounded, negated by chance if signed, and then
-``argument = base + magnitude`` (or ``base - magnitude``), clipped, and multiplied by the image's size where it is a
-fraction of that.
+``argument = base + factor * magnitude``, clipped, and multiplied by the image's size where it is a fraction of that.
+Torchvision's magnitudes are elements of ``torch.linspace``: see ``linspace``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.policies.linspace import linspace
 from variegate.program.sampling import Floats
 
 DATA = Path(__file__).parent / "data"
@@ -36,23 +37,24 @@ class Rule:
     signed: Any = False
     rounding: Any = 0
     base: Any = 0.0
-    direction: Any = 1.0
+    factor: Any = 1.0
     floor: Any = -np.inf
     ceiling: Any = np.inf
     size: Any = -1
-    single: Any = False
+    linspace: Any = False
 
     def parameters(self, level: npt.ArrayLike, negative: npt.ArrayLike = False) -> Floats:
         """The arguments at ``level``, with the sign drawn ``negative``; a fraction of the image's size stays one."""
-        magnitude = self.low + (self.high - self.low) * np.asarray(level, np.float64) / self.full
-        # torchvision holds its magnitudes in float32.
-        magnitude = np.where(self.single, magnitude.astype(np.float32), magnitude)
-        # A fraction of the size is rounded as pixels, when the size is known.
-        rounding = np.where(np.asarray(self.size) < 0, self.rounding, 0)
+        level, is_sized = np.asarray(level, np.float64), np.asarray(self.size) >= 0
+        magnitude = self.low + (self.high - self.low) * level / self.full
+        # A fraction of the size is spaced and rounded as pixels, when the size is known.
+        if np.any(spaced := np.logical_and(self.linspace, ~is_sized)):
+            magnitude = np.where(spaced, linspace(self.low, self.high, self.full, level), magnitude)
+        rounding = np.where(is_sized, 0, self.rounding)
         magnitude = np.where(rounding == 1, np.trunc(magnitude), magnitude)
         magnitude = np.where(rounding == 2, np.rint(magnitude), magnitude)
         magnitude = np.where(np.logical_and(self.signed, negative), -magnitude, magnitude)
-        return np.asarray(np.clip(self.base + self.direction * magnitude, self.floor, self.ceiling), np.float64)
+        return np.asarray(np.clip(self.base + self.factor * magnitude, self.floor, self.ceiling), np.float64)
 
     @staticmethod
     def stack(rules: list[Rule]) -> Rule:
@@ -83,7 +85,7 @@ class Space:
 def space(name: str) -> Space:
     """The magnitude space ``name``, one of ``SPACES``."""
     described = _all_spaces()[name]
-    single = described.get("float32", False)
+    spacing = described.get("linspace", False)
     ops: dict[str, str] = {}
     rules: dict[str, Rule] = {}
     for operation, entry in _operations(name).items():
@@ -97,11 +99,11 @@ def space(name: str) -> Space:
             signed=entry.get("signed", False),
             rounding=ROUNDINGS[entry.get("rounding")],
             base=float(entry.get("base", 0)),
-            direction=-1.0 if entry.get("subtract") else 1.0,
+            factor=-1.0 if entry.get("subtract") else float(entry.get("times", 1)),
             floor=-np.inf if floor is None else float(floor),
             ceiling=np.inf if ceiling is None else float(ceiling),
             size=SIZES[entry.get("of")],
-            single=single,
+            linspace=entry.get("linspace", spacing),
         )
     fill = described["fill"]
     return Space(

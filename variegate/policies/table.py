@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from variegate.policies.linspace import elements, one_element
 from variegate.policies.spaces import Rule
 from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import SPECS, Interpolation, Kind, Op
@@ -97,6 +98,11 @@ def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colou
     emit_blur(sampling, rows, sigmas)
 
 
+def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill: Colour) -> None:
+    """A Gaussian blur of 0.1 to ``widest`` pixels, uniform, as timm's set of three draws it."""
+    emit_blur(sampling, rows, 0.1 + (widest - 0.1) * sampling.uniform(rows, slot)[:, 0])
+
+
 # Policies mean what these transforms declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are
 # published, and T.Rotate turns about the image's centre.
 _ONE_NUMBER: tuple[type[MagnitudeOp], ...] = (
@@ -111,6 +117,8 @@ EMISSIONS: dict[str, Emission] = {
     **{cls.__name__: Emission(cls._op) for cls in (AutoContrast, Equalize, Grayscale, Invert)},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
+# What only a magnitude space may name.
+_WITHIN_SPACES = {"GaussianBlurRand": Emission(Op.NOP, emitter=_random_blur, num_slots=1)}
 
 
 def takes_magnitude(transform: object) -> bool:
@@ -131,7 +139,7 @@ class _Driven:
 def emission_of(op: str | Transform) -> Emission:
     """The emission of a catalogue name or of a transform with ``emit_magnitude``."""
     if isinstance(op, str):
-        return EMISSIONS[op]
+        return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
     return Emission(Op.NOP, emitter=_Driven(op), num_slots=op.num_slots)
 
 
@@ -176,7 +184,10 @@ class OperationTable:
         self._size = np.array([rule.size for rule in rules])
         self._is_sized = self._size >= 0
         self._truncated = np.array([rule.rounding == 1 for rule in rules])
-        self._single = any(rule.single for rule in rules)
+        self._end = np.array([rule.high for rule in rules], np.float64)
+        self._full = np.array([rule.full for rule in rules], np.float64)
+        # Of these, a fraction of the size only says which element of a linspace in pixels is meant.
+        self._is_spaced = np.array([bool(rule.linspace) and rule.size >= 0 for rule in rules])
 
     def grid(self, levels: Sequence[int] | npt.NDArray[np.int64]) -> Floats:
         """float64[2M, levels]: the arguments of the operations at ``levels``; odd rows hold the negative sign."""
@@ -227,9 +238,11 @@ class OperationTable:
         """``emit`` for a batch of one."""
         opcode, tail, flag, fill, emitter, size, is_truncated, is_geometric = self._plain[index]
         if size >= 0:
-            parameter *= (image.height, image.width, min(image.height, image.width))[size]
-            if self._single:
-                parameter = float(np.float32(parameter))
+            side = (image.height, image.width, min(image.height, image.width))[size]
+            if self._is_spaced[index]:
+                parameter = one_element(self._end.item(index), self._full.item(index), parameter, side)
+            else:
+                parameter *= side
             if is_truncated:
                 parameter = float(np.trunc(parameter))
         if emitter is not None:
@@ -259,9 +272,11 @@ class OperationTable:
     def _pixels(self, sampling: Sampling, rows: Rows, index: Index, fraction: Floats) -> Floats:
         """Fractions of the image's size as pixels."""
         height, width = sampling.size[rows].T
-        pixels = fraction * np.choose(self._size[index], (height, width, np.minimum(height, width)))
-        if self._single:
-            pixels = pixels.astype(np.float32).astype(np.float64)
+        side = np.choose(self._size[index], (height, width, np.minimum(height, width)))
+        pixels = fraction * side
+        if (spaced := self._is_spaced[index]).any():
+            end, full = self._end[index[spaced]], self._full[index[spaced]]
+            pixels[spaced] = elements(end, full, fraction[spaced], side[spaced])
         return np.asarray(np.where(self._truncated[index], np.trunc(pixels), pixels))
 
 

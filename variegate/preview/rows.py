@@ -131,7 +131,10 @@ class StrengthSweep:
         """The operation's argument at a step, for an image of that size."""
         sides = {"height": height, "width": width, "shorter": min(height, width)}
         magnitude = self.magnitudes[index]
-        return magnitude if self.unit is None else float(np.trunc(magnitude * sides[self.unit]))
+        if self.unit is None:
+            return magnitude
+        # 150 / 331 of 331 pixels are 150, as in RandAugment, which has float32.
+        return float(np.trunc(np.float32(magnitude * sides[self.unit])))
 
 
 def sweepable() -> list[str]:

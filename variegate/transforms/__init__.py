@@ -4,11 +4,13 @@ Policies choose among operations and stand above them; they are found here as we
 """
 
 from variegate.policies.augmentation import Augmentation
+from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
-from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.timm_augmix import TimmAugMix
+from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform
 from variegate.transforms.color import (
@@ -70,5 +72,5 @@ __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "Rand
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
-__all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmRandAugment"]
+__all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
 __all__ += ["AugMix", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]

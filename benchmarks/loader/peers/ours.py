@@ -34,7 +34,7 @@ class Variegate(LoaderPeer):
         return ON_ONE_CORE.versions()
 
     def variants(self, given: Given) -> dict[str, Opener]:
-        return {f"num_threads={given.cores}": lambda: make_loader(given.folder, given.batch, given.cores)}
+        return {f"num_threads={given.cores}, full decode": lambda: make_loader(given.folder, given.batch, given.cores)}
 
 
 PEER = Variegate()

@@ -60,6 +60,17 @@ def test_pixels_are_those_of_the_augmenter() -> None:
         assert loaded == expected[0].numpy().tobytes()
 
 
+def test_fast_decoding_is_asked_for() -> None:
+    small = T.RandomResizedCrop(5, scale=(0.8, 1.0))
+    fast, exact = (pixels(load(MemorySource(7), small, seed=5, fast_decode=choice)) for choice in (True, False))
+    assert fast != exact
+    assert exact == pixels(load(MemorySource(7), small, seed=5))
+    for choice, loaded in ((True, fast), (False, exact)):
+        augmenter = vg.Augmenter(small, seed=5, fast_decode=choice)
+        for index, found in loaded.items():
+            assert found == augmenter.decode_and_run([jpeg(index - 1000)], ids=[index])[0].numpy().tobytes()
+
+
 @pytest.mark.parametrize(
     "options",
     [

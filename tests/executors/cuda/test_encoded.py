@@ -28,7 +28,6 @@ from variegate.errors import DecodeError
 
 # One tile each: the interpreter takes as long for small ones.
 EXECUTOR = poisoned_executor("cpu", (64, 64))
-# Pictures are less than twice as large as its output, so that the host decodes them at full scale too.
 CROP = T.Compose([T.RandomResizedCrop(33, scale=(0.05, 1.0)), T.RandomHorizontalFlip()])
 # No more rows and operations than it takes: the interpreter is slow.
 MIX = T.Compose([T.RandomResizedCrop(33), T.AugMix(mixture_width=2, chain_depth=1)])

@@ -38,6 +38,7 @@ class LoaderOptions:
     prefetch: int
     max_errors: int | float | None
     decode: Decode
+    fast_decode: bool
     dtype: Dtype | torch.dtype
     layout: Layout
     geometry: Geometry

@@ -52,6 +52,7 @@ class Pipeline:
             options.num_threads,
             options.geometry,
             decode=options.decode,
+            fast_decode=options.fast_decode,
         )
         self.source = source = _open(options.source, options.on_error)
         self.shuffle = check_picking(source, options)
