@@ -8,11 +8,9 @@ from variegate.policies.load import load_policy, save_policy
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule, Segment
 from variegate.policies.timm import TimmRandAugment
-from variegate.policies.uniform import RandAugment
-from variegate.policies.uniform import ThreeAugment
-from variegate.policies.uniform import TrivialAugmentWide
-from variegate.transforms.description import from_dict
 from variegate.policies.timm_augmix import TimmAugMix
+from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.transforms.description import from_dict
 
 __all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "RandAugment", "ThreeAugment", "TimmAugMix"]
 __all__ += ["Schedule", "Segment", "TimmRandAugment", "TrivialAugmentWide", "from_dict", "load_policy", "save_policy"]
