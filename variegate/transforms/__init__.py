@@ -9,7 +9,7 @@ from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
-from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.transforms.base import Transform, from_dict
 from variegate.transforms.color import (
     AutoContrast,
@@ -39,6 +39,7 @@ from variegate.transforms.crop import (
 from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper, Sharpness, ShotNoise
+from variegate.transforms.finish import FiveCrop, Lambda, TenCrop
 from variegate.transforms.geometry import (
     RandomAffine,
     RandomPerspective,
@@ -62,12 +63,24 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
-from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
+from variegate.transforms.output import (
+    ConvertImageDtype,
+    Grayscale,
+    Identity,
+    Normalize,
+    PILToTensor,
+    ToDtype,
+    ToImage,
+    ToPureTensor,
+    ToTensor,
+)
 from variegate.transforms.resize import RandomResizedCrop, Resize
+from variegate.transforms.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 
-__all__ = ["ArgumentError", "CustomOp", "Magnitude", "Transform", "from_dict"]
+__all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
-__all__ += ["CenterCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize"]
+__all__ += ["CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize", "TenCrop"]
+__all__ += ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
 __all__ += ["RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
@@ -77,6 +90,7 @@ __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "Rando
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
-__all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
+__all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
+__all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmRandAugment"]
 __all__ += ["AugMix", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
