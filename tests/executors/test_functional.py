@@ -35,6 +35,15 @@ CASES: dict[str, tuple[Callable[..., Any], str, tuple[float, ...], int]] = {
         (17.0, NAN, NAN, 1),
         1,
     ),
+    **{
+        f"rotate expand {name}": (
+            partial(F.rotate, angle=-33.0, expand=True, center=(3, 50.5), fill=FILL, interpolation=name),
+            "ROTATE",
+            (-33.0, 3, 50.5, 1),
+            flags,
+        )
+        for flags, name in enumerate(("nearest", "bilinear", "bicubic"))
+    },
     "rotate center": (
         partial(F.rotate, angle=-70, center=(2, 3.5), fill=FILL, interpolation="bicubic"),
         "ROTATE",

@@ -7,7 +7,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from tests.images import photo
 from variegate import transforms as T
@@ -140,6 +142,24 @@ def test_functions(name: str) -> None:
     image, *rest = inspect.signature(getattr(F, name)).parameters.values()
     assert image.name == "img"
     _check(rest, FUNCTIONS[name])
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (lambda: T.GaussianBlur(3, sigma=[1.5]), T.GaussianBlur(3, 1.5)),
+        (lambda: T.Normalize(torch.tensor([0.5, 0.25, 1.0]), np.array([0.5])), T.Normalize((0.5, 0.25, 1.0), (0.5,))),
+        (lambda: T.RandomInvert(torch.tensor(0.25)), T.RandomInvert(0.25)),
+        (lambda: T.RandomRotation(torch.tensor([1.0, 2.0])), T.RandomRotation((1.0, 2.0))),
+        (lambda: T.AutoAugment(T.AutoAugmentPolicy.SVHN), T.AutoAugment("svhn")),  # type: ignore[arg-type]
+        (
+            lambda: T.RandomAffine(5, shear=[1, 2, 3, 4], interpolation=2),
+            T.RandomAffine(5, shear=(1, 2, 3, 4), interpolation="bilinear"),
+        ),
+    ],
+)
+def test_arguments_come_in_all_of_torchvisions_ways(given: Any, same: T.Transform) -> None:
+    assert given() == same
 
 
 def test_what_a_new_image_cannot_be_is_refused() -> None:
