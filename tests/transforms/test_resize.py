@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import variegate as vg
+from tests.images import photo
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.program.ops import Op
@@ -75,6 +78,26 @@ def test_random_resized_crop_fits_every_size(draw: Any) -> None:
     assert (boxes[:, :2] >= 0).all()
     assert (boxes[:, 2:] >= 1).all()
     assert (boxes[:, :2] + boxes[:, 2:] <= sizes).all()
+
+
+@pytest.mark.parametrize(("interpolation", "edges"), [("bilinear", "crop"), ("lanczos", "crop"), ("nearest", "image")])
+def test_a_batch_of_cut_boxes_is_pillows_crops_resized(draw: Any, interpolation: Any, edges: Any) -> None:
+    """A cut is a CROP before the resize; a box that is the image has none."""
+    images = [photo(*size) for size in ((60, 80), (33, 20), (7, 40), (1, 1))] * 5
+    transform = T.RandomResizedCrop((24, 31), interpolation=interpolation, edges=edges)
+    augmenter = vg.Augmenter(transform, layout="NHWC")
+    program = augmenter.program(images, ids=range(20))
+    assert set(program.length.tolist()) == {1, 2}
+    whole = vg.Augmenter(T.RandomResizedCrop((24, 31), interpolation=interpolation)).program(images, ids=range(20))
+    resample = Image.Resampling[interpolation.upper()]
+    boxes = boxes_of(whole) if edges == "crop" else None
+    for n, out in enumerate(augmenter(images, ids=range(20))):
+        steps = program.operations(n)
+        height, width = images[n].shape[:2]
+        top, left, h, w = (int(v) for v in steps[0][1][:4]) if len(steps) == 2 else (0, 0, height, width)
+        assert boxes is None or boxes[n].tolist() == [top, left, h, w]
+        expected = Image.fromarray(images[n]).crop((left, top, left + w, top + h)).resize((31, 24), resample)
+        np.testing.assert_array_equal(out.numpy(), np.asarray(expected))
 
 
 def test_resize_by_the_short_side_cuts_fractions_off(draw: Any) -> None:
