@@ -79,6 +79,14 @@ def test_lambda_sees_finished_tensors() -> None:
     assert vg.Augmenter(t)([IMAGE, IMAGE]).shape == (2, 3)  # type: ignore[union-attr]
     assert vg.Augmenter(T.Lambda(lambda x: tuple(x.shape)))([IMAGE, photo(7, 9)]) == [(3, 40, 50), (3, 7, 9)]
     assert "float32 CHW -> Lambda(<lambda>) -> Lambda(exp)" in vg.Augmenter(t).explain(3)
+
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return x.double()
+
+    assert T.Compose([T.Lambda(Unhashable()), T.Normalize(0.5, 0.5)])(IMAGE).dtype == torch.float64
     assert pickle.loads(pickle.dumps(T.Lambda(torch.exp))) == T.Lambda(torch.exp)
 
 
