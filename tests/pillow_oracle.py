@@ -16,7 +16,8 @@ from PIL import Image, ImageEnhance, ImageOps
 
 Array = npt.NDArray[np.uint8]
 
-RESAMPLE = {0: Image.Resampling.NEAREST, 1: Image.Resampling.BILINEAR, 2: Image.Resampling.BICUBIC}
+_FILTERS = ("NEAREST", "BILINEAR", "BICUBIC", "BOX", "HAMMING", "LANCZOS")
+RESAMPLE = {flags: Image.Resampling[name] for flags, name in enumerate(_FILTERS)}
 
 
 def oracle(op_name: str, img_HWC: Array, *args: float, flags: int = 0, fill: Sequence[int] = (0, 0, 0)) -> Array:

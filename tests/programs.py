@@ -225,7 +225,7 @@ def _resized(rng: np.random.Generator, h: int, w: int) -> Step:
     box = (int(rng.integers(h - ch + 1)), int(rng.integers(w - cw + 1)), ch, cw)
     if rng.random() < 0.3:
         box = (0, 0, h, w)
-    return resized_crop(box, int(rng.integers(1, 71)), int(rng.integers(1, 71)), int(rng.integers(3)))
+    return resized_crop(box, int(rng.integers(1, 71)), int(rng.integers(1, 71)), int(rng.integers(6)))
 
 
 def _erase(rng: np.random.Generator, h: int, w: int) -> Step:

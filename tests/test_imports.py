@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "policies": {"program", "transforms"},
     "executors": {"program", "compiling"},
     # One operation run at once is a description and its execution in one, so it stands above both.
-    "transforms/functional": {"program", "transforms", "backends"},
+    "transforms/functional": {"program", "transforms", "data/decode", "backends"},
     "data/decode": {"program"},
     "backends": {"program", "executors", "data/decode"},
     "bound_transform": {"program", "transforms", "backends", "pickling", "per_image"},

@@ -82,7 +82,8 @@ class Augmenter(BoundTransform):
         room for the batch.
         """
         if type(images) is list and len(images) == 1 and isinstance(self._runner, CpuRunner):
-            return self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)[None]
+            one = self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)
+            return one[None] if isinstance(one, torch.Tensor) else [one]
         batch = self._runner.take(images)
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
@@ -111,7 +112,8 @@ class Augmenter(BoundTransform):
         output = image.output
         if output.layout != self.layout:
             output = replace(output, layout=self.layout)
-        return with_wanted_channels(self._runner.run_one(image, pixels, output), output)  # type: ignore[return-value]
+        result = self._runner.run_one(image, pixels, output)
+        return with_wanted_channels(result, output, is_batch=False)  # type: ignore[return-value]
 
     def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming

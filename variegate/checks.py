@@ -44,6 +44,8 @@ def as_number(value: Any) -> Number | None:
     """A finite number of any library as an ``int`` or ``float``; None for anything else. Bools are none."""
     if type(value) is float or type(value) is int:  # as nearly all are; to ask for the kinds of others takes longer
         pass
+    elif not isinstance(value, Real) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return as_number(value.item())  # a tensor's element
     elif isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -103,9 +105,11 @@ def number(
 def interval(
     name: str, value: Any, low: float, high: float, *, whole: bool = False, error: Refusal = refused
 ) -> Number | tuple[Number, Number]:
-    """A number within [low, high], or an ordered pair of them; integers if ``whole``."""
+    """A number within [low, high], a list of one, or an ordered pair of them; integers if ``whole``."""
     single = as_integer(value) if whole else as_number(value)
     pair = as_numbers(value, whole) if single is None else (single, single)
+    if pair is not None and len(pair) == 1:
+        single, pair = pair[0], pair * 2
     if pair is None or len(pair) != 2 or not low <= pair[0] <= pair[1] <= high:
         kind = "an integer" if whole else "a number"
         raise error(name, value, f"{kind}, or a pair (low, high) of them, from {low:g} to {high:g}")

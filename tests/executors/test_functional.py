@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 import torch
 
@@ -34,6 +35,15 @@ CASES: dict[str, tuple[Callable[..., Any], str, tuple[float, ...], int]] = {
         (17.0, NAN, NAN, 1),
         1,
     ),
+    **{
+        f"rotate expand {name}": (
+            partial(F.rotate, angle=-33.0, expand=True, center=(3, 50.5), fill=FILL, interpolation=name),
+            "ROTATE",
+            (-33.0, 3, 50.5, 1),
+            flags,
+        )
+        for flags, name in enumerate(("nearest", "bilinear", "bicubic"))
+    },
     "rotate center": (
         partial(F.rotate, angle=-70, center=(2, 3.5), fill=FILL, interpolation="bicubic"),
         "ROTATE",
@@ -149,7 +159,7 @@ def test_resized_crop(device: str) -> None:
     img_HWC = photo(40, 50)
     out = F.resized_crop(img_HWC, 3, 5.5, 20, 30.25, (24, 24), device=device)
     assert_same(out, oracle("RESIZED_CROP", img_HWC, 3, 5.5, 20, 30.25, 24, 24, flags=1), flags=0)
-    across = F.resized_crop(img_HWC, -4, -4, 20, 20, 24, device=device)
+    across = F.resized_crop(img_HWC, -4, -4, 20, 20, (24, 24), device=device)
     cut = F.crop(img_HWC, -4, -4, 20, 20, device=device)
     np.testing.assert_array_equal(across, F.resize(cut, (24, 24), device=device))
 
@@ -232,27 +242,35 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: F.rotate(photo(), 30, "cubic"),
         r"interpolation='cubic'; accepted: one of 'nearest', 'bilinear', 'bicubic'",
     ),
-    (lambda: F.rotate(photo(), 30, fill=256), r"fill=256; accepted: a level 0..255 or three"),
+    (lambda: F.rotate(photo(), 30, fill="red"), r"fill='red'; accepted: a level \(0..255\) or three"),
     (lambda: F.rotate(photo(), 30, fill=(1, 2)), r"fill=\(1, 2\); accepted"),
     (lambda: F.rotate(photo(), 30, center=(1,)), r"center=\(1,\); accepted: None, or a pair \(x, y\)"),
     (lambda: F.affine(photo(), 0, (0, 0), 0, 0), r"scale=0; accepted: a number greater than 0"),
     (lambda: F.affine(photo(), 0, 5, 1, 0), r"translate=5; accepted: \(x, y\)"),
     (lambda: F.perspective(photo(), [[0, 0]] * 3, None), r"startpoints=.*; accepted: four corners"),
     (lambda: F.perspective(photo(), [[0, 0]] * 4, [[0, 0]] * 4), r"endpoints=.*; .*no three are in line"),
-    (lambda: F.adjust_brightness(photo(), -0.1), r"brightness_factor=-0.1; accepted: a number from 0 to 1e\+09"),
+    (lambda: F.adjust_brightness(photo(), NAN), r"brightness_factor=nan; accepted: a number from -1e\+09 to 1e\+09"),
     (lambda: F.adjust_contrast(photo(), math.inf), r"contrast_factor=inf; accepted"),
     (lambda: F.adjust_hue(photo(), 0.6), r"hue_factor=0.6; accepted: a number from -0.5 to 0.5"),
     (lambda: F.adjust_gamma(photo(), -1), r"gamma=-1; accepted: a number from 0 to 1e\+09"),
     (lambda: F.posterize(photo(), 9), r"bits=9; accepted: an integer from 0 to 8"),
     (lambda: F.posterize(photo(), 2.5), r"bits=2.5; accepted: an integer from 0 to 8"),
-    (lambda: F.solarize(photo(), 300), r"threshold=300; accepted: a number from 0 to 256"),
-    (lambda: F.pad(photo(), -1), r"padding=-1; accepted: an integer >= 0, or two or four"),
-    (lambda: F.pad(photo(), (1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer >= 0, or two or four"),
+    (lambda: F.solarize(photo(), "x"), r"threshold='x'; accepted: a number from -1e\+09 to 1e\+09"),
+    (lambda: F.pad(photo(), -32), r"padding: cuts \[64 64\] pixels off an image of \[64 80\].* at least one pixel"),
+    (lambda: F.pad(photo(), (1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer, or two or four"),
     (lambda: F.pad(photo(), 1, padding_mode="wrap"), r"padding_mode='wrap'; accepted: one of 'constant', 'edge'"),
     (lambda: F.crop(photo(), 0, 0, 0, 5), r"height=0; accepted: an integer from 1 to 1,048,576"),
     (lambda: F.resize(photo(), (0, 5)), r"size=\(0, 5\); accepted: a positive integer or a"),
     (lambda: F.resize(photo(), 5, max_size=5), r"max_size=5; accepted: None, or an integer above size \(5\) and up to"),
-    (lambda: F.resize(photo(), 5, antialias=False), r"antialias=False; accepted: True"),
+    (lambda: F.resize(photo(), 5, antialias=2), r"antialias=2; accepted: one of True, False, None"),
+    (lambda: F.resized_crop(photo(), 0, 0, 5.5, 5, 5, edges="crop"), r"edges='crop'; accepted: \"image\" for a box"),
+    (lambda: F.erase(photo(), 0, 0, 2, 3, np.zeros((3, 2, 3))), r"v='shape \(3, 2, 3\)'; accepted: a level, 3 of"),
+    (lambda: F.normalize(PIL.Image.new("L", (3, 3)), 0.5, 0.5), r"img='Image'; accepted: an array or a tensor"),
+    (lambda: F.five_crop(photo(), 65), r"size=65; accepted: at most the image's \(64, 80\)"),
+    (
+        lambda: F.invert(torch.zeros(4, 9, 9, dtype=torch.uint8)),
+        r"img.shape=\(4, 9, 9\); .*\[channels, height,",
+    ),
     (lambda: F.resized_crop(photo(), 0, 0, NAN, 5, 5), r"accepted: a box in pixels"),
     (lambda: F.gaussian_blur(photo(), 4), r"kernel_size=4; accepted: an odd positive integer"),
     (lambda: F.gaussian_blur(photo(), 3, 0), r"sigma=0; accepted: a number greater than 0"),

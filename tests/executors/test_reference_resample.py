@@ -12,7 +12,9 @@ from variegate.executors.reference.resample import vertical_pass_first
 from variegate.program.ops import Op
 
 IMAGES = sized_images()
-INTERPOLATIONS = pytest.mark.parametrize("flags", [0, 1, 2], ids=["nearest", "bilinear", "bicubic"])
+INTERPOLATIONS = pytest.mark.parametrize(
+    "flags", range(6), ids=["nearest", "bilinear", "bicubic", "box", "hamming", "lanczos"]
+)
 
 
 def same(img_HWC: np.ndarray, *args: float, flags: int) -> None:

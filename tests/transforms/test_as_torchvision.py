@@ -7,7 +7,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from tests.images import photo
 from variegate import transforms as T
@@ -24,11 +26,13 @@ CLASSES: dict[str, dict[str, Any]] = {
     "ColorJitter": {"brightness": None, "contrast": None, "saturation": None, "hue": None},
     "Compose": {"transforms": ...},
     "ConvertImageDtype": {"dtype": "float32"},
+    "FiveCrop": {"size": ...},
     "GaussianBlur": {"kernel_size": ..., "sigma": (0.1, 2.0)},
     "GaussianNoise": {"mean": 0.0, "sigma": 0.1, "clip": True},
     "Grayscale": {"num_output_channels": 1},
     "Identity": {},
     "Normalize": {"mean": ..., "std": ..., "inplace": False},
+    "PILToTensor": {},
     "Pad": {"padding": ..., "fill": 0, "padding_mode": "constant"},
     "RandAugment": {
         **{"num_ops": 2, "magnitude": 9, "num_magnitude_bins": 31, "interpolation": "nearest", "fill": None},
@@ -55,15 +59,22 @@ CLASSES: dict[str, dict[str, Any]] = {
         "p": 0.5,
     },
     "RandomPosterize": {"bits": ..., "p": 0.5},
+    "RandomResize": {"min_size": ..., "max_size": ..., "interpolation": "bilinear", "antialias": True},
     "RandomResizedCrop": {
         **{"size": ..., "scale": (0.08, 1.0), "ratio": (3 / 4, 4 / 3), "interpolation": "bilinear", "antialias": True},
     },
     "RandomRotation": {"degrees": ..., "interpolation": "nearest", "expand": False, "center": None, "fill": 0},
+    "RandomShortestSize": {"min_size": ..., "max_size": None, "interpolation": "bilinear", "antialias": True},
     "RandomSolarize": {"threshold": ..., "p": 0.5},
     "RandomVerticalFlip": {"p": 0.5},
+    "RandomZoomOut": {"fill": 0, "side_range": (1.0, 4.0), "p": 0.5},
     "Resize": {"size": ..., "interpolation": "bilinear", "max_size": None, "antialias": True},
+    "ScaleJitter": {"target_size": ..., "scale_range": (0.1, 2.0), "interpolation": "bilinear", "antialias": True},
+    "TenCrop": {"size": ..., "vertical_flip": False},
     "ToDtype": {"dtype": ..., "scale": False},
     "ToImage": {},
+    "ToPureTensor": {},
+    "ToTensor": {},
     "TrivialAugmentWide": {"num_magnitude_bins": 31, "interpolation": "nearest", "fill": None},
 }
 FUNCTIONS: dict[str, dict[str, Any]] = {
@@ -82,6 +93,7 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
     "crop": {"top": ..., "left": ..., "height": ..., "width": ...},
     "equalize": {},
     "erase": {"i": ..., "j": ..., "h": ..., "w": ..., "v": ..., "inplace": False},
+    "five_crop": {"size": ...},
     "gaussian_blur": {"kernel_size": ..., "sigma": None},
     "gaussian_noise": {"mean": 0.0, "sigma": 0.1, "clip": True},
     "horizontal_flip": {},
@@ -101,6 +113,7 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
     "rgb_to_grayscale": {"num_output_channels": 1},
     "rotate": {"angle": ..., "interpolation": "nearest", "expand": False, "center": None, "fill": None},
     "solarize": {"threshold": ...},
+    "ten_crop": {"size": ..., "vertical_flip": False},
     "to_grayscale": {"num_output_channels": 1},
     "vertical_flip": {},
 }
@@ -129,6 +142,24 @@ def test_functions(name: str) -> None:
     image, *rest = inspect.signature(getattr(F, name)).parameters.values()
     assert image.name == "img"
     _check(rest, FUNCTIONS[name])
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (lambda: T.GaussianBlur(3, sigma=[1.5]), T.GaussianBlur(3, 1.5)),
+        (lambda: T.Normalize(torch.tensor([0.5, 0.25, 1.0]), np.array([0.5])), T.Normalize((0.5, 0.25, 1.0), (0.5,))),
+        (lambda: T.RandomInvert(torch.tensor(0.25)), T.RandomInvert(0.25)),
+        (lambda: T.RandomRotation(torch.tensor([1.0, 2.0])), T.RandomRotation((1.0, 2.0))),
+        (lambda: T.AutoAugment(T.AutoAugmentPolicy.SVHN), T.AutoAugment("svhn")),  # type: ignore[arg-type]
+        (
+            lambda: T.RandomAffine(5, shear=[1, 2, 3, 4], interpolation=2),
+            T.RandomAffine(5, shear=(1, 2, 3, 4), interpolation="bilinear"),
+        ),
+    ],
+)
+def test_arguments_come_in_all_of_torchvisions_ways(given: Any, same: T.Transform) -> None:
+    assert given() == same
 
 
 def test_what_a_new_image_cannot_be_is_refused() -> None:

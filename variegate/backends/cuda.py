@@ -230,6 +230,8 @@ class CapturedAugmenter:
         self._runner, self._sample, self._shapes = runner, sample, batch.shapes
         self._run = runner.captured(programs, batch)
         result, output = self._run.output, programs[0].output
+        if output.steps:
+            raise ValueError(f"capture: the transform ends in {output.steps[0]}; accepted: fused passes alone")
         self.output = first_channel(result, output.layout) if wants_one_channel(output) else result
         self.replays = self.launched = 0
 

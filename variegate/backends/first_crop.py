@@ -14,7 +14,13 @@ from variegate.program.program import Program
 Box = tuple[int, int, int, int]
 
 # Reach of the resampling filters, in source pixels at scale 1. (Members of an enumeration take a while to look up.)
-_SUPPORT = {int(Interpolation.BILINEAR): 1.0, int(Interpolation.BICUBIC): 2.0}
+_SUPPORT = {
+    int(Interpolation.BILINEAR): 1.0,
+    int(Interpolation.BICUBIC): 2.0,
+    int(Interpolation.BOX): 0.5,
+    int(Interpolation.HAMMING): 1.0,
+    int(Interpolation.LANCZOS): 3.0,
+}
 _RESIZED_CROP = int(Op.RESIZED_CROP)
 
 
@@ -26,8 +32,9 @@ def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width
 
 
 def crop_support(fused: Program, row: int) -> float | None:
-    """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise."""
-    if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP:
+    """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise, or where
+    the filter sees nothing beyond the crop (``lowering/merge.py``)."""
+    if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP or fused.args[row, 0, 0] < 0.0:
         return None
     return _SUPPORT.get(int(fused.flags[row, 0]))
 
@@ -37,7 +44,7 @@ def crop_supports(fused: Program) -> npt.NDArray[np.float64]:
     supports = np.full(fused.num_rows, np.nan)
     if not fused.opcode.shape[1]:
         return supports
-    is_crop = (fused.length > 0) & (fused.opcode[:, 0] == _RESIZED_CROP)
+    is_crop = (fused.length > 0) & (fused.opcode[:, 0] == _RESIZED_CROP) & (fused.args[:, 0, 0] >= 0.0)
     for interpolation, support in _SUPPORT.items():
         supports[is_crop & (fused.flags[:, 0] == interpolation)] = support
     return supports

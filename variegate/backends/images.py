@@ -179,11 +179,22 @@ def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
     return image[..., :1, :, :] if layout == "NCHW" else image[..., :1]
 
 
-def with_wanted_channels(results: Any, output: Output) -> Tensors:
-    """An executor's results, of as many channels as are wanted; one tensor, where that makes the shapes agree."""
-    if not wants_one_channel(output):
-        return results
-    if isinstance(results, torch.Tensor):
-        return first_channel(results, output.layout).contiguous()
-    images = [first_channel(image, output.layout).contiguous() for image in results]
-    return torch.stack(images) if len({image.shape for image in images}) == 1 else images
+def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) -> Tensors:
+    """An executor's results, of as many channels as are wanted, after the steps that are done to finished tensors; one
+    tensor, where that makes the shapes agree."""
+    if wants_one_channel(output):
+        if isinstance(results, torch.Tensor):
+            results = first_channel(results, output.layout).contiguous()
+        else:
+            results = _stacked([first_channel(image, output.layout).contiguous() for image in results])
+    for step in output.steps:
+        if not is_batch or (isinstance(results, torch.Tensor) and step.takes_batches):
+            results = step(results, output.layout)
+        else:
+            results = _stacked([step(image, output.layout) for image in results])
+    return results
+
+
+def _stacked(images: list[Any]) -> Any:
+    alike = all(isinstance(image, torch.Tensor) for image in images) and len({image.shape for image in images}) == 1
+    return torch.stack(images) if alike else images

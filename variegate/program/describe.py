@@ -155,4 +155,5 @@ def _step(fused: Program, row: int, k: int) -> str:
 
 def _destination(program: Program) -> str:
     output = program.output
-    return f"normalise, {output.dtype} {output.layout[1:]}" if output.is_float else f"uint8 {output.layout[1:]}"
+    kind = f"normalise, {output.dtype} {output.layout[1:]}" if output.is_float else f"uint8 {output.layout[1:]}"
+    return " -> ".join([kind, *map(str, output.steps)])

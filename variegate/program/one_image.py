@@ -16,7 +16,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
-from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
+from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_steps
 
 # The only row. Nobody writes to it.
 ROW: Rows = np.zeros(1, np.intp)
@@ -142,6 +142,8 @@ class OneImage(Sampling):
         title: str | None = None,
     ) -> None:
         """``emit`` for plain numbers. ``title``: what errors call the operation."""
+        if self.output.steps:
+            raise after_steps(title or SPECS[Op(op)].name, self.output.steps)
         if self.output.is_float and not (op == Op.ERASE and title is None and len(args) > 7 and args[7]):
             raise ValueError(
                 f"{title or SPECS[Op(op)].name} after Normalize: only RandomErasing may follow it. Put Normalize last."

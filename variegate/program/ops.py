@@ -82,6 +82,10 @@ class Interpolation(IntEnum):
     NEAREST = 0
     BILINEAR = 1
     BICUBIC = 2
+    # Of resizes alone.
+    BOX = 3
+    HAMMING = 4
+    LANCZOS = 5
 
 
 class PadMode(IntEnum):

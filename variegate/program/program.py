@@ -36,6 +36,8 @@ class Output:
     std: tuple[float, ...] | None = None
     dtype: str = "float32"
     layout: str = "NCHW"
+    # What is done to results after the last pass, outside of it: see ``transforms/finish.py``.
+    steps: tuple[Any, ...] = ()
 
     @property
     def is_float(self) -> bool:

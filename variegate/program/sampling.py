@@ -88,6 +88,8 @@ class Sampling:
                 f"{_title(op)} after AugMix: images are already mixed there; only flips, quarter turns, crops, "
                 "constant pads, erasing with a constant and Normalize may follow. Put it before AugMix."
             )
+        if self.output.steps:
+            raise after_steps(_title(op), self.output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
         if self.output.is_float and not (isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])):
             raise ValueError(f"{_title(op)} after Normalize: only RandomErasing may follow it. Put Normalize last.")
@@ -206,6 +208,14 @@ class Sampling:
     def _widen(self) -> None:
         for name, cleared in empty_instructions(*self._grids["opcode"].shape).items():
             self._grids[name] = np.concatenate([self._grids[name], cleared], axis=1)
+
+
+def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
+    """What refuses an operation after what is done to the finished tensor."""
+    return ValueError(
+        f"{title} after {steps[0]}, which is done to the finished tensor: only what is done to that as well may "
+        f"follow it. Put {title} before it."
+    )
 
 
 def _title(op: Op | npt.NDArray[np.int16]) -> str:

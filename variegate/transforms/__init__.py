@@ -10,9 +10,13 @@ from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.timm_augmix import TimmAugMix
-from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.uniform import RandAugment
+from variegate.policies.uniform import ThreeAugment
+from variegate.policies.uniform import TrivialAugmentWide
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform
+from variegate.transforms.arguments import AutoAugmentPolicy
+from variegate.transforms.arguments import InterpolationMode
 from variegate.transforms.color import (
     AutoContrast,
     Brightness,
@@ -42,7 +46,15 @@ from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper, Sharpness, ShotNoise
-from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
+from variegate.transforms.geometry import Rotate
+from variegate.transforms.geometry import ShearX
+from variegate.transforms.geometry import ShearY
+from variegate.transforms.geometry import Stretch
+from variegate.transforms.geometry import TranslateX
+from variegate.transforms.geometry import TranslateY
+from variegate.transforms.finish import FiveCrop
+from variegate.transforms.finish import Lambda
+from variegate.transforms.finish import TenCrop
 from variegate.transforms.jitter import (
     ColorJitter,
     RandomAdjustSharpness,
@@ -55,13 +67,25 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
-from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
-from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
+from variegate.transforms.output import ConvertImageDtype
+from variegate.transforms.output import Grayscale
+from variegate.transforms.output import Identity
+from variegate.transforms.output import Normalize
+from variegate.transforms.output import ToDtype
+from variegate.transforms.output import ToImage
+from variegate.transforms.random_geometry import RandomAffine
+from variegate.transforms.random_geometry import RandomPerspective
+from variegate.transforms.random_geometry import RandomRotation
+from variegate.transforms.output import PILToTensor
+from variegate.transforms.output import ToPureTensor
+from variegate.transforms.output import ToTensor
 from variegate.transforms.resize import RandomResizedCrop, Resize
+from variegate.transforms.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 
-__all__ = ["ArgumentError", "CustomOp", "Magnitude", "Transform", "from_dict"]
+__all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
-__all__ += ["CenterCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize"]
+__all__ += ["CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize", "TenCrop"]
+__all__ += ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
 __all__ += ["RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
@@ -71,6 +95,7 @@ __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "Rando
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
-__all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
+__all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
+__all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
 __all__ += ["AugMix", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]

@@ -6,6 +6,7 @@ Checks as in ``variegate/checks.py``: name and value in, the value in one form o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -44,11 +45,38 @@ Fill = float | Sequence[float] | None
 Size = int | Sequence[int]
 Colour = tuple[int, int, int]
 InterpolationName = Literal["nearest", "bilinear", "bicubic"]
+FilterName = Literal["nearest", "bilinear", "bicubic", "box", "hamming", "lanczos"]
+Edges = Literal["image", "crop"]
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
 Check = Callable[..., Any]
 
 BLACK: Colour = (0, 0, 0)
 INTERPOLATIONS: tuple[InterpolationName, ...] = get_args(InterpolationName)
+FILTERS: tuple[FilterName, ...] = get_args(FilterName)
+
+
+class InterpolationMode(Enum):
+    """torchvision's names of interpolations, for pipelines that use them; the plain strings mean the same."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+
+class AutoAugmentPolicy(Enum):
+    """torchvision's names of policies; the plain strings mean the same."""
+
+    IMAGENET = "imagenet"
+    CIFAR10 = "cifar10"
+    SVHN = "svhn"
+
+
+# By Pillow's codes, PIL.Image.Resampling. On images that Pillow holds, torchvision's "nearest-exact" is "nearest".
+_BY_CODE: tuple[FilterName, ...] = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 
 
 # -- checks ------------------------------------------------------------------------------------------------------
@@ -87,11 +115,11 @@ def check_size(name: str, value: Any, *, error: Refusal = refused) -> tuple[int,
 
 
 def check_padding(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, ...]:
-    """One, two or four borders, see ``padding_sides``."""
+    """One, two or four borders, see ``padding_sides``; negative ones cut off."""
     single = as_integer(value)
     sides = as_numbers(value, whole=True) if single is None else (single,)
-    if sides is None or len(sides) not in (1, 2, 4) or not all(0 <= side <= MAX_LENGTH for side in sides):
-        raise error(name, value, f"an integer >= 0, or two or four of them, up to {MAX_LENGTH:,}")
+    if sides is None or len(sides) not in (1, 2, 4) or not all(abs(side) <= MAX_LENGTH for side in sides):
+        raise error(name, value, f"an integer, or two or four of them, up to {MAX_LENGTH:,}")
     return sides if single is None else single
 
 
@@ -103,19 +131,34 @@ def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
-    """A level 0..255 for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does."""
+    """A level for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does, and levels
+    beyond 0..255 are black or white, as Pillow has it."""
     if type(value) is int and 0 <= value <= 255:
         return value, value, value
     single = 0 if value is None else as_number(value)
     levels = as_numbers(value) if single is None else (single,)
-    if levels is None or len(levels) not in (1, 3) or not all(0 <= level <= 255 for level in levels):
-        raise error(name, value, "a level 0..255 or three of them (red, green, blue)")
-    return int(levels[0]), int(levels[len(levels) // 2]), int(levels[-1])
+    if levels is None or len(levels) not in (1, 3) or not all(abs(level) <= LARGEST for level in levels):
+        raise error(name, value, "a level (0..255) or three of them (red, green, blue)")
+    red, green, blue = (min(max(int(levels[i]), 0), 255) for i in (0, len(levels) // 2, -1))
+    return red, green, blue
 
 
 def check_interpolation(name: str, value: Any, *, error: Refusal = refused) -> InterpolationName:
-    """A name, or torchvision's InterpolationMode (by its ``value``)."""
-    return one_of(name, getattr(value, "value", value), INTERPOLATIONS, error=error)
+    """Of a map: a name, torchvision's InterpolationMode or Pillow's code."""
+    return one_of(name, _interpolation(value, INTERPOLATIONS), INTERPOLATIONS, error=error)
+
+
+def check_filter(name: str, value: Any, *, error: Refusal = refused) -> FilterName:
+    """Of a resize: the same, of all that Pillow has."""
+    return one_of(name, _interpolation(value, FILTERS), FILTERS, error=error)
+
+
+def _interpolation(value: Any, choices: Sequence[str]) -> Any:
+    plain = getattr(value, "value", value)
+    code = as_integer(plain)
+    if code is not None and 0 <= code < len(_BY_CODE) and _BY_CODE[code] in choices:
+        return _BY_CODE[code]
+    return "nearest" if isinstance(plain, str) and plain == "nearest-exact" else plain
 
 
 def angles(name: str, value: Any, *, pairs: int = 1, error: Refusal = refused) -> tuple[Scalar, ...]:

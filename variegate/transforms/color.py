@@ -21,15 +21,16 @@ class Brightness(MagnitudeOp):
     """Blend with black: ``factor`` 0 is black, 1 the image, 2 twice as bright (``PIL.ImageEnhance.Brightness``)."""
 
     factor: Number
-    _op, _number, _bounds = Op.BRIGHTNESS, "factor", (0.0, math.inf)
+    _op, _number, _bounds = Op.BRIGHTNESS, "factor", (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
 class Contrast(MagnitudeOp):
-    """Blend with the mean grey level: ``factor`` 0 is flat grey, 1 the image (``PIL.ImageEnhance.Contrast``)."""
+    """Blend with the mean grey level: ``factor`` 0 is flat grey, 1 the image, -1 its negative about that level
+    (``PIL.ImageEnhance.Contrast``)."""
 
     factor: Number
-    _op, _number, _bounds = Op.CONTRAST, "factor", (0.0, math.inf)
+    _op, _number, _bounds = Op.CONTRAST, "factor", (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Color(MagnitudeOp):
     """Saturation, a blend with the grey image: ``factor`` 0 is grey, 1 the image (``PIL.ImageEnhance.Color``)."""
 
     factor: Number
-    _op, _number, _bounds = Op.SATURATION, "factor", (0.0, math.inf)
+    _op, _number, _bounds = Op.SATURATION, "factor", (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Gamma(MagnitudeOp):
     gamma: Number
     gain: float = 1.0
     _op, _number, _bounds, _constants = Op.GAMMA, "gamma", (0.0, math.inf), ("gain",)
-    _checks = checks(gain=partial(number, low=0.0, high=LARGEST))
+    _checks = checks(gain=partial(number, low=-LARGEST, high=LARGEST))
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,10 @@ class Posterize(MagnitudeOp):
 
 @dataclass(frozen=True)
 class Solarize(MagnitudeOp):
-    """Invert the values at and above ``threshold``, 0 to 256."""
+    """Invert the values at and above ``threshold``: all of them at 0 and below, none at 256 and above."""
 
     threshold: Number
-    _op, _number, _bounds = Op.SOLARIZE, "threshold", (0.0, 256.0)
+    _op, _number, _bounds = Op.SOLARIZE, "threshold", (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class SolarizeAdd(MagnitudeOp):
     addition: int | tuple[int, int]
     threshold: float = 128
     _op, _number, _bounds, _integral, _constants = Op.SOLARIZE_ADD, "addition", (-255, 255), True, ("threshold",)
-    _checks = checks(threshold=partial(number, low=0.0, high=256.0))
+    _checks = checks(threshold=partial(number, low=-LARGEST, high=LARGEST))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import (
@@ -101,6 +101,7 @@ class RandomCrop(Transform):
 @dataclass(frozen=True)
 class Pad(Transform):
     """Add a border: ``padding`` pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
+    Negative ones cut that much off.
 
     ``padding_mode``: constant (``fill``), edge (the outermost pixel), reflect (mirrored without it) or symmetric
     (mirrored with it).
@@ -119,7 +120,9 @@ class Pad(Transform):
 
     def sample_one(self, image: OneImage, slot: int) -> None:
         left, top, right, bottom = padding_sides(self.padding)
-        if left or top or right or bottom:
+        if min(left, top, right, bottom) < 0:
+            self.sample(image, ROW, slot)
+        elif left or top or right or bottom:
             size = image.height + top + bottom, image.width + left + right
             flags = int(PadMode[self.padding_mode.upper()])
             image.emit_one(Op.PAD, left, top, right, bottom, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
@@ -170,7 +173,22 @@ def emit_crop_one(image: OneImage, top: int, left: int, size: tuple[int, int], f
 
 
 def _emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
-    """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone."""
+    """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone.
+
+    What is negative cuts off: together with the border where that is one colour, else before there is a border.
+    """
+    cut = ((before < 0) | (after < 0)).any(axis=1)
+    if cut.any():
+        first, last = (before, after) if mode == "constant" else (np.minimum(before, 0), np.minimum(after, 0))
+        origin, size = -first[cut], sampling.size[rows[cut]] + first[cut] + last[cut]
+        if (size < 1).any():
+            raise ValueError(
+                f"padding: cuts {-first[cut][0] - last[cut][0]} pixels off an image of {sampling.size[rows[cut]][0]} "
+                "(height, width); accepted: paddings that leave at least one pixel"
+            )
+        sampling.emit(rows[cut], Op.CROP, *origin.T, *size.T, fill=fill, size=size)  # type: ignore[arg-type]
+        kept = ~cut if mode == "constant" else np.ones(len(rows), np.bool_)
+        rows, before, after = rows[kept], np.maximum(before[kept], 0), np.maximum(after[kept], 0)
     changed = ((before > 0) | (after > 0)).any(axis=1)
     rows, before, after = rows[changed], before[changed], after[changed]
     sampling.emit(

@@ -31,7 +31,7 @@ class Sharpness(MagnitudeOp):
     """
 
     factor: Number
-    _op, _number, _bounds = Op.SHARPNESS, "factor", (0.0, math.inf)
+    _op, _number, _bounds = Op.SHARPNESS, "factor", (-math.inf, math.inf)
 
 
 def kernel_sizes(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:

@@ -145,7 +145,7 @@ class RandomPosterize(WithProbability):
 
 @dataclass(frozen=True)
 class RandomSolarize(WithProbability):
-    """Invert the values at and above ``threshold`` (0 to 256) with probability ``p``."""
+    """Invert the values at and above ``threshold`` with probability ``p``."""
 
     threshold: float
     p: float = 0.5

@@ -14,7 +14,7 @@ from variegate.program.one_image import OneImage
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import (
-    INTERPOLATIONS,
+    FILTERS,
     LARGEST,
     PROBABILITY,
     Check,
@@ -28,7 +28,7 @@ from variegate.transforms.arguments import (
 )
 from variegate.transforms.base import Transform
 
-INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in INTERPOLATIONS}
+INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in FILTERS}
 
 
 def span(low: float, high: float, whole: bool = False) -> Check:

@@ -16,9 +16,11 @@ from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import FLAG, LARGEST, checks
 from variegate.transforms.base import Transform, set_field
+from variegate.transforms.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.transforms.magnitude import PlainOp
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
+FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]
 
 
 def _per_channel(name: str, value: Any, *, least: float, kind: str, error: Refusal = refused) -> tuple[float, ...]:
@@ -29,8 +31,9 @@ def _per_channel(name: str, value: Any, *, least: float, kind: str, error: Refus
     return numbers
 
 
-def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName:
-    return one_of(name, str(value).removeprefix("torch."), get_args(DtypeName), error=error)
+def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName | FinishedName:
+    choices = (*get_args(DtypeName), *get_args(FinishedName))
+    return one_of(name, str(value).removeprefix("torch."), choices, error=error)
 
 
 @dataclass(frozen=True)
@@ -62,16 +65,25 @@ class ToDtype(Transform):
     """Float output: on 0..1 with ``scale``, else on 0..255, as in torchvision. A ``Normalize`` may follow.
 
     ``dtype`` is a name or a torch dtype: float32, float16 or bfloat16; the Augmenter's own ``dtype`` goes before it.
+    float64, int8, int16, int32, int64 and uint16 are made of the finished tensor, outside of the fused pass (with
+    ``scale`` integers are shifted to their range, as torchvision has it); uint8 leaves bytes as they are.
     """
 
-    dtype: DtypeName = "float32"
+    dtype: DtypeName | FinishedName = "float32"
     scale: bool = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
     _format_advice = "put it last, outside of the choice"
     _checks = checks(dtype=_dtype, scale=FLAG)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if sampling.output.is_float:  # of which it changes the dtype alone, as in torchvision
+        output = sampling.output
+        is_cut = is_cut_only(output)
+        if not is_cut or self.dtype not in get_args(DtypeName):
+            if self.dtype != "uint8" or output.is_float or not is_cut:
+                _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
+                sampling.output = followed_by(output, Cast(self.dtype, self.scale))
+            return
+        if output.is_float:  # of which it changes the dtype alone, as in torchvision
             _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
         else:
             _normalize(self, sampling, rows, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
@@ -146,6 +158,21 @@ class ToImage(Identity):
     """Nothing: images are arrays already. Kept so that torchvision pipelines read the same."""
 
 
+@dataclass(frozen=True)
+class PILToTensor(Identity):
+    """Nothing: PIL images are taken, and uint8 tensors come out."""
+
+
+@dataclass(frozen=True)
+class ToPureTensor(Identity):
+    """Nothing: plain tensors come out."""
+
+
+@dataclass(frozen=True)
+class ToTensor(ConvertImageDtype):
+    """``ToDtype("float32", scale=True)`` under torchvision's oldest name."""
+
+
 def _normalize(
     owner: Transform, sampling: Sampling, rows: Rows, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> None:
@@ -156,6 +183,8 @@ def _normalize(
 # A Normalize makes the same of every batch, and what is made of it is found by its identity.
 @lru_cache(maxsize=256)
 def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...]) -> Output:
+    if not is_cut_only(before):
+        return followed_by(before, Standardise(mean, std))
     if before.mean is not None and before.std is not None:
         # ((x - m1) / s1 - m2) / s2 = (x - (m1 + s1 m2)) / (s1 s2)
         size = max(len(before.mean), len(mean))

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, as_integer, refused
+from variegate.checks import Refusal, as_integer, one_of, refused
 from variegate.program.compiled import kernel
 from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Interpolation, Op
@@ -22,8 +23,9 @@ from variegate.transforms.arguments import (
     MAX_LENGTH,
     POSITIVE_PAIR,
     ArgumentError,
-    InterpolationName,
-    check_interpolation,
+    Edges,
+    FilterName,
+    check_filter,
     check_size,
     checks,
     optional,
@@ -36,9 +38,13 @@ TRIES = 10  # of a box; one slot each: area, aspect, top, left
 Sizes = npt.NDArray[np.int32]
 Boxes = npt.NDArray[np.int64]
 
+# PIL images are always antialiased, and torchvision ignores the argument for them.
+ANTIALIAS = partial(one_of, choices=(True, False, None))
+EDGES = partial(one_of, choices=get_args(Edges))
 
-def resized_size(size: Sizes, short: int | None, max_size: int | None) -> Sizes:
-    """int[R, 2] heights and widths whose short side becomes ``short``, the long side at most ``max_size``.
+
+def resized_size(size: npt.NDArray[Any], short: Any, max_size: int | None) -> Sizes:
+    """int[R, 2] heights and widths whose short side becomes ``short`` (one, or [R]), the long one at most ``max_size``.
 
     Aspect is kept, fractions are cut off as torchvision does; a side never falls below one pixel.
     """
@@ -57,7 +63,7 @@ def resized_size(size: Sizes, short: int | None, max_size: int | None) -> Sizes:
     return np.asarray(np.maximum(resized, 1), np.int32)
 
 
-def _side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+def side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
     """A list of one number is that number."""
     height, width = check_size(name, value, error=error)
     is_pair = as_integer(value) is None and len(value) == 2
@@ -70,15 +76,16 @@ class Resize(Transform):
 
     ``size`` a number: its short side becomes that, aspect kept; a (height, width) pair: exactly that; None: the long
     side becomes ``max_size``. ``max_size`` otherwise bounds the long side, and must be above ``size``. Images that
-    have the size already stay as they are. ``interpolation``: nearest, bilinear or bicubic; the latter two are always
-    antialiased, so that ``antialias=False`` is refused.
+    have the size already stay as they are. ``interpolation``: nearest (or nearest-exact), bilinear, bicubic, box,
+    hamming or lanczos, or Pillow's code of one; all but nearest are antialiased, whatever ``antialias`` says, as PIL
+    images are in torchvision.
     """
 
     size: int | Sequence[int] | None
-    interpolation: InterpolationName = "bilinear"
+    interpolation: FilterName = "bilinear"
     max_size: int | None = None
     antialias: bool | None = True
-    _checks = checks(size=optional(_side_or_size), interpolation=check_interpolation)
+    _checks = checks(size=optional(side_or_size), interpolation=check_filter, antialias=ANTIALIAS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,24 +99,20 @@ class Resize(Transform):
                 accepted = "None where size is a pair" if isinstance(self.size, tuple) else accepted
                 raise ArgumentError(self, "max_size", self.max_size, accepted)
             set_field(self, "max_size", longest)
-        _check_antialias(self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         before = sampling.size[rows]
         if isinstance(self.size, tuple):
             wanted = np.array(self.size, np.int32)
         else:
-            wanted = resized_size(before, self.size, self.max_size)  # type: ignore[arg-type]
-        changed = (wanted != before).any(axis=1)
-        if not changed.all():
-            rows, before, wanted = rows[changed], before[changed], wanted if wanted.ndim == 1 else wanted[changed]
-        emit_resized_crop(sampling, rows, (0, 0, *before.T), wanted, self.interpolation)
+            wanted = resized_size(before, self.size, self.max_size)
+        emit_resize(sampling, rows, np.broadcast_to(wanted, before.shape), self.interpolation)
 
     def sample_one(self, image: OneImage, slot: int) -> None:
         before = image.height, image.width
         wanted = self.size
         if not isinstance(wanted, tuple):
-            wanted = tuple(resized_size(image.size, wanted, self.max_size)[0].tolist())  # type: ignore[arg-type]
+            wanted = tuple(resized_size(image.size, wanted, self.max_size)[0].tolist())
         if wanted != before:
             emit_resized_crop_one(image, (0, 0, *before), wanted, self.interpolation)  # type: ignore[arg-type]
 
@@ -119,32 +122,46 @@ class RandomResizedCrop(Transform):
     """Crop a random box and resize it to ``size`` (Szegedy et al. 2015, arXiv:1409.4842).
 
     The box's area is uniform in ``scale`` times the image's, its width / height log-uniform in ``ratio``, its place
-    uniform. After ten boxes that do not fit, the largest central box within ``ratio``.
+    uniform. After ten boxes that do not fit, the largest central box within ``ratio``. ``interpolation`` and
+    ``antialias`` as for ``Resize``.
+
+    ``edges``: "image": along the edges of the box the filter sees the image's pixels beyond it. "crop": it does not, as
+    in torchvision, which crops first; pixels are then those of torchvision on PIL images to the bit. The two differ
+    within the filter's reach of the edges alone.
     """
 
     size: int | Sequence[int]
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0)
-    interpolation: InterpolationName = "bilinear"
+    interpolation: FilterName = "bilinear"
     antialias: bool | None = True
+    edges: Edges = "image"
     num_slots = TRIES
-    _checks = checks(size=check_size, scale=POSITIVE_PAIR, ratio=POSITIVE_PAIR, interpolation=check_interpolation)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_antialias(self)
+    _checks = checks(
+        size=check_size,
+        scale=POSITIVE_PAIR,
+        ratio=POSITIVE_PAIR,
+        interpolation=check_filter,
+        antialias=ANTIALIAS,
+        edges=EDGES,
+    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         boxes, found = sample_boxes(sampling, rows, slot, self.scale, self.ratio)
         if not found.all():
             boxes[~found] = _central_boxes(sampling.size[rows[~found]], self.ratio)
+        if crops_first(self.interpolation, self.edges):
+            size = boxes[:, 2:].astype(np.int32)
+            cut = (size != sampling.size[rows]).any(axis=1)
+            sampling.emit(rows[cut], Op.CROP, *boxes[cut].T, size=size[cut])
+            boxes[:, :2] = 0
         emit_resized_crop(sampling, rows, boxes.T, np.array(self.size, np.int32), self.interpolation)
 
     def sample_one(self, image: OneImage, slot: int) -> None:
         boxes, found = sample_boxes(image, ROW, slot, self.scale, self.ratio)
         if not found[0]:
             boxes = _central_boxes(image.size, self.ratio)
-        emit_resized_crop_one(image, boxes[0].tolist(), self.size, self.interpolation)  # type: ignore[arg-type]
+        emit_resized_crop_one(image, boxes[0].tolist(), self.size, self.interpolation, self.edges)  # type: ignore[arg-type]
 
 
 def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.int64]:
@@ -156,8 +173,20 @@ def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.in
     return np.stack([(height - h) // 2, (width - w) // 2, h, w], axis=1).astype(np.int64)
 
 
+def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: FilterName) -> None:
+    """Resize whole images to ``wanted``, int[R, 2]; those that have the size already are left alone."""
+    before = sampling.size[rows]
+    changed = (wanted != before).any(axis=1)
+    emit_resized_crop(sampling, rows[changed], (0, 0, *before[changed].T), wanted[changed], interpolation)
+
+
+def crops_first(interpolation: FilterName, edges: Edges) -> bool:
+    """Whether a box of whole pixels is cut out before it is resized. Nearest pixels of a cut are Pillow's of that."""
+    return edges == "crop" or interpolation == "nearest"
+
+
 def emit_resized_crop(
-    sampling: Sampling, rows: Rows, box: Iterable[npt.ArrayLike], wanted: Sizes, interpolation: InterpolationName
+    sampling: Sampling, rows: Rows, box: Iterable[npt.ArrayLike], wanted: Sizes, interpolation: FilterName
 ) -> None:
     """Resample the box (top, left, height, width) to ``wanted``, int[2] or [R, 2]."""
     flags = int(Interpolation[interpolation.upper()])
@@ -165,17 +194,15 @@ def emit_resized_crop(
 
 
 def emit_resized_crop_one(
-    image: OneImage, box: Iterable[float], wanted: tuple[int, int], interpolation: InterpolationName
+    image: OneImage, box: Sequence[float], wanted: tuple[int, int], interpolation: FilterName, edges: Edges = "image"
 ) -> None:
-    """``emit_resized_crop`` for a batch of one."""
+    """The same for a batch of one; the box is cut out first if it has whole pixels and ``crops_first`` says so."""
+    if crops_first(interpolation, edges) and all(value == int(value) for value in box):
+        top, left, height, width = map(int, box)
+        if (height, width) != (image.height, image.width):
+            image.emit_one(Op.CROP, top, left, height, width, size=(height, width))
+        box = (0, 0, height, width)
     image.emit_one(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
-
-
-def _check_antialias(owner: Resize | RandomResizedCrop) -> None:
-    antialias = owner.antialias
-    is_meaningless = antialias is False and owner.interpolation == "nearest"
-    if antialias is not True and antialias is not None and not is_meaningless:
-        raise ArgumentError(owner, "antialias", antialias, "True or None (bilinear and bicubic are always antialiased)")
 
 
 def sample_boxes(

@@ -70,3 +70,5 @@ def test_a_normalized_output_is_refused() -> None:
     normalize = T.Compose([T.RandomResizedCrop(8), T.Normalize([0.5] * 3, [0.5] * 3)])
     with pytest.raises(SourceError, match="ends in Normalize"):
         Plan(ArraySource(PIXELS), normalize)
+    with pytest.raises(SourceError, match=r"the policy ends in 5 crops of 8x8; images on disk hold bytes"):
+        Plan(ArraySource(PIXELS), T.FiveCrop(8))

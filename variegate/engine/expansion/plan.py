@@ -73,8 +73,8 @@ class Plan:
         for name in ("copies", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
-        if _ends_in_floats(self.transform, self.seed):
-            raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
+        if (end := _no_image_after(self.transform, self.seed)) is not None:
+            raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
 
     @property
     def num_items(self) -> int:
@@ -190,9 +190,11 @@ class Plan:
         }
 
 
-def _ends_in_floats(transform: Transform, seed: int) -> bool:
+def _no_image_after(transform: Transform, seed: int) -> str | None:
+    """What the transform ends in that leaves no image of bytes."""
     augmenter = Augmenter(transform, "reference", seed)
     try:
-        return augmenter.program([(4096, 4096)], ids=[0], conditions={"label": [0]}).output.is_float
+        output = augmenter.program([(4096, 4096)], ids=[0], conditions={"label": [0]}).output
     except ValueError:  # it takes other images; those that it does not take will be named
-        return False
+        return None
+    return "Normalize" if output.is_float else str(output.steps[0]) if output.steps else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -101,7 +101,9 @@ class CudaExecutor:
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
     """Raises ValueError naming a point function that has no Triton form."""
-    return KernelSettings(program.output, triton_functions(program.tables.points), images.format, block)
+    # Steps come after all kernels, and kernels are kept by their settings.
+    output = replace(program.output, steps=()) if program.output.steps else program.output
+    return KernelSettings(output, triton_functions(program.tables.points), images.format, block)
 
 
 def _result_shapes(program: Program) -> npt.NDArray[np.int64]:

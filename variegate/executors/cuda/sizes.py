@@ -14,7 +14,7 @@ from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 @pixel_kernel
 def tap_count(args: Any, flag: Any) -> Any:
     """Weights per output (along x, along y) of a RESIZED_CROP, at most."""
-    radius = 2.0 if flag == Interpolation.BICUBIC else 1.0
+    radius = 2.0 if flag == Interpolation.BICUBIC else 3.0 if flag == Interpolation.LANCZOS else 1.0
     taps_x = 2 * int(np.ceil(radius * max(_scale(args[1], args[3], args[5]), 1.0))) + 1
     taps_y = 2 * int(np.ceil(radius * max(_scale(args[0], args[2], args[4]), 1.0))) + 1
     return taps_x, taps_y
@@ -22,6 +22,8 @@ def tap_count(args: Any, flag: Any) -> Any:
 
 @pixel_kernel
 def _scale(start: Any, extent: Any, size: Any) -> Any:
+    # A negative start stands for a crop (lowering/merge.py), whose scale is that of whole pixels.
+    start = max(start, 0.0)
     first = np.float32(start)
     return np.float64(np.float32(np.float32(start + extent) - first)) / size
 

@@ -113,7 +113,24 @@ def _cubic(x: Floats) -> Floats:
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
+def _box(x: Floats) -> Floats:
+    return np.where((x > -0.5) & (x <= 0.5), 1.0, 0.0)
+
+
+def _hamming(x: Floats) -> Floats:
+    # Pillow has these two numbers in single precision.
+    mean, swing = float(np.float32(0.54)), float(np.float32(0.46))
+    return np.where(np.abs(x) < 1.0, np.sinc(x) * (mean + swing * np.cos(x * np.pi)), 0.0)
+
+
+def _lanczos(x: Floats) -> Floats:
+    return np.where(np.abs(x) < 3.0, np.sinc(x) * np.sinc(x / 3), 0.0)
+
+
 _KERNELS: dict[Interpolation, tuple[Callable[[Floats], Floats], float]] = {
     Interpolation.BILINEAR: (_triangle, 1.0),
     Interpolation.BICUBIC: (_cubic, 2.0),
+    Interpolation.BOX: (_box, 0.5),
+    Interpolation.HAMMING: (_hamming, 1.0),
+    Interpolation.LANCZOS: (_lanczos, 3.0),
 }

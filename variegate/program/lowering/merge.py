@@ -5,6 +5,8 @@ after it act. So two maps with only value operations between them join (a) where
 flip, an inner crop): at the place of the earlier; (b) where the earlier one never falls outside: at the place of the
 later; (c) where the earlier one moves whole pixels, nothing stands between, and both fill alike. A crop must not jump
 over an operation that needs statistics of the whole image; a flip may.
+
+A crop goes into the resize of all of it right after it, whose filter then does not see beyond the crop.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ def merge_rows(program: Any) -> None:
             joined = -1
             if KIND_OF[program.opcode[r, j]] == Kind.GEOMETRY:
                 joined = _join_backwards(program, r, j)
+            elif program.opcode[r, j] == Op.RESIZED_CROP:
+                joined = _join_crop(program, r, j)
             if joined >= 0:
                 program.opcode[r, joined] = Op.NOP
                 close_gaps(program, r)
@@ -104,6 +108,20 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
             window[j, 2 + side] = min(window[j, 2 + side], window[i, 2 + side])
         return int(i)
     return -1
+
+
+@inner_kernel()
+def _join_crop(program: Any, r: Any, j: Any) -> int:
+    """Take the crop before the resize at slot j into its box -> the crop's slot, or -1. The box's corner is written as
+    -1 - top, -1 - left, which no box has otherwise."""
+    i = j - 1
+    a, box, size = program.args[r, i], program.args[r, j], program.out_size[r, i]
+    is_crop = program.opcode[r, i] == Op.MAP_FIXED and a[0] == ONE and a[4] == ONE and moves_whole_pixels(a)
+    is_all = box[0] == 0.0 and box[1] == 0.0 and box[2] == size[0] and box[3] == size[1]
+    if not (is_crop and is_all and _stays_inside(a, program.window[r, i], size)):
+        return -1
+    box[0], box[1] = -1.0 - a[5] / ONE, -1.0 - a[2] / ONE
+    return int(i)
 
 
 @inner_kernel()

@@ -15,6 +15,9 @@ from variegate.program.lowering.identities import close_gaps
 from variegate.program.ops import IS_TABLE, Op
 from variegate.program.program import Program
 
+# Of a blend: any that is larger does the same, since levels differ by 1 or more. Products stay within 32 bits.
+_LARGEST_FACTOR = 1e6
+
 
 def values_to_tables(program: Program) -> Program:
     """Give every per-channel operation a LUT of its own (so that later rewrites may compose in place), and every blur
@@ -44,6 +47,8 @@ def build(program: Any, emitted: Any, luts: Any) -> int:
     for r in range(program.opcode.shape[0]):
         for k in range(program.length[r]):
             op, a = program.opcode[r, k], program.args[r, k]
+            if op == Op.SATURATION or op == Op.CONTRAST or op == Op.SHARPNESS:
+                a[0] = min(max(a[0], -_LARGEST_FACTOR), _LARGEST_FACTOR)
             if op == Op.SATURATION:
                 program.opcode[r, k] = Op.MIX
             elif op == Op.GRAYSCALE:
@@ -81,7 +86,7 @@ def _fill_channel(op: Any, a: Any, table: Any) -> bool:
     if op == Op.BRIGHTNESS:
         factor = np.float32(a[0])
         for i in range(256):
-            table[i] = np.uint8(min(factor * np.float32(i), np.float32(255.0)))
+            table[i] = np.uint8(min(max(factor * np.float32(i), np.float32(0.0)), np.float32(255.0)))
     elif op == Op.GAMMA:
         for i in range(256):
             table[i] = np.uint8(min(max((255.0 + 1.0 - 1e-3) * a[1] * (i / 255.0) ** a[0], 0.0), 255.0))

@@ -1,6 +1,8 @@
 """One operation, without chance, on one image: names and arguments of torchvision.transforms.v2.functional.
 
-Images are uint8 arrays [H, W, C] with C = 1 or 3, or [H, W]; torch tensors of these shapes come back as tensors.
+Images are uint8 arrays [H, W, C] with C = 1 or 3, or [H, W]; torch tensors of these shapes or [C, H, W] (channels
+come last where they could be first as well, as in [3, H, 3]); or PIL images, of which those of other modes than "L" and
+"RGB" become one of these, without alpha. The same kind comes out.
 ``device`` chooses the executor: "cpu" (compiled) or "reference" (plain NumPy, which defines every meaning).
 """
 
@@ -8,6 +10,7 @@ from variegate.transforms.functional.geometry import (
     affine,
     center_crop,
     crop,
+    five_crop,
     horizontal_flip,
     pad,
     perspective,
@@ -16,6 +19,7 @@ from variegate.transforms.functional.geometry import (
     rotate,
     shear_x,
     shear_y,
+    ten_crop,
     translate_x,
     translate_y,
     vertical_flip,
@@ -48,7 +52,7 @@ hflip, vflip = horizontal_flip, vertical_flip
 
 __all__ = ["affine", "hflip", "horizontal_flip", "perspective", "rotate", "shear_x", "shear_y"]
 __all__ += ["translate_x", "translate_y", "vertical_flip", "vflip"]
-__all__ += ["center_crop", "crop", "pad", "resize", "resized_crop"]
+__all__ += ["center_crop", "crop", "five_crop", "pad", "resize", "resized_crop", "ten_crop"]
 __all__ += ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation"]
 __all__ += ["adjust_sharpness"]
 __all__ += ["autocontrast", "equalize", "grayscale", "invert", "permute_channels", "posterize"]

@@ -1,9 +1,10 @@
 """Maps of coordinates, and sizes; names and arguments of torchvision.transforms.v2.functional.
 
-Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W] (or a torch tensor of such a shape), and
-``device`` ("cpu" or "reference"). ``interpolation`` is "nearest", "bilinear" or "bicubic" and ``fill`` the level, or
-the three levels, of pixels that come from outside; x runs right, y down, in pixels. Meaning: Pillow's Image.transform.
-A ValueError names an argument out of range.
+Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W], a torch tensor of such a shape or
+[C, H, W], or a PIL image, and ``device`` ("cpu" or "reference"); the same kind comes out. ``interpolation`` is
+"nearest", "bilinear" or "bicubic" (or Pillow's code, or torchvision's mode) and ``fill`` the level, or the three
+levels, of pixels that come from outside; x runs right, y down, in pixels. Meaning: Pillow's Image.transform. A
+ValueError names an argument out of range.
 """
 
 from __future__ import annotations
@@ -20,18 +21,22 @@ from variegate.program.ops import Op
 from variegate.transforms.arguments import (
     BLACK,
     CENTER,
+    FLAG,
     LARGEST,
     MAX_LENGTH,
+    Edges,
     Fill,
+    FilterName,
     InterpolationName,
     PaddingMode,
     Size,
+    check_size,
 )
 from variegate.transforms.crop import emit_crop_one
 from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, shape_of
 from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.matrices import inverse_affine_one, perspective_coefficients_one, rotated_size
-from variegate.transforms.resize import emit_resized_crop_one
+from variegate.transforms.resize import EDGES, emit_resized_crop_one, resized_size
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
@@ -158,7 +163,8 @@ def translate_y(
 def pad(
     img: Img, padding: int | Sequence[int], fill: Fill = 0, padding_mode: PaddingMode = "constant", device: str = "cpu"
 ) -> Img:
-    """Add borders of ``padding`` pixels: one number, (left and right, top and bottom) or (left, top, right, bottom).
+    """Add borders of ``padding`` pixels: one number, (left and right, top and bottom) or (left, top, right, bottom);
+    negative ones cut off.
 
     ``padding_mode``: "constant" (``fill``), "edge", "reflect" or "symmetric", the last three as NumPy's ``pad``.
     """
@@ -177,18 +183,38 @@ def center_crop(img: Img, output_size: Size, device: str = "cpu") -> Img:
     return run(img, device, lambda: T.CenterCrop(output_size), size="output_size")
 
 
+def five_crop(img: Img, size: Size, device: str = "cpu") -> tuple[Img, ...]:
+    """The four corners and the middle, ``size`` (height, width) pixels each: top left, top right, bottom left, ...
+
+    Raises ValueError for an image smaller than that.
+    """
+    height, width = check_size("size", size, error=refused)
+    down, right = shape_of(img)[0] - height, shape_of(img)[1] - width
+    if down < 0 or right < 0:
+        raise refused("size", size, f"at most the image's {shape_of(img)[:2]} (height, width)")
+    corners = [crop(img, y, x, height, width, device) for y in (0, down) for x in (0, right)]
+    return *corners, center_crop(img, (height, width), device)
+
+
+def ten_crop(img: Img, size: Size, vertical_flip: bool = False, device: str = "cpu") -> tuple[Img, ...]:
+    """``five_crop`` of the image, and of it mirrored: left-right, or with ``vertical_flip`` top-bottom."""
+    mirrored = Single(img).emit(Op.VFLIP if FLAG("vertical_flip", vertical_flip, error=refused) else Op.HFLIP)
+    return *five_crop(img, size, device), *five_crop(mirrored.run(device), size, device)
+
+
 def resize(
     img: Img,
     size: Size | None,
-    interpolation: InterpolationName = "bilinear",
+    interpolation: FilterName = "bilinear",
     max_size: int | None = None,
-    antialias: bool = True,
+    antialias: bool | None = True,
     device: str = "cpu",
 ) -> Img:
     """Resample to ``size`` (height, width), as Pillow's Image.resize.
 
     One number is the length of the shorter side, the other keeping the proportions and, where that made it longer than
-    ``max_size``, both shrinking to it; None with ``max_size`` makes the longer side that long.
+    ``max_size``, both shrinking to it; None with ``max_size`` makes the longer side that long. ``interpolation`` may
+    also be "box", "hamming" or "lanczos"; all but nearest are antialiased, whatever ``antialias`` says.
     """
     return run(img, device, lambda: T.Resize(size, interpolation, max_size, antialias))
 
@@ -200,25 +226,33 @@ def resized_crop(
     height: float,
     width: float,
     size: Size,
-    interpolation: InterpolationName = "bilinear",
-    antialias: bool = True,
+    interpolation: FilterName = "bilinear",
+    antialias: bool | None = True,
     device: str = "cpu",
+    edges: Edges = "image",
 ) -> Img:
     """The box (pixels, fractions allowed) resampled to ``size`` in one go, as Pillow's ``Image.resize(size, box=...)``.
 
-    Along the edges of the box the filter sees the image's pixels beyond it; torchvision crops first and sees only the
-    box, which ``resize(crop(...))`` gives. A box that reaches outside the image is cropped first, with black outside.
+    ``size`` as for ``resize``: one number is the length of the box's shorter side. Along the edges of the box the
+    filter sees the image's pixels beyond it; torchvision crops first and sees only the box, and so does
+    ``edges="crop"``, for whole pixels. A box that reaches outside the image is cropped first, with black outside.
     """
-    wanted = declared(lambda: T.RandomResizedCrop(size, interpolation=interpolation, antialias=antialias))
+    wanted = declared(lambda: T.Resize(size, interpolation, antialias=antialias))
+    edges = EDGES("edges", edges, error=refused)
     box = as_numbers((top, left, height, width))
     if box is None or min(box[2:]) <= 0 or max(map(abs, box)) > MAX_LENGTH:
         given = (top, left, height, width)
         raise refused("top, left, height, width", given, "a box in pixels, its height and width greater than 0")
+    if edges == "crop" and any(value != int(value) for value in box):
+        raise refused("edges", edges, '"image" for a box with fractions of pixels')
+    sides = wanted.size
+    if isinstance(sides, int):
+        sides = tuple(resized_size(np.array([box[2:]]), sides, None)[0].tolist())
     single = Single(img)
     if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
         _cut(single, *box)
         box = (0, 0, *box[2:])
-    emit_resized_crop_one(single.sampling, box, wanted.size, wanted.interpolation)  # type: ignore[arg-type]
+    emit_resized_crop_one(single.sampling, box, sides, wanted.interpolation, edges)  # type: ignore[arg-type]
     return single.run(device)
 
 

@@ -1,40 +1,41 @@
 """Functions of pixel values and their neighbourhood; names and arguments of torchvision.transforms.v2.functional where
 it has them, meaning of Pillow.
 
-Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W] (or a torch tensor of such a shape), and
-``device`` ("cpu" or "reference"), and returns a new image of the same shape. A ValueError names an argument out of
-range.
+Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W], a torch tensor of such a shape or
+[C, H, W], or a PIL image, and ``device`` ("cpu" or "reference"), and returns a new image of the same shape and kind. A
+ValueError names an argument out of range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate import transforms as T
 from variegate.checks import as_number, as_numbers, integer, number
 from variegate.program.ops import Op
 from variegate.program.program import Output
-from variegate.transforms.arguments import LARGEST, MAX_LENGTH, Fill, check_colour
+from variegate.transforms.arguments import LARGEST, MAX_LENGTH, check_colour
 from variegate.transforms.filters import clipped, kernel_sizes, line_lengths
-from variegate.transforms.functional.single import Img, Single, refused, run, run_at, shape_of
+from variegate.transforms.functional.single import Img, Single, like, refused, run, run_at, shape_of
 from variegate.transforms.output import one_or_three
 
 
 def adjust_brightness(img: Img, brightness_factor: float, device: str = "cpu") -> Img:
-    """From black (0) over the image (1) to brighter; factor 0 or more. Pillow's ImageEnhance.Brightness."""
+    """From black (0) over the image (1) to brighter. Pillow's ImageEnhance.Brightness."""
     return run_at(img, device, T.Brightness, "brightness_factor", brightness_factor)
 
 
 def adjust_contrast(img: Img, contrast_factor: float, device: str = "cpu") -> Img:
-    """From the mean gray (0) over the image (1) to more contrast; factor 0 or more. Pillow's ImageEnhance.Contrast."""
+    """From the mean gray (0) over the image (1) to more contrast; below 0 inverted. Pillow's ImageEnhance.Contrast."""
     return run_at(img, device, T.Contrast, "contrast_factor", contrast_factor)
 
 
 def adjust_saturation(img: Img, saturation_factor: float, device: str = "cpu") -> Img:
-    """From gray (0) over the image (1) to more colour; factor 0 or more. Pillow's ImageEnhance.Color."""
+    """From gray (0) over the image (1) to more colour; below 0 in opposite colours. Pillow's ImageEnhance.Color."""
     return run_at(img, device, T.Color, "saturation_factor", saturation_factor)
 
 
@@ -44,14 +45,14 @@ def adjust_hue(img: Img, hue_factor: float, device: str = "cpu") -> Img:
 
 
 def adjust_gamma(img: Img, gamma: float, gain: float = 1.0, device: str = "cpu") -> Img:
-    """``255.999 * gain * (x / 255) ** gamma``, truncated; both 0 or more."""
+    """``255.999 * gain * (x / 255) ** gamma``, truncated and clipped; ``gamma`` 0 or more."""
     number = T.Gamma.check_number("gamma", gamma, error=refused)
     factor = T.Gamma._checks["gain"]("gain", gain, error=refused)
     return Single(img).emit(Op.GAMMA, number, factor).run(device)
 
 
 def adjust_sharpness(img: Img, sharpness_factor: float, device: str = "cpu") -> Img:
-    """From smoothed (0) over the image (1) to sharper; factor 0 or more. Pillow's ImageEnhance.Sharpness."""
+    """From smoothed (0) over the image (1) to sharper; below 0 smoother. Pillow's ImageEnhance.Sharpness."""
     return run_at(img, device, T.Sharpness, "sharpness_factor", sharpness_factor)
 
 
@@ -61,12 +62,12 @@ def posterize(img: Img, bits: int, device: str = "cpu") -> Img:
 
 
 def solarize(img: Img, threshold: float, device: str = "cpu") -> Img:
-    """Invert values of ``threshold`` (0..256) and above."""
+    """Invert values of ``threshold`` and above."""
     return run_at(img, device, T.Solarize, "threshold", threshold)
 
 
 def solarize_add(img: Img, addition: float, threshold: float = 128, device: str = "cpu") -> Img:
-    """Add ``addition`` (-255..255) to values below ``threshold`` (0..256), clipped."""
+    """Add ``addition`` (-255..255) to values below ``threshold``, clipped."""
     value = number("addition", addition, *T.SolarizeAdd._bounds, error=refused)
     single = Single(img)
     limit = T.Solarize.check_number("threshold", threshold, error=refused)
@@ -89,16 +90,13 @@ def equalize(img: Img, device: str = "cpu") -> Img:
 
 
 def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: str = "cpu") -> Img:
-    """Pillow's mode "L", [H, W, 1], or repeated in three channels. An [H, W] image stays as it is."""
+    """Pillow's mode "L", [H, W, 1], or repeated in three channels. One channel of an [H, W] image stays [H, W]."""
     wanted = one_or_three("num_output_channels", num_output_channels, error=refused)
-    if shape_of(img) and img.ndim == 2 and wanted == 3:
-        raise refused("num_output_channels", 3, "1 for an image [height, width]; give [height, width, 1] for 3")
-    if img.ndim == 3 and img.shape[2] == 3 and wanted == 1:
-        # In planes, of which the first is taken as a whole.
-        level: Any = Single(img).emit(Op.GRAYSCALE).run(device, Output(layout="NCHW"))[0][..., None]
-        return cast(Img, level.copy() if isinstance(level, np.ndarray) else level.clone())
-    gray = run(img, device, lambda: T.Grayscale(3))
-    return gray if img.ndim == 2 or img.shape[2] == wanted else cast(Img, gray[..., [0] * wanted])
+    single = Single(img).emit(Op.GRAYSCALE)
+    if wanted == 1:  # in planes, of which the first is taken as a whole
+        return like(img, single.result(device, Output(layout="NCHW"))[0][..., None].copy())
+    gray_HWC = single.result(device)
+    return like(img, gray_HWC if single.channels == 3 else np.repeat(gray_HWC, 3, axis=2))
 
 
 def permute_channels(img: Img, permutation: Sequence[int], device: str = "cpu") -> Img:
@@ -156,14 +154,43 @@ def gaussian_noise(
     return single.emit(Op.GAUSSIAN_NOISE, level, deviation, 0.0).run(device)
 
 
-def erase(img: Img, i: int, j: int, h: int, w: int, v: Fill = 0, inplace: bool = False, device: str = "cpu") -> Img:
-    """Paint the ``h`` x ``w`` pixels from row ``i`` and column ``j`` on with the level(s) ``v``."""
+def erase(img: Img, i: int, j: int, h: int, w: int, v: Any = 0, inplace: bool = False, device: str = "cpu") -> Img:
+    """Paint the ``h`` x ``w`` pixels from row ``i`` and column ``j`` on.
+
+    ``v``: a level, or one per channel; or a picture of them, a tensor [C, h, w] or an array [h, w, C], of which each
+    axis may be 1. Levels are cut off to whole ones from 0 to 255.
+    """
     _check_not_in_place(inplace)
     single = Single(img)
     sides = {"i": (i, 0), "j": (j, 0), "h": (h, 1), "w": (w, 1)}
-    rectangle = [integer(name, value, low, MAX_LENGTH, error=refused) for name, (value, low) in sides.items()]
-    first = single.sampling.add_rectangles(np.array([rectangle], np.int32))
-    return single.emit(Op.ERASE, first, 1, fill=check_colour("v", v, error=refused)).run(device)
+    top, left, height, width = (
+        integer(name, value, low, MAX_LENGTH, error=refused) for name, (value, low) in sides.items()
+    )
+    if len(getattr(v, "shape", ())) < 2:
+        plain = v.tolist() if hasattr(v, "tolist") else v
+        first = single.sampling.add_rectangles(np.array([[top, left, height, width]], np.int32))
+        return single.emit(Op.ERASE, first, 1, fill=check_colour("v", plain, error=refused)).run(device)
+    patch = _patch(v, (height, width, single.channels))
+    out = single.result(device)
+    hidden = out[top : top + height, left : left + width]
+    hidden[...] = patch[: hidden.shape[0], : hidden.shape[1]]
+    return like(img, out)
+
+
+def _patch(v: Any, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+    """Levels of an array [h, w, C] or a tensor [C, h, w], for every pixel of ``shape``."""
+    is_array = isinstance(v, np.ndarray)
+    values = v if is_array else v.detach().cpu().numpy()
+    if values.ndim == 3 and not is_array:
+        values = values.transpose(1, 2, 0)
+    elif values.ndim == 2:
+        values = values[:, :, None]
+    if values.ndim != 3 or any(given not in (1, side) for given, side in zip(values.shape, shape, strict=True)):
+        height, width, channels = shape
+        accepted = f"a level, {channels} of them, a tensor [{channels}, {height}, {width}] or an array "
+        accepted += f"[{height}, {width}, {channels}], of which each axis may be 1"
+        raise refused("v", f"shape {tuple(v.shape)}", accepted)
+    return np.broadcast_to(np.clip(values, 0, 255).astype(np.uint8), shape)
 
 
 def normalize(
@@ -175,6 +202,8 @@ def normalize(
     """
     _check_not_in_place(inplace)
     single = Single(img)
+    if not hasattr(img, "shape"):
+        raise refused("img", type(img).__name__, "an array or a tensor, since what comes out are floats")
     means, stds = _per_channel("mean", mean, single.channels), _per_channel("std", std, single.channels)
     if not all(value > 0 for value in stds):
         raise refused("std", std, "numbers greater than 0")

@@ -8,17 +8,25 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 
 from variegate.backends.devices import compiled_for_one, get_executor
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import MAX_SIDE, Output
 from variegate.program.rng import stream_of
-from variegate.transforms.arguments import ArgumentError, Fill, InterpolationName, check_colour, check_interpolation
+from variegate.transforms.arguments import (
+    ArgumentError,
+    Fill,
+    FilterName,
+    InterpolationName,
+    check_colour,
+    check_interpolation,
+)
 from variegate.transforms.base import Transform
 from variegate.transforms.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
 
-# A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; or a torch tensor of the same shapes.
+# A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
 Img = TypeVar("Img", bound=Any)
 Declared = TypeVar("Declared", bound=Transform)
 
@@ -26,27 +34,72 @@ UINT8 = Output(layout="NHWC")
 # The error of every function here: the argument, the value it got and what is accepted.
 refused = partial(ArgumentError, None)
 _UINT8 = np.dtype(np.uint8)
+_GRAY_MODES = ("1", "L", "LA", "La")
 _ACCEPTED = "a uint8 array [height, width, channels] with 1 or 3 channels, or [height, width]"
+_ALSO = f"{_ACCEPTED}; a tensor, also [channels, height, width]; or a PIL image"
 
 
 def shape_of(img: Any) -> tuple[int, int, int]:
     """Height, width and channels of a checked image.
 
     Raises:
-        ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array of at least one pixel.
+        ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array, a tensor of such a shape or
+            [1 or 3, H, W], or a PIL image, of at least one pixel.
     """
     if type(img) is np.ndarray and img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in (1, 3) and img.size:
         return img.shape
+    if isinstance(img, PIL.Image.Image):
+        if 0 in img.size:
+            raise refused("img.size", img.size, "at least one pixel")
+        return img.height, img.width, 1 if img.mode in _GRAY_MODES else 3
     shape, dtype = getattr(img, "shape", None), getattr(img, "dtype", None)
     if shape is None or dtype is None:
-        raise refused("img", type(img).__name__, _ACCEPTED)
+        raise refused("img", type(img).__name__, _ALSO)
     if str(dtype).removeprefix("torch.") != "uint8":
         raise refused("img.dtype", str(dtype), "uint8")
+    if is_planar(img):
+        shape = (*shape[1:], shape[0])
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
-        raise refused("img.shape", tuple(shape), _ACCEPTED)
+        raise refused("img.shape", tuple(shape), _ALSO if _is_tensor(img) else _ACCEPTED)
     if 0 in shape:
-        raise refused("img.shape", tuple(shape), "at least one pixel")
+        raise refused("img.shape", tuple(img.shape), "at least one pixel")
     return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
+
+
+def is_planar(img: Any) -> bool:
+    """Whether this is a tensor [C, H, W]; channels come last where they could be first as well."""
+    return _is_tensor(img) and len(img.shape) == 3 and img.shape[2] not in (1, 3) and img.shape[0] in (1, 3)
+
+
+def _is_tensor(img: Any) -> bool:
+    return not isinstance(img, np.ndarray) and hasattr(img, "numpy")
+
+
+def pixels_of(img: Any) -> npt.NDArray[np.uint8]:
+    """A checked image as a contiguous array [H, W, C]. PIL images of other modes become gray or RGB."""
+    if isinstance(img, PIL.Image.Image):
+        from variegate.data.decode import pixels_of_pil
+
+        return pixels_of_pil(img, "img")
+    array: npt.NDArray[np.uint8] = img.cpu().numpy() if _is_tensor(img) else np.asarray(img)
+    if is_planar(img):
+        array = array.transpose(1, 2, 0)
+    return np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
+
+
+def like(img: Img, out_HWC: npt.NDArray[Any]) -> Img:
+    """A result [H, W, C] in the rank and kind of ``img``: an array, a tensor or a PIL image."""
+    if isinstance(img, PIL.Image.Image):
+        gray = out_HWC.shape[2] == 1
+        return cast(Img, PIL.Image.fromarray(np.ascontiguousarray(out_HWC[..., 0]) if gray else out_HWC))
+    out = out_HWC[..., 0] if img.ndim == 2 and out_HWC.shape[2] == 1 else out_HWC
+    if not _is_tensor(img):
+        return cast(Img, out)
+    import torch
+
+    planar = is_planar(img) or (img.ndim == 2 and out.ndim == 3)
+    tensor = torch.from_numpy(np.ascontiguousarray(out.transpose(2, 0, 1) if planar else out)).to(img.device)
+    return cast(Img, tensor if type(img) is torch.Tensor else tensor.as_subclass(type(img)))
 
 
 class Single(Generic[Img]):
@@ -61,7 +114,7 @@ class Single(Generic[Img]):
         self,
         op: Op,
         *args: float,
-        interpolation: InterpolationName = "nearest",
+        interpolation: FilterName = "nearest",
         fill: Sequence[int] | None = None,
         size: npt.NDArray[np.int32] | None = None,
     ) -> Single[Img]:
@@ -74,22 +127,15 @@ class Single(Generic[Img]):
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
-        """The image after all instructions, in the rank and kind (array or tensor) of the input."""
-        img: Any = self.img
-        is_tensor = not isinstance(img, np.ndarray) and hasattr(img, "numpy")
-        array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
-        pixels = np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
-        if device == "cpu":
-            out = compiled_for_one()(self.sampling, pixels, output)
-        else:
-            out = get_executor(device)(self.sampling.finish(output), [pixels])[0]
-        if array.ndim == 2:
-            out = out[..., 0]
-        if not is_tensor:
-            return cast(Img, out)
-        import torch
+        """The image after all instructions, in the rank and kind of the input (array, tensor or PIL image)."""
+        return like(self.img, self.result(device, output))
 
-        return cast(Img, torch.from_numpy(np.ascontiguousarray(out)).to(img.device))
+    def result(self, device: str, output: Output = UINT8) -> npt.NDArray[Any]:
+        """The image after all instructions as an array with three axes, in the layout of ``output``."""
+        pixels = pixels_of(self.img)
+        if device == "cpu":
+            return compiled_for_one()(self.sampling, pixels, output)
+        return get_executor(device)(self.sampling.finish(output), [pixels])[0]
 
 
 def declared(declare: Callable[[], Declared], **names: str) -> Declared:

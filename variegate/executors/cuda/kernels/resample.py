@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import triton
 import triton.language as tl
 
@@ -13,17 +15,61 @@ from variegate.program import passes as P
 _PRECISION = tl.constexpr(22)
 _ONE = tl.constexpr(float(1 << 22))
 _HALF = tl.constexpr(1 << 21)
+_PI = tl.constexpr(math.pi)
+# Pillow has these in single precision.
+_HAMMING_MEAN, _HAMMING_SWING = tl.constexpr(0.5400000214576721), tl.constexpr(0.46000000834465027)
 
 
 @triton.jit
-def _filter(x, is_bilinear):
-    """Triangle, or Pillow's bicubic (a = -0.5), in double."""
+def _sine(x):
+    """sin(pi x), to a few units in the last place, by its series about the nearest whole number: the library's takes
+    any number, and memory of its own for large ones."""
+    whole = tl.floor(x + 0.5)
+    z = (x - whole) * _PI
+    t = -z * z
+    s = 1.0 + t / 420.0
+    for i in tl.static_range(9):
+        n = 18 - 2 * i
+        s = 1.0 + t / (n * (n + 1)) * s
+    odd = whole - 2.0 * tl.floor(whole * 0.5)
+    return z * s * (1.0 - 2.0 * odd)
+
+
+@triton.jit
+def _sinc(x):
+    return tl.where(x == 0.0, 1.0, _sine(x) / tl.where(x == 0.0, 1.0, x * _PI))
+
+
+@triton.jit
+def _filter(x, kind):
+    """Pillow's filters, in double: triangle, bicubic (a = -0.5), box, Hamming, Lanczos."""
+    in_box = (x > -0.5) & (x <= 0.5)
     x = tl.abs(x)
-    triangle = tl.where(x < 1.0, 1.0 - x, 0.0)
-    near = (1.5 * x - 2.5) * x * x + 1.0
-    far = (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
-    cubic = tl.where(x < 1.0, near, tl.where(x < 2.0, far, 0.0))
-    return tl.where(is_bilinear, triangle, cubic)
+    if kind == ops.Interpolation.BILINEAR:
+        w = tl.where(x < 1.0, 1.0 - x, 0.0)
+    elif kind == ops.Interpolation.BICUBIC:
+        near = (1.5 * x - 2.5) * x * x + 1.0
+        far = (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
+        w = tl.where(x < 1.0, near, tl.where(x < 2.0, far, 0.0))
+    elif kind == ops.Interpolation.LANCZOS:
+        w = tl.where(x < 3.0, _sinc(x) * _sinc(x / 3.0), 0.0)
+    elif kind == ops.Interpolation.HAMMING:
+        w = tl.where(x < 1.0, _sinc(x) * (_HAMMING_MEAN + _HAMMING_SWING * _sine(x + 0.5)), 0.0)
+    else:
+        w = tl.where(in_box, 1.0, 0.0).to(tl.float64)
+    return w
+
+
+@triton.jit
+def _radius(kind):
+    r = 1.0
+    if kind == ops.Interpolation.BICUBIC:
+        r = 2.0
+    elif kind == ops.Interpolation.LANCZOS:
+        r = 3.0
+    elif kind == ops.Interpolation.BOX:
+        r = 0.5
+    return r
 
 
 @triton.jit
@@ -35,43 +81,47 @@ def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
     taps_x, taps_y = tl.load(header + L.TAPS_X).to(tl.int32), tl.load(header + L.TAPS_Y).to(tl.int32)
     base = (buffer + tl.load(header + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
     column_blocks = tl.cdiv(width, BLOCK)
-    is_bilinear = tl.load(code + slot * L.CODE + L.FLAG) == ops.Interpolation.BILINEAR
+    kind = tl.load(code + slot * L.CODE + L.FLAG)
     if block < column_blocks:
         start, extent = tl.load(real + 1), tl.load(real + 3)
         in_size = tl.load(header + L.IN_WIDTH).to(tl.int32)
         weights = base + width + height
-        _weigh_axis(start, extent, in_size, width, taps_x, is_bilinear, block, base, weights, BLOCK)
+        _weigh_axis(start, extent, in_size, width, taps_x, kind, block, base, weights, BLOCK)
     elif block < column_blocks + tl.cdiv(height, BLOCK):
         start, extent = tl.load(real), tl.load(real + 2)
         in_size = tl.load(header + L.IN_HEIGHT).to(tl.int32)
         weights = base + width + height + taps_x * width
-        _weigh_axis(
-            start, extent, in_size, height, taps_y, is_bilinear, block - column_blocks, base + width, weights, BLOCK
-        )
+        _weigh_axis(start, extent, in_size, height, taps_y, kind, block - column_blocks, base + width, weights, BLOCK)
 
 
 @triton.jit
-def _weigh_axis(start, extent, in_size, out_size, taps, is_bilinear, block, lows, weights, BLOCK: tl.constexpr):
-    """For outputs of one block: the first source index, and ``taps`` weights (zero where fewer are used)."""
+def _weigh_axis(start, extent, in_size, out_size, taps, kind, block, lows, weights, BLOCK: tl.constexpr):
+    """For outputs of one block: the first source index, and ``taps`` weights (zero where fewer are used).
+
+    ``start`` -1 - s stands for whole pixels from s on that are cropped first: the filter does not see beyond them.
+    """
+    skipped = tl.where(start < 0.0, -1.0 - start, 0.0).to(tl.int32)
+    in_size = tl.where(start < 0.0, extent.to(tl.int32), in_size)
+    start = tl.maximum(start, 0.0)
     i = block * BLOCK + tl.arange(0, BLOCK)
     is_used = i < out_size
     # The box is float32, as in Pillow; all else is double.
     first = start.to(tl.float32)
     scale = ((start + extent).to(tl.float32) - first).to(tl.float64) / out_size.to(tl.float64)
     filter_scale = tl.maximum(scale, 1.0)
-    support = tl.where(is_bilinear, filter_scale, 2.0 * filter_scale)
+    support = _radius(kind) * filter_scale
     inverse = 1.0 / filter_scale
     centre = first.to(tl.float64) + (i.to(tl.float64) + 0.5) * scale
     low = tl.maximum((centre - support + 0.5).to(tl.int32), 0)
     high = tl.minimum((centre + support + 0.5).to(tl.int32), in_size)
-    tl.store(lows + i, low, mask=is_used)
+    tl.store(lows + i, low + skipped, mask=is_used)
     total = tl.full([BLOCK], 0.0, tl.float64)
     for j in range(taps):
-        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, is_bilinear)
+        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, kind)
         total += tl.where(low + j < high, w, 0.0)
     divisor = tl.where(total != 0.0, total, 1.0)
     for j in range(taps):
-        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, is_bilinear)
+        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, kind)
         w = tl.where(low + j < high, w, 0.0) / divisor
         fixed = (w * _ONE + tl.where(w >= 0.0, 0.5, -0.5)).to(tl.int32)
         tl.store(weights + j * out_size + i, fixed, mask=is_used)
