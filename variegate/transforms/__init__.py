@@ -10,13 +10,9 @@ from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.timm_augmix import TimmAugMix
-from variegate.policies.uniform import RandAugment
-from variegate.policies.uniform import ThreeAugment
-from variegate.policies.uniform import TrivialAugmentWide
-from variegate.transforms.arguments import ArgumentError
+from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.transforms.base import Transform
-from variegate.transforms.arguments import AutoAugmentPolicy
-from variegate.transforms.arguments import InterpolationMode
 from variegate.transforms.color import (
     AutoContrast,
     Brightness,
@@ -46,15 +42,8 @@ from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper, Sharpness, ShotNoise
-from variegate.transforms.geometry import Rotate
-from variegate.transforms.geometry import ShearX
-from variegate.transforms.geometry import ShearY
-from variegate.transforms.geometry import Stretch
-from variegate.transforms.geometry import TranslateX
-from variegate.transforms.geometry import TranslateY
-from variegate.transforms.finish import FiveCrop
-from variegate.transforms.finish import Lambda
-from variegate.transforms.finish import TenCrop
+from variegate.transforms.finish import FiveCrop, Lambda, TenCrop
+from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
 from variegate.transforms.jitter import (
     ColorJitter,
     RandomAdjustSharpness,
@@ -67,18 +56,18 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
-from variegate.transforms.output import ConvertImageDtype
-from variegate.transforms.output import Grayscale
-from variegate.transforms.output import Identity
-from variegate.transforms.output import Normalize
-from variegate.transforms.output import ToDtype
-from variegate.transforms.output import ToImage
-from variegate.transforms.random_geometry import RandomAffine
-from variegate.transforms.random_geometry import RandomPerspective
-from variegate.transforms.random_geometry import RandomRotation
-from variegate.transforms.output import PILToTensor
-from variegate.transforms.output import ToPureTensor
-from variegate.transforms.output import ToTensor
+from variegate.transforms.output import (
+    ConvertImageDtype,
+    Grayscale,
+    Identity,
+    Normalize,
+    PILToTensor,
+    ToDtype,
+    ToImage,
+    ToPureTensor,
+    ToTensor,
+)
+from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.resize import RandomResizedCrop, Resize
 from variegate.transforms.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 
