@@ -15,7 +15,7 @@ import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
-from variegate.backends.images import check_image, check_sizes, looks_like_sizes, with_wanted_channels
+from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Layout, make_runner
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
@@ -38,7 +38,7 @@ from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
 from variegate.transforms.arguments import MAX_SLOTS
-from variegate.transforms.base import Transform
+from variegate.transforms.base import Transform, refuse_views
 
 if TYPE_CHECKING:
     from variegate.backends.cuda import CapturedAugmenter
@@ -136,7 +136,7 @@ class Augmenter(CopiedByState):
     @renamed(given="conditions")
     def __call__(
         self, images: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
-    ) -> torch.Tensor | list[torch.Tensor]:
+    ) -> Tensors:
         """Augment a batch.
 
         Args:
@@ -152,13 +152,14 @@ class Augmenter(CopiedByState):
             conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
 
         Returns:
-            One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
+            One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ. Of a
+            ``T.MultiView`` a tuple with one such for each group of views: [N, views, C, H, W], see there.
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
-        if type(images) is list and len(images) == 1 and isinstance(self._runner, CpuRunner):
+        if type(images) is list and len(images) == 1 and self._takes_one:
             return self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)[None]
         batch = self._runner.take(images)
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
@@ -171,26 +172,34 @@ class Augmenter(CopiedByState):
         epoch: int = 0,
         copy: Copies = 0,
         conditions: Conditions = None,
-    ) -> torch.Tensor:
-        """The one output of a call with this image alone, contiguous uint8[H, W, C]; arguments otherwise as there."""
-        if not isinstance(self._runner, CpuRunner):
-            return self([pixels], ids, epoch, copy, conditions)[0]
+    ) -> Any:
+        """What a call gives of this image alone, contiguous uint8[H, W, C], without the axis of the batch: a tensor, or
+        of several views a tuple of them."""
+        if not self._takes_one or not isinstance(self._runner, CpuRunner):
+            made = self([pixels], ids, epoch, copy, conditions)
+            return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
         check_running("Augmenter")
         values = None if conditions is None else check_conditions(conditions, 1)
         is_plain = type(epoch) is int and type(copy) is int and 0 <= epoch < 1 << 64 and 0 <= copy < 1 << 32
         if not is_plain:
             epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
         key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
+        first_key = key if not epoch else rng.stream_of(self.seed, 0, copy)  # type: ignore[arg-type]
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)
+        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)
         image.output = self._output
         self.transform.sample_one(image, 0)
         output = image.output
         if output.layout != self.layout:
             output = replace(output, layout=self.layout)
-        return with_wanted_channels(self._runner.run_one(image, pixels, output), output)  # type: ignore[return-value]
+        return with_wanted_channels(self._runner.run_one(image, pixels, output), output)
 
-    def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
+    @property
+    def _takes_one(self) -> bool:
+        """Whether one image alone has a shorter way."""
+        return isinstance(self._runner, CpuRunner) and not self.transform._is_alone
+
+    def run(self, program: Program, images: Any) -> Tensors:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
         the row for images of other sizes than the program was sampled for.
         """
@@ -211,6 +220,7 @@ class Augmenter(CopiedByState):
             raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
         from variegate.backends.cuda import CapturedAugmenter, CudaRunner
 
+        refuse_views(self.transform, "capture")
         self.check_process()
         assert isinstance(self._runner, CudaRunner)
         return CapturedAugmenter(self._runner, images, partial(self._sample, conditions=conditions))
@@ -223,7 +233,7 @@ class Augmenter(CopiedByState):
         epoch: int = 0,
         copy: Copies = 0,
         conditions: Conditions = None,
-    ) -> torch.Tensor | list[torch.Tensor]:
+    ) -> Tensors:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
         Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
@@ -273,10 +283,12 @@ class Augmenter(CopiedByState):
     ) -> Program:
         check_running("Augmenter")
         values = check_conditions(conditions, len(shapes))
-        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), check_copies(copy, len(shapes)))
+        copies = check_copies(copy, len(shapes))
+        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), copies)
+        first_keys = rng.stream_keys(self.seed, 0, copies) if epoch else keys
         # Last of all checks, so that a call that is refused takes no place of the running count.
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
-        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
+        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
         sampling.output = self._output
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))

@@ -99,7 +99,8 @@ def test_unknown_name_lists_the_names() -> None:
         load_policy("imagnet")
     assert str(caught.value) == (
         "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, autoaugment, "
-        "randaugment, trivialaugment, augmix, 3-augment, a string such as rand-m9-mstd0.5-inc1, or a .json or .yaml "
+        "randaugment, trivialaugment, augmix, 3-augment, simclr, byol, dino, mocov3, a string such as "
+        "rand-m9-mstd0.5-inc1, or a .json or .yaml "
         "file; did you mean 'imagenet'?"
     )
 

@@ -19,7 +19,8 @@ from variegate.data.decode import pixels_of_pil
 from variegate.program.program import MAX_SIDE, Output
 
 Image = npt.NDArray[np.uint8]
-Tensors = torch.Tensor | list[torch.Tensor]
+# Outputs; of several views of each image a tuple of them, one for each group.
+Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 _ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
@@ -185,5 +186,8 @@ def with_wanted_channels(results: Any, output: Output) -> Tensors:
         return results
     if isinstance(results, torch.Tensor):
         return first_channel(results, output.layout).contiguous()
-    images = [first_channel(image, output.layout).contiguous() for image in results]
-    return torch.stack(images) if len({image.shape for image in images}) == 1 else images
+    if isinstance(results, tuple):
+        return tuple(with_wanted_channels(group, output) for group in results)
+    images: list[Any] = [with_wanted_channels(image, output) for image in results]
+    shapes = {image.shape if isinstance(image, torch.Tensor) else None for image in images}
+    return torch.stack(images) if len(shapes) == 1 and None not in shapes else images

@@ -11,13 +11,12 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from variegate.augmenter import Augmenter
+from variegate.backends.images import Tensors
 from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import renamed
 from variegate.integrations.items import RunningIds, SharedEpoch, form_of, stack_labels, take_apart, to_array
 from variegate.transforms import Transform
 from variegate.warm import make_ready
-
-Tensors = torch.Tensor | list[torch.Tensor]
 
 
 class _InWorkers:
@@ -73,7 +72,7 @@ class ImageTransform(_InWorkers):
     """What ``as_transform`` gives: image -> augmented tensor."""
 
     @renamed(given="conditions")
-    def __call__(self, image: Any, id: int | None = None, conditions: Mapping[str, Any] | None = None) -> torch.Tensor:
+    def __call__(self, image: Any, id: int | None = None, conditions: Mapping[str, Any] | None = None) -> Any:
         """Augment one image.
 
         Args:
@@ -84,7 +83,8 @@ class ImageTransform(_InWorkers):
             conditions: values of this sample for ``Cond``, such as ``{"label": 3}``.
 
         Returns:
-            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8.
+            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8. Of a
+            ``T.MultiView`` a tuple of them, [views, C, H, W], which ``default_collate`` makes [N, views, C, H, W] of.
 
         Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
@@ -158,7 +158,8 @@ class Collate(_InWorkers):
                 not augmented along with the image yet, and would no longer fit it.
 
         Returns:
-            (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ.
+            (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ;
+            of a ``T.MultiView`` a tuple of such, one for each group.
             Labels: int64[N], float32[N] or bool[N] of numbers, arrays stacked, containers as ``default_collate`` does,
             anything else a list. Labels that are numbers are given to ``Cond(by="label")``.
 

@@ -8,7 +8,17 @@ from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule, Segment
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.views import MultiView
 from variegate.transforms.base import from_dict
 
-__all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "RandAugment", "ThreeAugment", "TimmRandAugment"]
+__all__ = [
+    "PBA",
+    "AugMix",
+    "Augmentation",
+    "AutoAugment",
+    "MultiView",
+    "RandAugment",
+    "ThreeAugment",
+    "TimmRandAugment",
+]
 __all__ += ["Schedule", "Segment", "TrivialAugmentWide", "from_dict", "load_policy", "save_policy"]

@@ -9,6 +9,7 @@ from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.views import MultiView
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform, from_dict
 from variegate.transforms.color import (
@@ -29,6 +30,7 @@ from variegate.transforms.color import (
 from variegate.transforms.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
 from variegate.transforms.cond import Cond
 from variegate.transforms.crop import (
+    AlternatingHorizontalFlip,
     CenterCrop,
     Pad,
     RandomCrop,
@@ -68,7 +70,7 @@ from variegate.transforms.resize import RandomResizedCrop, Resize
 __all__ = ["ArgumentError", "CustomOp", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
 __all__ += ["CenterCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize"]
-__all__ += ["RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
+__all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
 __all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
@@ -79,4 +81,4 @@ __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sha
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmRandAugment"]
-__all__ += ["AugMix", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
+__all__ += ["AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
