@@ -149,8 +149,9 @@ class EncodedBatch:
     def _note(self, i: int, error: DecodeError) -> None:
         if self._failures is None:
             raise error
+        self._failures[i] = error
         for same in np.flatnonzero(self._first == self._first[i]).tolist():
-            self._failures[same] = error
+            self._failures.setdefault(same, DecodeError(self.name(same), error.reason))
 
     def whole(self, i: int) -> Image:
         """The whole image, uint8 [H, W, 3]."""

@@ -23,8 +23,8 @@ class Batch(tuple[Any, Any]):
             tuple of such, one for each group of views: [N, views, C, H, W].
         labels: a tensor [N, ...], int64 for classes.
         ids: uint64[N], the number by which each sample's random numbers were drawn.
-        copies: uint32[N], 0 but for samples that come more than once in an epoch (``weights``, ``sampler``): these are
-            counted from 0 on, in no particular order, and each is augmented by random numbers of its own.
+        copies: uint32[N], 0 but for samples that come more than once in an epoch (``copies``, ``weights``,
+            ``sampler``): these are counted from 0 on, and each is augmented by random numbers of its own.
         padding: bool[N], true for a row that stands in for none of its own: it fills up the last batch of a rank, or
             takes the place of an image that could not be read. Leave these out where every sample must count once.
     """
