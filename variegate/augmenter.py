@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.clips import frames_of, shapes_of_clips
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
 from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
@@ -32,6 +33,7 @@ from variegate.per_image import (
 )
 from variegate.pickling import CopiedByState, check_copied
 from variegate.program import rng
+from variegate.program.clips import over_frames
 from variegate.program.describe import explain_row
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
@@ -60,6 +62,9 @@ class Augmenter(CopiedByState):
             "exact" runs them one after another, as torchvision does.
         decode: who decodes the JPEGs of ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install
             'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
+        consistent: True for clips and other stacks of frames of one size, [T, H, W, C]: one program, drawn once, for
+            all frames of a clip. Its noise is the same in each of them; what looks at the image (equalize, contrast)
+            looks at each frame. False for images.
 
     A copy by pickling is made of the arguments, in whatever process; its running count of ids goes on from here. In a
     forked child an Augmenter of the parent works on, unless its device is a GPU.
@@ -78,6 +83,7 @@ class Augmenter(CopiedByState):
         geometry: Geometry = "composed",
         *,
         decode: Decode = "auto",
+        consistent: bool = False,
     ) -> None:
         if not isinstance(transform, Transform):
             raise TypeError(
@@ -94,6 +100,7 @@ class Augmenter(CopiedByState):
         self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
         self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
+        self.consistent = one_of("consistent", consistent, (True, False))
         self._output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self._wanted_device = device
         self._count = RunningCount()
@@ -145,6 +152,8 @@ class Augmenter(CopiedByState):
                 [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``. The channels of an array
                 always come last; those of a tensor do where both could be, as in [3, H, 3]. A CUDA device takes
                 tensors of its own memory without a copy, and arrays of other libraries (CuPy, JAX) that offer DLPack.
+                With ``consistent`` clips: one array [N, T, H, W, C], a tensor of that or [N, T, C, H, W], or a list of
+                [T, H, W, C], whose sizes and lengths may differ, or of lists of frames.
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
@@ -153,7 +162,8 @@ class Augmenter(CopiedByState):
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ. Of a
-            ``T.MultiView`` a tuple with one such for each group of views: [N, views, C, H, W], see there.
+            ``T.MultiView`` a tuple with one such for each group of views: [N, views, C, H, W], see there. Frames have
+            an axis before those of the image: [N, T, C, H, W].
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
@@ -161,9 +171,14 @@ class Augmenter(CopiedByState):
         """
         if type(images) is list and len(images) == 1 and self._takes_one:
             return self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)[None]
+        images, frames = self._frames(images)
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions, frames)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
+
+    def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
+        """What clips consist of, and how many each has; None for images."""
+        return frames_of(images) if self.consistent else (images, None)
 
     def of_one(
         self,
@@ -173,8 +188,8 @@ class Augmenter(CopiedByState):
         copy: Copies = 0,
         conditions: Conditions = None,
     ) -> Any:
-        """What a call gives of this image alone, contiguous uint8[H, W, C], without the axis of the batch: a tensor, or
-        of several views a tuple of them."""
+        """What a call gives of this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of the
+        batch: a tensor, or of several views a tuple of them."""
         if not self._takes_one or not isinstance(self._runner, CpuRunner):
             made = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
@@ -197,13 +212,13 @@ class Augmenter(CopiedByState):
     @property
     def _takes_one(self) -> bool:
         """Whether one image alone has a shorter way."""
-        return isinstance(self._runner, CpuRunner) and not self.transform._is_alone
+        return isinstance(self._runner, CpuRunner) and not self.transform._is_alone and not self.consistent
 
     def run(self, program: Program, images: Any) -> Tensors:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
         the row for images of other sizes than the program was sampled for.
         """
-        batch = self._runner.take(images)
+        batch = self._runner.take(self._frames(images)[0])
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
@@ -221,6 +236,8 @@ class Augmenter(CopiedByState):
         from variegate.backends.cuda import CapturedAugmenter, CudaRunner
 
         refuse_views(self.transform, "capture")
+        if self.consistent:
+            raise ValueError("capture: this Augmenter has consistent=True; accepted: one for images")
         self.check_process()
         assert isinstance(self._runner, CudaRunner)
         return CapturedAugmenter(self._runner, images, partial(self._sample, conditions=conditions))
@@ -248,6 +265,10 @@ class Augmenter(CopiedByState):
 
         Raises DecodeError naming ``files[i]`` and the reason.
         """
+        if self.consistent:
+            raise ValueError(
+                "decode_and_run: got files with consistent=True; accepted: clips that are decoded, in a call"
+            )
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
         return with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
@@ -258,11 +279,13 @@ class Augmenter(CopiedByState):
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
-        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image.
+        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
+        that is what happens to each of its frames.
         """
-        are_sizes = looks_like_sizes(images_or_sizes)
-        shapes = check_sizes(images_or_sizes) if are_sizes else self._runner.shapes(images_or_sizes)
-        return self._sample(shapes, ids, epoch, copy, conditions)
+        if looks_like_sizes(images_or_sizes):
+            return self._sample(check_sizes(images_or_sizes), ids, epoch, copy, conditions)
+        images, frames = self._frames(images_or_sizes)
+        return self._sample(self._runner.shapes(images), ids, epoch, copy, conditions, frames)
 
     @renamed(given="conditions")
     def explain(
@@ -279,9 +302,17 @@ class Augmenter(CopiedByState):
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
     def _sample(
-        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0, conditions: Conditions = None
+        self,
+        shapes: npt.NDArray[np.int32],
+        ids: Any,
+        epoch: int,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        frames: list[int] | None = None,
     ) -> Program:
         check_running("Augmenter")
+        if frames is not None:
+            shapes = shapes_of_clips(shapes, frames)
         values = check_conditions(conditions, len(shapes))
         copies = check_copies(copy, len(shapes))
         keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), copies)
@@ -291,4 +322,5 @@ class Augmenter(CopiedByState):
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
         sampling.output = self._output
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
-        return sampling.finish(replace(sampling.output, layout=self.layout))
+        program = sampling.finish(replace(sampling.output, layout=self.layout))
+        return program if frames is None else over_frames(program, frames)

@@ -50,6 +50,7 @@ def _check_batch(whole: npt.NDArray[Any]) -> Image:
     if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
         is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
         hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
+        hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
         raise ValueError(
             f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
             f"of images {_ACCEPTED}{hint}"

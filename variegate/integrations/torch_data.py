@@ -88,7 +88,7 @@ class ImageTransform(_InWorkers):
 
         Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
-        pixels = to_array(image, "image")
+        pixels = image if self._arguments["consistent"] else to_array(image, "image")
         given = {name: [value] for name, value in conditions.items()} if conditions else None
         ids = [self._running_ids.take_one()] if id is None else [id]
         return self._get_augmenter().of_one(pixels, ids, self.epoch, conditions=given)
@@ -100,12 +100,15 @@ def as_transform(
     dtype: Dtype | torch.dtype = "float32",
     layout: Layout = "NCHW",
     geometry: Geometry = "composed",
+    consistent: bool = False,
 ) -> ImageTransform:
     """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``.
 
     Args:
         t: what may be done (``variegate.transforms``, ``vg.load_policy``).
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
+        consistent: True for clips in the place of images, [T, H, W, C] (a tensor [T, C, H, W], too) or a list of
+            frames; all frames get the same, and come back as [T, C, H, W].
 
     Returns:
         A callable ``(image, id=None, conditions=None)`` -> tensor, for workers of any start method. A data set
@@ -117,7 +120,8 @@ def as_transform(
 
     Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
     """
-    return ImageTransform(transform=t, seed=seed, dtype=dtype, layout=layout, geometry=geometry, num_threads=1)
+    arguments: dict[str, Any] = {"transform": t, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
+    return ImageTransform(**arguments, consistent=consistent, num_threads=1)
 
 
 class Collate(_InWorkers):
