@@ -157,6 +157,12 @@ def test_one_image_at_a_time() -> None:
     assert isinstance(one, tuple)
     assert torch.equal(one[0], large[1])
     assert torch.equal(one[1], small[1])
+    grown = T.MultiView([T.Identity(), T.RandomRotation((5, 85), expand=True), T.AugMix()], counts=[1, 2, 1])
+    batch = vg.Augmenter(grown)(images(), ids=IDS, epoch=1)
+    alone = vg.Augmenter(grown).of_one(images()[2], IDS[2:3], 1)
+    assert torch.equal(alone[0], batch[0][2])
+    assert all(torch.equal(a, b) for a, b in zip(alone[1], batch[1][2], strict=True))
+    assert torch.equal(alone[2], batch[2][2])
     assert [tuple(view.shape) for view in VIEWS(images()[0])] == [(2, 3, 40, 40), (3, 3, 17, 17)]
     items = [(image, label, id) for image, label, id in zip(images(), range(4), IDS, strict=True)]
     views, labels = vg.Collate(VIEWS, seed=7)(items)

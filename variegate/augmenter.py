@@ -32,6 +32,7 @@ from variegate.per_image import (
     check_ids,
 )
 from variegate.pickling import CopiedByState, check_copied
+from variegate.policies.views import MultiView
 from variegate.program import rng
 from variegate.program.clips import over_frames
 from variegate.program.describe import explain_row
@@ -190,7 +191,7 @@ class Augmenter(CopiedByState):
     ) -> Any:
         """What a call gives of this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of the
         batch: a tensor, or of several views a tuple of them."""
-        if not self._takes_one or not isinstance(self._runner, CpuRunner):
+        if self.consistent or not isinstance(self._runner, CpuRunner):
             made = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
         check_running("Augmenter")
@@ -203,11 +204,21 @@ class Augmenter(CopiedByState):
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
         image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)
         image.output = self._output
-        self.transform.sample_one(image, 0)
+        if not isinstance(self.transform, MultiView):
+            self.transform.sample_one(image, 0)
+            return self._make_one(self._runner, image, pixels)
+        groups: list[Any] = []
+        for group in self.transform.sample_views(image):
+            made = [self._make_one(self._runner, view, pixels) for view in group]
+            same = len({view.shape for view in made}) == 1
+            groups.append(made[0] if self.transform.counts is None else torch.stack(made) if same else made)
+        return tuple(groups)
+
+    def _make_one(self, runner: CpuRunner, image: OneImage, pixels: npt.NDArray[np.uint8]) -> torch.Tensor:
         output = image.output
         if output.layout != self.layout:
             output = replace(output, layout=self.layout)
-        return with_wanted_channels(self._runner.run_one(image, pixels, output), output)
+        return with_wanted_channels(runner.run_one(image, pixels, output), output)  # type: ignore[return-value]
 
     @property
     def _takes_one(self) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from variegate.checks import as_integer, as_numbers
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform, set_field
@@ -74,12 +76,28 @@ class MultiView(Transform):
                 sampling.expect(share)
                 one.sample(sampling, share, 0)  # type: ignore[union-attr]
                 outputs.append(sampling.output)
-        different = next((i for i, output in enumerate(outputs) if output != outputs[0]), None)
-        if different is not None:
-            raise ValueError(
-                "MultiView: its views leave in several formats (Normalize, ToDtype or Grayscale in some alone, or with "
-                "other numbers); accepted: the same at the end of each transform"
-            )
+        _check_alike(outputs)
+
+    def sample_views(self, image: OneImage) -> list[list[OneImage]]:
+        """The same for a batch of one: each view as an image of its own, by group."""
+        counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
+        places = tuple((g, i) for g, count in enumerate(counts) for i in range(count))
+        groups: list[list[OneImage]] = [[] for _ in counts]
+        views = image.views(places, self._view_slots)  # type: ignore[attr-defined]
+        for (g, i), view in zip(places, views, strict=True):
+            group = self.transforms[g]
+            (group[i] if isinstance(group, tuple) else group).sample_one(view, 0)  # type: ignore[union-attr]
+            groups[g].append(view)
+        _check_alike([view.output for view in views])
+        return groups
+
+
+def _check_alike(outputs: Sequence[Output]) -> None:
+    if any(output != outputs[0] for output in outputs):
+        raise ValueError(
+            "MultiView: its views leave in several formats (Normalize, ToDtype or Grayscale in some alone, or with "
+            "other numbers); accepted: the same at the end of each transform"
+        )
 
 
 def _group(owner: MultiView, i: int, group: Any) -> Transform | tuple[Transform, ...]:

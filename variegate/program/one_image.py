@@ -8,6 +8,7 @@ transforms it is a ``Sampling`` like any other; those that have a ``sample_one``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,20 @@ class OneImage(Sampling):
         red, green, blue = _BLACK if fill is None else fill
         self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
 
+    # -- views -------------------------------------------------------------------------------------------------
+
+    def views(self, places: tuple[tuple[int, int], ...], num_slots: int) -> list[OneImage]:
+        """One for each view, (group, place in it), as ``split`` makes rows of them."""
+        keys = _streams(self.stream, places)
+        first = None if self._first_stream is None else _streams(self._first_stream, places)
+        made = []
+        for i, key in enumerate(keys):
+            first_key = None if first is None else first[i]
+            view = OneImage(self.in_shape, self.sample_id, key, num_slots, self.epoch, self.given, first_key)
+            view.output = self.output
+            made.append(view)
+        return made
+
     # -- becoming a batch --------------------------------------------------------------------------------------
 
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
@@ -206,6 +221,13 @@ class OneImage(Sampling):
     def has_tables(self) -> bool:
         """Whether instructions refer to side tables other than rectangles."""
         return bool(self._luts or self._matrices or self._points)
+
+
+@lru_cache(maxsize=256)
+def _streams(stream: tuple[int, int], places: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
+    """``rng.view_keys`` as plain integers."""
+    keys = rng.view_keys(np.array([stream], np.uint32), places)[0]
+    return [(low, high) for low, high in keys.tolist()]
 
 
 def _plain(value: Any) -> Any:
