@@ -204,21 +204,22 @@ class Augmenter(CopiedByState):
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
         image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)
         image.output = self._output
-        if not isinstance(self.transform, MultiView):
-            self.transform.sample_one(image, 0)
-            return self._make_one(self._runner, image, pixels)
-        groups: list[Any] = []
-        for group in self.transform.sample_views(image):
-            made = [self._make_one(self._runner, view, pixels) for view in group]
-            same = len({view.shape for view in made}) == 1
-            groups.append(made[0] if self.transform.counts is None else torch.stack(made) if same else made)
-        return tuple(groups)
+        if isinstance(self.transform, MultiView):
+            return self._make_views(self._runner, self.transform, image, pixels)
+        self.transform.sample_one(image, 0)
+        output = self._laid_out(image.output)
+        return with_wanted_channels(self._runner.run_one(image, pixels, output), output)
 
-    def _make_one(self, runner: CpuRunner, image: OneImage, pixels: npt.NDArray[np.uint8]) -> torch.Tensor:
-        output = image.output
-        if output.layout != self.layout:
-            output = replace(output, layout=self.layout)
-        return with_wanted_channels(runner.run_one(image, pixels, output), output)  # type: ignore[return-value]
+    def _make_views(
+        self, runner: CpuRunner, transform: MultiView, image: OneImage, pixels: npt.NDArray[np.uint8]
+    ) -> tuple[Any, ...]:
+        groups = transform.sample_views(image)
+        output = self._laid_out(groups[0][0].output)
+        made = (with_wanted_channels(runner.run_views(group, pixels, output), output) for group in groups)
+        return tuple(group[0] if transform.counts is None else group for group in made)
+
+    def _laid_out(self, output: Output) -> Output:
+        return output if output.layout == self.layout else replace(output, layout=self.layout)
 
     @property
     def _takes_one(self) -> bool:

@@ -93,6 +93,16 @@ class CpuRunner(_HostRunner):
         """What was sampled for one image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(self._executor.run_one(image, pixels, output, self._is_composed), self._dtype)
 
+    def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
+        """What was sampled for views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
+        made = [self._executor.run_one(view, pixels, output, self._is_composed) for view in views]
+        if len({view.shape for view in made}) > 1:
+            return [_to_tensor(view, self._dtype) for view in made]
+        whole = self._executor.take_results(output, (len(made), *made[0].shape))
+        for place, view in zip(whole, made, strict=True):
+            place[...] = view
+        return _to_tensor(whole, self._dtype)
+
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         return self._run(program, None, batch)
 
@@ -100,7 +110,7 @@ class CpuRunner(_HostRunner):
         fused = self.lower(program)
         load, together = (None, 1) if encoded is None else (encoded.loader(fused), encoded.together(fused))
         if fused.grouping is not None:
-            room, results = make_room(fused, fused.grouping, partial(self._executor.take_results, fused))
+            room, results = make_room(fused, fused.grouping, partial(self._executor.take_results, fused.output))
             self._executor.run_into(fused, images, results, None, self._num_threads, load, together)
             return _each(room, self._dtype)
         stacked, results = self._executor.allocate(fused)

@@ -81,9 +81,9 @@ def allocate(program: Program) -> tuple[Result | None, list[Result]]:
     return None, single
 
 
-def take_results(program: Program, shape: tuple[int, ...]) -> Result:
-    """Memory for results of a program."""
-    kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
+def take_results(output: Output, shape: tuple[int, ...]) -> Result:
+    """Memory for results."""
+    kind = np.dtype(np.float32) if output.is_float else np.dtype(np.uint8)
     return RESULTS.take(prod(shape) * kind.itemsize).view(kind).reshape(shape)
 
 
