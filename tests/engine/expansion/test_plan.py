@@ -70,3 +70,8 @@ def test_a_normalized_output_is_refused() -> None:
     normalize = T.Compose([T.RandomResizedCrop(8), T.Normalize([0.5] * 3, [0.5] * 3)])
     with pytest.raises(SourceError, match="ends in Normalize"):
         Plan(ArraySource(PIXELS), normalize)
+
+
+def test_several_views_are_refused() -> None:
+    with pytest.raises(ValueError, match="policy: got a MultiView, which makes several images of each; accepted here"):
+        Plan(ArraySource(PIXELS), T.MultiView([T.CenterCrop(4)], counts=[2]))
