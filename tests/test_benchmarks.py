@@ -7,23 +7,37 @@ from typing import Any
 import numpy as np
 import pytest
 
+import variegate as vg
 from benchmarks import levels, report
 from benchmarks.columns import verdict
 from benchmarks.rows import catalogue, columns
 from benchmarks.rows.checks import checks
 from benchmarks.rows.libraries import ours
+from benchmarks.rows.worker import check_batch
 from benchmarks.single.functions import BATCHED, FUNCTIONS
 from benchmarks.single.harness import select
 from benchmarks.startup_batch import with_wheels
+from tests.data.jpegs import jpeg
 from tests.images import noise
 from variegate.compiling.levels import LEVELS, host_features
 from variegate.transforms import functional as F
 
 
 def test_every_row_is_spelled_by_us() -> None:
-    assert set(ours.STEPS) >= set(catalogue.BY_NAME)
     for case in catalogue.CASES:
-        assert case.target == (2.0 if case.kind == "operation" else 4.0)
+        assert set(ours.STEPS) >= {name for names in case.views or ((case.name,),) for name in names}
+        assert case.target == (4.0 if case.kind == "pipeline" else 2.0)
+
+
+def test_views_are_checked_and_seen_by_the_worker() -> None:
+    case = catalogue.BY_NAME["dino"]
+    assert case.sides == (224, 96)
+    files = [jpeg(60, 70), jpeg(50, 90)]
+    assert all(check.passed for check in checks(case, files))
+    batch = vg.Augmenter(ours.transform(case)).decode_and_run(files)
+    check_batch(batch, case, 2)
+    with pytest.raises(ValueError, match=r"group is \(2, 6, 3, 96, 96\); \(2, 2, 3, 224, 224\) is asked for"):
+        check_batch(batch[::-1], case, 2)
 
 
 def test_rows_are_selected_by_name_in_the_catalogues_order() -> None:

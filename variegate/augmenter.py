@@ -11,20 +11,24 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.backends.clips import frames_of, shapes_of_clips
 from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
-from variegate.backends.images import check_image, check_sizes, looks_like_sizes, with_wanted_channels
+from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.bound_transform import BoundTransform
 from variegate.checks import integer, renamed
 from variegate.executors.images import check_fits
 from variegate.per_image import Conditions, Copies, Ids, check_conditions, check_copies, check_id, check_ids
+from variegate.policies.views import MultiView
 from variegate.program import rng
+from variegate.program.clips import over_frames
 from variegate.program.describe import explain_row
 from variegate.program.one_image import OneImage
-from variegate.program.program import Program
+from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import check_running
+from variegate.transforms.base import refuse_views
 
 if TYPE_CHECKING:
     from variegate.backends.cuda import CapturedAugmenter
@@ -49,6 +53,9 @@ class Augmenter(BoundTransform):
             'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
         fast_decode: let the CPU decode a JPEG at half (a quarter, an eighth) of its size where the crop is still at
             least as large as the output. That is faster with large pictures, and other pixels: see ``decode_and_run``.
+        consistent: True for clips and other stacks of frames of one size, [T, H, W, C]: one program, drawn once, for
+            all frames of a clip. Its noise is the same in each of them; what looks at the image (equalize, contrast)
+            looks at each frame. False for images.
 
     A copy by pickling is made of the arguments, in whatever process; its running count of ids goes on from here. In a
     forked child an Augmenter of the parent works on, unless its device is a GPU.
@@ -59,7 +66,7 @@ class Augmenter(BoundTransform):
     @renamed(given="conditions")
     def __call__(
         self, images: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
-    ) -> torch.Tensor | list[torch.Tensor]:
+    ) -> Tensors:
         """Augment a batch.
 
         Args:
@@ -68,6 +75,8 @@ class Augmenter(BoundTransform):
                 [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``. The channels of an array
                 always come last; those of a tensor do where both could be, as in [3, H, 3]. A CUDA device takes
                 tensors of its own memory without a copy, and arrays of other libraries (CuPy, JAX) that offer DLPack.
+                With ``consistent`` clips: one array [N, T, H, W, C], a tensor of that or [N, T, C, H, W], or a list of
+                [T, H, W, C], whose sizes and lengths may differ, or of lists of frames.
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
@@ -75,18 +84,25 @@ class Augmenter(BoundTransform):
             conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
 
         Returns:
-            One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
+            One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ. Of a
+            ``T.MultiView`` a tuple with one such for each group of views: [N, views, C, H, W], see there. Frames have
+            an axis before those of the image: [N, T, C, H, W].
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
-        if type(images) is list and len(images) == 1 and isinstance(self._runner, CpuRunner):
+        if type(images) is list and len(images) == 1 and self._takes_one:
             one = self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)
             return one[None] if isinstance(one, torch.Tensor) else [one]
+        images, frames = self._frames(images)
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions, frames)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
+
+    def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
+        """What clips consist of, and how many each has; None for images."""
+        return frames_of(images) if self.consistent else (images, None)
 
     def of_one(
         self,
@@ -95,31 +111,49 @@ class Augmenter(BoundTransform):
         epoch: int = 0,
         copy: Copies = 0,
         conditions: Conditions = None,
-    ) -> torch.Tensor:
-        """The one output of a call with this image alone, contiguous uint8[H, W, C]; arguments otherwise as there."""
-        if not isinstance(self._runner, CpuRunner):
-            return self([pixels], ids, epoch, copy, conditions)[0]
+    ) -> Any:
+        """What a call gives of this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of the
+        batch: a tensor, or of several views a tuple of them."""
+        if self.consistent or not isinstance(self._runner, CpuRunner):
+            made = self([pixels], ids, epoch, copy, conditions)
+            return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
         check_running("Augmenter")
         values = None if conditions is None else check_conditions(conditions, 1)
         is_plain = type(epoch) is int and type(copy) is int and 0 <= epoch < 1 << 64 and 0 <= copy < 1 << 32
         if not is_plain:
             epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
         key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
+        first_key = key if not epoch else rng.stream_of(self.seed, 0, copy)  # type: ignore[arg-type]
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values)
+        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)
         image.output = self._output
+        if isinstance(self.transform, MultiView):
+            return self._make_views(self._runner, self.transform, image, pixels)
         self.transform.sample_one(image, 0)
-        output = image.output
-        if output.layout != self.layout:
-            output = replace(output, layout=self.layout)
-        result = self._runner.run_one(image, pixels, output)
-        return with_wanted_channels(result, output, is_batch=False)  # type: ignore[return-value]
+        output = self._laid_out(image.output)
+        return with_wanted_channels(self._runner.run_one(image, pixels, output), output, is_batch=False)
 
-    def run(self, program: Program, images: Any) -> torch.Tensor | list[torch.Tensor]:
+    def _make_views(
+        self, runner: CpuRunner, transform: MultiView, image: OneImage, pixels: npt.NDArray[np.uint8]
+    ) -> tuple[Any, ...]:
+        groups = transform.sample_views(image)
+        output = self._laid_out(groups[0][0].output)
+        made = (with_wanted_channels(runner.run_views(group, pixels, output), output) for group in groups)
+        return tuple(group[0] if transform.counts is None else group for group in made)
+
+    def _laid_out(self, output: Output) -> Output:
+        return output if output.layout == self.layout else replace(output, layout=self.layout)
+
+    @property
+    def _takes_one(self) -> bool:
+        """Whether one image alone has a shorter way."""
+        return isinstance(self._runner, CpuRunner) and not self.transform._is_alone and not self.consistent
+
+    def run(self, program: Program, images: Any) -> Tensors:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
         the row for images of other sizes than the program was sampled for.
         """
-        batch = self._runner.take(images)
+        batch = self._runner.take(self._frames(images)[0])
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
@@ -136,6 +170,9 @@ class Augmenter(BoundTransform):
             raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
         from variegate.backends.cuda import CapturedAugmenter, CudaRunner
 
+        refuse_views(self.transform, "capture")
+        if self.consistent:
+            raise ValueError("capture: this Augmenter has consistent=True; accepted: one for images")
         self.check_process()
         assert isinstance(self._runner, CudaRunner)
         return CapturedAugmenter(self._runner, images, partial(self._sample, conditions=conditions))
@@ -148,7 +185,7 @@ class Augmenter(BoundTransform):
         epoch: int = 0,
         copy: Copies = 0,
         conditions: Conditions = None,
-    ) -> torch.Tensor | list[torch.Tensor]:
+    ) -> Tensors:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
         Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
@@ -164,6 +201,10 @@ class Augmenter(BoundTransform):
 
         Raises DecodeError naming ``files[i]`` and the reason.
         """
+        if self.consistent:
+            raise ValueError(
+                "decode_and_run: got files with consistent=True; accepted: clips that are decoded, in a call"
+            )
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
         batch.scales = SCALES if self.fast_decode else ()
         program = self._sample(batch.shapes, ids, epoch, copy, conditions)
@@ -175,11 +216,13 @@ class Augmenter(BoundTransform):
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
-        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image.
+        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
+        that is what happens to each of its frames.
         """
-        are_sizes = looks_like_sizes(images_or_sizes)
-        shapes = check_sizes(images_or_sizes) if are_sizes else self._runner.shapes(images_or_sizes)
-        return self._sample(shapes, ids, epoch, copy, conditions)
+        if looks_like_sizes(images_or_sizes):
+            return self._sample(check_sizes(images_or_sizes), ids, epoch, copy, conditions)
+        images, frames = self._frames(images_or_sizes)
+        return self._sample(self._runner.shapes(images), ids, epoch, copy, conditions, frames)
 
     @renamed(given="conditions")
     def explain(
@@ -196,14 +239,25 @@ class Augmenter(BoundTransform):
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
     def _sample(
-        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0, conditions: Conditions = None
+        self,
+        shapes: npt.NDArray[np.int32],
+        ids: Any,
+        epoch: int,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        frames: list[int] | None = None,
     ) -> Program:
         check_running("Augmenter")
+        if frames is not None:
+            shapes = shapes_of_clips(shapes, frames)
         values = check_conditions(conditions, len(shapes))
-        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), check_copies(copy, len(shapes)))
+        copies = check_copies(copy, len(shapes))
+        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), copies)
+        first_keys = rng.stream_keys(self.seed, 0, copies) if epoch else keys
         # Last of all checks, so that a call that is refused takes no place of the running count.
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
-        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
+        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
         sampling.output = self._output
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
-        return sampling.finish(replace(sampling.output, layout=self.layout))
+        program = sampling.finish(replace(sampling.output, layout=self.layout))
+        return program if frames is None else over_frames(program, frames)

@@ -34,6 +34,7 @@ class BoundTransform(CopiedByState):
         *,
         decode: Decode = "auto",
         fast_decode: bool = False,
+        consistent: bool = False,
     ) -> None:
         if not isinstance(transform, Transform):
             raise TypeError(
@@ -51,6 +52,7 @@ class BoundTransform(CopiedByState):
         self.geometry = one_of("geometry", geometry, get_args(Geometry))
         self.decode = decode
         self.fast_decode = one_of("fast_decode", fast_decode, (True, False))
+        self.consistent = one_of("consistent", consistent, (True, False))
         self._output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self._wanted_device = device
         self._count = RunningCount()

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["operation", "pipeline"]
-TARGETS: dict[Kind, float] = {"operation": 2.0, "pipeline": 4.0}
+# A file pipeline begins with decoding, which is the same library's work for nearly all, as in W1.
+Kind = Literal["operation", "pipeline", "file pipeline"]
+TARGETS: dict[Kind, float] = {"operation": 2.0, "pipeline": 4.0, "file pipeline": 2.0}
 FLOOR = 1.0  # of every row
 
 # Degrees of rotation to either side; tangent of a shear; pixels of a translation at 224.
@@ -34,7 +35,7 @@ NUM_OPS, MAGNITUDE = 2, 9
 @dataclass(frozen=True)
 class Case:
     """``size``: side of the inputs, ``out`` of the outputs; ``fixed``: no chance in it, so libraries can be compared
-    image by image."""
+    image by image; ``views``: made of JPEG files, several of each, by the steps of these names, in groups."""
 
     name: str
     title: str
@@ -43,14 +44,20 @@ class Case:
     out: int = 224
     dtype: Literal["float32", "uint8"] = "float32"
     fixed: bool = False
+    views: tuple[tuple[str, ...], ...] = ()
 
     @property
     def target(self) -> float:
         return TARGETS[self.kind]
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Of the outputs, by group."""
+        return tuple(BY_NAME[names[-1]].out for names in self.views)
+
     def batch(self, at_224: int) -> int:
-        """An eighth of it for large images."""
-        return at_224 if self.size <= 224 else max(1, at_224 // 8)
+        """An eighth of it for large images, and where each is several."""
+        return at_224 if self.size <= 224 and not self.views else max(1, at_224 // 8)
 
 
 def _operations() -> list[Case]:
@@ -129,6 +136,12 @@ CASES: tuple[Case, ...] = (
     Case("randaugment", "flip, RandAugment(2, 9) at 224 px", "pipeline"),
     Case("randaugment_1024", "flip, RandAugment(2, 9) at 1,024 px", "pipeline", 1024, 1024),
     Case("randaugment_uint8", "flip, RandAugment(2, 9) at 224 px, uint8 out", "pipeline", dtype="uint8"),
+    Case(
+        "dino",
+        "DINO from one JPEG: two global crops of 224, six local ones of 96",
+        "file pipeline",
+        views=(("dino_first", "dino_global"), ("dino_local",) * 6),
+    ),
 )
 BY_NAME = {case.name: case for case in CASES}
 

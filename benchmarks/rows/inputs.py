@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.inputs import read_jpegs
+from benchmarks.inputs import Inputs, read_jpegs, save
 
 # Of each size, as many as together are larger than most caches.
 COUNTS = {32: 2048, 224: 256, 1024: 16}
@@ -36,5 +36,6 @@ def lay_down(sizes: set[int], tar: Path | None, folder: Path) -> str:
     jpegs, origin = read_jpegs(tar)
     for size in sizes:
         np.save(folder / f"{size}.npy", make(size, jpegs))
+    save(Inputs(jpegs=jpegs), folder)
     counts = ", ".join(f"{COUNTS[size]} of {size} px" for size in sorted(sizes))
     return f"{counts}: the middle of {origin}"

@@ -6,9 +6,11 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.inputs import load
 from benchmarks.levels import OURS, check_limited
 from benchmarks.worker import in_a_line, limit_loaded_libraries, pin, serve, timed, timed_from_first
 
@@ -25,6 +27,16 @@ def check_batch(batch: Any, case: Case, expected: int) -> None:
     """Raise unless ``batch`` is what every library must deliver for the row: contiguous, finite, normalised NCHW."""
     import numpy as np
 
+    from benchmarks.rows.catalogue import BY_NAME
+
+    if case.views:
+        for names, side, group in zip(case.views, case.sides, batch, strict=True):
+            shape = (expected, len(names), 3, side, side)
+            if tuple(group.shape) != shape:
+                raise ValueError(f"group is {tuple(group.shape)}; {shape} is asked for")
+            one = replace(BY_NAME[names[-1]], out=side)
+            check_batch(group.reshape(-1, 3, side, side), one, expected * len(names))
+        return
     contiguous = batch.is_contiguous() if hasattr(batch, "is_contiguous") else batch.flags["C_CONTIGUOUS"]
     array = np.asarray(batch)
     if array.shape != (expected, 3, case.out, case.out) or str(array.dtype) != case.dtype or not contiguous:
@@ -48,6 +60,7 @@ class RowWorker:
         self.library = load_library(config["peer"])
         self.folder, self.batch_at_224 = Path(config["inputs"]), int(config["batch"])
         self.images: dict[int, Any] = {}
+        self.jpegs: list[bytes] = []
         limit_loaded_libraries()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -65,18 +78,21 @@ class RowWorker:
             return self.prepare(case, request["out"])
         raise ValueError(f"unknown command {command!r}")
 
-    def inputs(self, size: int) -> Any:
+    def inputs(self, case: Case) -> Any:
         import numpy as np
 
-        if size not in self.images:
-            self.images[size] = np.load(self.folder / f"{size}.npy")
-        return self.images[size]
+        if case.views:
+            self.jpegs = self.jpegs or load(self.folder).jpegs
+            return self.jpegs
+        if case.size not in self.images:
+            self.images[case.size] = np.load(self.folder / f"{case.size}.npy")
+        return self.images[case.size]
 
     def check(self, case: Case) -> list[dict[str, Any]]:
         """Of ours alone."""
         from benchmarks.rows.checks import checks
 
-        return [check.to_dict() for check in checks(case, self.inputs(case.size))]
+        return [check.to_dict() for check in checks(case, self.inputs(case))]
 
     def prepare(self, case: Case, out: str | None) -> dict[str, Any]:
         """Check every variant, keep the fastest. ``out``: a file for the first images of the checked batch."""
@@ -85,7 +101,7 @@ class RowWorker:
         self.next_batch: Any = None  # frees what the row before had
         self.batch = case.batch(self.batch_at_224)
         try:
-            variants = self.library.ways(case, self.inputs(case.size), self.batch)
+            variants = self.library.ways(case, self.inputs(case), self.batch)
         except Absent as reason:
             return {"absent": str(reason)}
         speeds: dict[str, float] = {}

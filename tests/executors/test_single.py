@@ -80,10 +80,10 @@ def test_a_batch_of_one_is_drawn_and_made_as_any_batch(name: str, t: T.Transform
 
 def sampled_alone(augmenter: vg.Augmenter, image: Image, call: dict[str, Any]) -> Program:
     height, width, channels = (*image.shape, 1)[:3]
-    key = rng.stream_of(augmenter.seed, call["epoch"], call["copy"])
+    key, first_key = (rng.stream_of(augmenter.seed, epoch, call["copy"]) for epoch in (call["epoch"], 0))
     given = {"label": np.array(call["conditions"]["label"])}
     t = augmenter.transform
-    one = OneImage((height, width, channels), call["ids"][0], key, t.num_slots, call["epoch"], given)
+    one = OneImage((height, width, channels), call["ids"][0], key, t.num_slots, call["epoch"], given, first_key)
     one.output = augmenter._output
     t.sample_one(one, 0)
     return one.finish(one.output)

@@ -72,6 +72,15 @@ def test_without_normalising_images_are_bytes(source: FolderSource) -> None:
     assert images.dtype == np.uint8
 
 
+def test_views_are_a_tuple_of_arrays(source: FolderSource) -> None:
+    views = T.MultiView([T.Resize((8, 8)), T.RandomResizedCrop(5)], counts=[1, 3])
+    (large, small), labels = PyDataset(make_loader(source, views))[0]
+    assert (large.shape, small.shape, labels.shape) == ((4, 1, 8, 8, 3), (4, 3, 5, 5, 3), (4,))
+    ragged = PyDataset(make_loader(source, T.MultiView([T.Identity()])))
+    with pytest.raises(ValueError, match=r"batch 0: got images of shapes .*; accepted: one shape"):
+        ragged[0]
+
+
 @pytest.mark.parametrize(("one_hot", "length"), [(True, 3), (5, 5)])
 def test_one_hot_labels(source: FolderSource, one_hot: Any, length: int) -> None:
     loader = make_loader(source)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
+from variegate import transforms as T
 from variegate.data.decode import read_image
 from variegate.data.samples import NAMES, sample_photo
 from variegate.data.sources.base import SourceError
@@ -80,6 +81,22 @@ def test_rows_show_the_pixels_that_augment_writes(photos: Path, tmp_path: Path) 
             assert cell.title == f"copy {copy}"
             written = read_image(tmp_path / "out" / f"{Path(image.name).with_suffix('')}_{copy}.png")
             np.testing.assert_array_equal(cell.img_HWC, written)
+
+
+def test_views_stand_side_by_side(photos: Path) -> None:
+    chosen, _ = choose_images(photos, 2)
+    end = T.Normalize(0.5, 0.5)
+    views = T.MultiView([T.Compose([T.Resize((8, 9)), T.Invert(), end]), T.Compose([T.CenterCrop(5), end])], [1, 2])
+    for image, row in zip(chosen, sample_rows(chosen, views, 2, seed=3, epoch=1), strict=True):
+        assert [cell.title for cell in row[1:4]] == [
+            "copy 0, group 0",
+            "copy 0, group 1, view 0",
+            "copy 0, group 1, view 1",
+        ]
+        assert [cell.img_HWC.shape for cell in row[1:]] == [(8, 9, 3), (5, 5, 3), (5, 5, 3)] * 2
+        assert "Invert" in row[1].lines
+        top, left = round((image.img_HWC.shape[0] - 5) / 2), round((image.img_HWC.shape[1] - 5) / 2)
+        np.testing.assert_array_equal(row[2].img_HWC, image.img_HWC[top : top + 5, left : left + 5])
 
 
 def test_images_are_spread_and_bad_ones_passed_over(photos: Path) -> None:

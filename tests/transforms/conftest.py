@@ -34,6 +34,7 @@ def _draw(
         transform.num_slots,
         epoch=epoch,
         given=given,
+        first_key=rng.stream_key(seed, 0),
     )
     transform.sample(sampling, np.arange(len(shapes)), 0)
     return sampling.finish(sampling.output)

@@ -8,6 +8,7 @@ from variegate import transforms as T
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
 
 EXAMPLES: dict[str, list[T.Transform]] = {
+    "AlternatingHorizontalFlip": [T.AlternatingHorizontalFlip()],
     "AutoContrast": [T.AutoContrast()],
     "Brightness": [T.Brightness(1.5), T.Brightness((0.5, 1.5))],
     "CenterCrop": [T.CenterCrop(16), T.CenterCrop((3, 300))],

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.first_crop import shift_crop
+from variegate.backends.first_crop import join_boxes, shift_crop
+from variegate.backends.grouping import make_room
 from variegate.backends.host import take_host_batch
 from variegate.backends.images import (
     as_tensor,
@@ -26,7 +27,7 @@ from variegate.backends.images import (
     wants_one_channel,
 )
 from variegate.backends.ragged_batch import RaggedBatch
-from variegate.data.decode.gpu import INSTALL, Box, JpegDecoder, decoder_of, is_installed
+from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import executor_of, lower_for_cuda, upload_images
@@ -115,7 +116,15 @@ class CudaRunner:
             )
 
     def run(self, program: Program, batch: DeviceImages) -> Any:
-        stacked, results = self._executor.run(self.lower(program), batch)
+        return self._run(self.lower(program), batch)
+
+    def _run(self, fused: Program, batch: DeviceImages) -> Any:
+        if fused.grouping is not None:
+            with self._executor.current():
+                room, places = make_room(fused, fused.grouping, partial(self._executor.take_results, fused))
+            self._executor.run(fused, batch, places)
+            return room
+        stacked, results = self._executor.run(fused, batch)
         return results if stacked is None else stacked
 
     def captured(self, programs: Sequence[Program], batch: DeviceImages) -> CapturedRun:
@@ -125,8 +134,7 @@ class CudaRunner:
         fused = self.lower(program)
         with self._executor.current():
             fused, placed = _place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
-            stacked, results = self._executor.run(fused, placed)
-        return results if stacked is None else stacked
+            return self._run(fused, placed)
 
     def _jpeg_decoder(self) -> JpegDecoder | None:
         """The GPU's; None where the host decodes. Made when it is first needed: it takes a while, and memory."""
@@ -147,8 +155,8 @@ def _place_encoded(
     """
     sources = np.empty(fused.num_rows, np.int32)
     tensors, rest = _decode_on_gpu(fused, batch, decoder, sources)
-    images = _decode_on_host(fused, batch, rest, num_threads)
-    sources[rest] = np.arange(len(tensors), len(tensors) + len(rest))
+    images, places = _decode_on_host(fused, batch, rest, num_threads)
+    sources[rest] = len(tensors) + places
     parts = [place_tensors(tensors)] if tensors else []
     if images or not parts:
         parts.append(upload_images(executor, images))
@@ -161,20 +169,21 @@ def _decode_on_gpu(
     """-> (pictures on the device, the rows that read none of them); fills in ``sources`` for those that do."""
     if decoder is None:
         return [], list(range(fused.num_rows))
-    # The rows of a blend read the same part of one picture, which is decoded once.
-    readers: dict[tuple[int, Box], list[int]] = {}
+    # Rows that read one picture (views, copies, those of a blend) have all that they need of it decoded together.
+    readers: dict[int, list[int]] = {}
     rest = []
     suitable = [batch.is_upright_jpeg(i) for i in range(len(batch.files))]
-    for row, source in enumerate(fused.source.tolist()):
+    for row, source in enumerate(batch.first_of(fused).tolist()):
         if suitable[source]:
-            readers.setdefault((source, batch.box_needed(fused, row, _MARGIN)), []).append(row)
+            readers.setdefault(source, []).append(row)
         else:
             rest.append(row)
+    boxes = [join_boxes([batch.box_needed(fused, row, _MARGIN) for row in rows]) for rows in readers.values()]
     tensors: list[torch.Tensor] = []
-    pieces = [(bytes(batch.files[source]), box) for source, box in readers]
+    pieces = [(bytes(batch.files[source]), box) for source, box in zip(readers, boxes, strict=True)]
     with batch.decoding():
         pictures = decoder.decode(pieces)
-    for (source, box), rows, tensor in zip(readers, readers.values(), pictures, strict=True):
+    for source, box, rows, tensor in zip(readers, boxes, readers.values(), pictures, strict=True):
         height, width = batch.shapes[source, :2].tolist()
         top, left, bottom, right = box or (0, 0, height, width)
         # Kernels trust sizes. What the decoder refused or took for another size is tried again on the host, whose
@@ -192,17 +201,25 @@ def _decode_on_gpu(
 
 def _decode_on_host(
     fused: Program, batch: EncodedBatch, rows: list[int], num_threads: int | None
-) -> list[npt.NDArray[np.uint8]]:
+) -> tuple[list[npt.NDArray[np.uint8]], npt.NDArray[np.intp]]:
+    """-> (pictures, which of them each of ``rows`` reads)."""
     load = batch.loader(fused)
     images: list[npt.NDArray[np.uint8]] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
+    shared = np.array([], np.intp) if fused.grouping is None else batch.first_of(fused)[rows]
+    # Views of one file come one after another.
+    begins = np.flatnonzero(np.diff(shared, prepend=-1)) if len(shared) else np.arange(len(rows))
+    ends = np.append(begins[1:], len(rows))
 
-    def decode(places: npt.NDArray[np.int64]) -> None:
-        for place in places.tolist():
-            # A copy: the thread's next load writes over the same memory.
-            images[place] = load(rows[place], 0).copy()
+    def decode(runs: npt.NDArray[np.int64]) -> None:
+        for run in runs.tolist():
+            for place in range(begins[run], ends[run]):
+                image = load(rows[place], 0)
+                if place == begins[run]:
+                    # A copy: the thread's next load writes over the same memory.
+                    images[run] = image.copy()
 
-    share_out(decode, len(rows), num_threads)
-    return images
+    share_out(decode, len(begins), num_threads)
+    return images[: len(begins)], np.repeat(np.arange(len(begins)), ends - begins)
 
 
 class CapturedAugmenter:

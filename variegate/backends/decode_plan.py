@@ -55,12 +55,17 @@ class DecodePlan(NamedTuple):
 
 
 def plan_rows(
-    fused: Program, heads: npt.NDArray[np.int64], is_decoded: npt.NDArray[np.bool_], scales: Sequence[int] = ()
+    fused: Program,
+    heads: npt.NDArray[np.int64],
+    is_decoded: npt.NDArray[np.bool_],
+    shared: npt.NDArray[np.intp] | None = None,
+    scales: Sequence[int] = (),
 ) -> list[DecodePlan | None]:
-    """A plan for each row; None where there is more to it.
+    """A plan for each row; None where there is more to it. ``heads``: of the images, as ``scan_headers`` gives them.
 
-    ``heads``: of the images, as ``scan_headers`` gives them. ``scales``: those of ``SCALES`` that large crops may be
-    decoded at.
+    ``shared``: where rows read one file, its number, by row. Those at full scale are decoded together, as far down as
+    any of them reads, which changes no pixel. Views are always at full scale, to be of one decode. ``scales``: those of
+    ``SCALES`` that large crops may be decoded at.
     """
     source = fused.source.astype(np.int64)
     head = heads[source]
@@ -75,6 +80,8 @@ def plan_rows(
     # The largest that leaves the crop no smaller than it will be.
     for scale in sorted(scales):
         divisor[is_crop & (args[:, 2:4] / scale >= args[:, 4:6]).all(axis=1)] = scale
+    if fused.grouping is not None:
+        divisor[:] = 1
     is_scaled = divisor > 1
     # A picture of a few pixels is as large at a smaller scale.
     plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
@@ -87,6 +94,11 @@ def plan_rows(
         is_part = (head[boxed, COEFFICIENT_BYTES] == 0) & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
         kept[boxed] = np.where(is_part, rows, height[boxed])
         offset[boxed] = np.where(is_part, head[boxed, HEIGHT_OFFSET], 0)
+    if shared is not None:
+        most = np.zeros(len(heads), np.int64)
+        np.maximum.at(most, shared[~is_scaled], kept[~is_scaled])
+        kept = np.where(is_scaled, kept, most[shared])
+        offset = np.where(kept < height, head[:, HEIGHT_OFFSET], 0)
     out_height, out_width = -(-kept // divisor), -(-width // divisor)
     room = 3 * width * (height + 2 * block)
     # Those may have to wait for others.

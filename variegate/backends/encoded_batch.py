@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.backends.decode_plan import buffer_for, decode_planned, plan_rows
+from variegate.backends.decode_plan import DecodePlan, buffer_for, decode_planned, plan_rows
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.images import as_tensor, check_image
 from variegate.data.decode import (
@@ -24,6 +25,7 @@ from variegate.data.decode import (
     checked_header,
     decode_jpeg_box,
     decode_jpeg_scaled,
+    decode_plain,
     is_complete,
     is_jpeg,
     read_image,
@@ -73,6 +75,9 @@ class EncodedBatch:
                 f"files: got {type(files).__name__}; accepted: a list, of the bytes of image files or of images"
             )
         self.files = files
+        # Of each file the first that is the same object: it is decoded once for all of them.
+        first: dict[int, int] = {}
+        self._first = np.array([first.setdefault(id(data), i) for i, data in enumerate(files)], np.intp)
         self._odd_headers: dict[int, JpegHeader] = {}
         self.decoded: dict[int, Image] = {}
         self._name_of, self._failures = name_of, failures
@@ -115,6 +120,10 @@ class EncodedBatch:
                 raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: {accepted}")
             self.decoded[i] = check_image(data, self.name(i))
             return self.decoded[i].shape
+        first = int(self._first[i])
+        if first < i and first in self.decoded and first not in (self._failures or ()):
+            self.decoded[i] = self.decoded[first]
+            return self.decoded[i].shape
         try:
             file = bytes(data)
             return self._open_jpeg(i, file) if is_jpeg(file) else self._open_other(i, file)
@@ -145,6 +154,8 @@ class EncodedBatch:
         if self._failures is None:
             raise error
         self._failures[i] = error
+        for same in np.flatnonzero(self._first == self._first[i]).tolist():
+            self._failures.setdefault(same, DecodeError(self.name(same), error.reason))
 
     def whole(self, i: int) -> Image:
         """The whole image, uint8 [H, W, 3]."""
@@ -181,12 +192,15 @@ class EncodedBatch:
 
         The image may be overwritten by the thread's next load into the same place.
         """
-
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
-        plans, files = plan_rows(fused, self._heads, is_decoded, self.scales), cast("Sequence[bytes]", self.files)
+        shared = self.shared_by(fused)
+        if fused.blend is not None:
+            shared = None
+        plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales)
+        files = cast("Sequence[bytes]", self.files)
 
-        def load(row: int, place: int) -> Image:
+        def alone(row: int, place: int) -> Image:
             begin, plan = time.perf_counter(), plans[row]
             image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place)
             if image is None:
@@ -194,12 +208,66 @@ class EncodedBatch:
             self.decode_seconds.append(time.perf_counter() - begin)
             return image
 
+        return alone if shared is None else self._sharing(fused, plans, shared.tolist(), alone)
+
+    def first_of(self, fused: Program) -> npt.NDArray[np.intp]:
+        """For each row its file, by the number of the first that holds the same bytes."""
+        return self._first[fused.source]
+
+    def shared_by(self, fused: Program) -> npt.NDArray[np.intp] | None:
+        """``first_of``; None where no two rows read one file."""
+        shared = self.first_of(fused)
+        return None if len(np.unique(shared)) == len(shared) else shared
+
+    def together(self, fused: Program) -> int:
+        """How many rows in a row read one file, if that is the same for all files; else 1."""
+        shared = self.shared_by(fused)
+        if shared is None or fused.blend is not None:
+            return 1
+        ends = np.flatnonzero(np.diff(shared, append=-1)) + 1
+        lengths = np.diff(ends, prepend=0)
+        return int(lengths[0]) if (lengths == lengths[0]).all() else 1
+
+    def _sharing(
+        self, fused: Program, plans: list[DecodePlan | None], shared: list[int], alone: Callable[[int, int], Image]
+    ) -> Callable[[int, int], Image]:
+        """Of rows that read one file one after another, a thread decodes it for the first."""
+        latest, are_views = threading.local(), fused.grouping is not None
+
+        def load(row: int, place: int) -> Image:
+            plan, number = plans[row], shared[row]
+            if not are_views and (plan is None or plan.divisor > 1):
+                return alone(row, place)
+            if getattr(latest, "number", None) != number:
+                begin = time.perf_counter()
+                latest.image = None  # its memory may serve for the next
+                latest.image, latest.number = self._decode_shared(plan, number), number
+                self.decode_seconds.append(time.perf_counter() - begin)
+            image: Image = latest.image
+            fused.in_shape[row, :2] = image.shape[:2]
+            return image
+
         return load
+
+    def _decode_shared(self, plan: DecodePlan | None, number: int) -> Image:
+        """In memory of its own: how long rows read it is not known."""
+        # Imported on demand: Numba takes a while.
+        from variegate.executors.cpu.memory import RESULTS
+
+        if plan is not None:
+            data = cast("bytes", self.files[number])
+            file = RESULTS.take(len(data)) if plan.height_offset else None
+            room = RESULTS.take(plan.room)
+            image = decode_plain(data, plan.height, plan.width, 1, plan.height_offset, room, file)
+            if image is not None:
+                return image
+        return self.whole(number)
 
     def _load(self, fused: Program, row: int, place: int) -> Image:
         source = int(fused.source[row])
         header, support = self.header(source), crop_support(fused, row)
-        if header is None or support is None:
+        # Views read other parts of one picture each.
+        if header is None or support is None or fused.grouping is not None:
             image = self.whole(source)
             if fused.blend is not None:
                 self.decoded[source] = image  # other rows read it as well

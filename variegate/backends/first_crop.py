@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,14 @@ def crop_ends(
     reach = np.ceil(supports * np.maximum(height / out_height, 1.0)) + 1
     ends: npt.NDArray[np.int64] = np.minimum(in_heights, (np.ceil(top + height) + reach).astype(np.int64))
     return ends
+
+
+def join_boxes(boxes: Sequence[Box | None]) -> Box | None:
+    """The smallest that holds them all; None stands for all of the picture."""
+    if not boxes or None in boxes:
+        return None
+    tops, lefts, bottoms, rights = zip(*boxes, strict=True)
+    return min(tops), min(lefts), max(bottoms), max(rights)
 
 
 def crop_reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:

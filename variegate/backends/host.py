@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.grouping import make_room
 from variegate.backends.images import check_images
 from variegate.backends.ragged_batch import RaggedBatch
 from variegate.executors import reference
@@ -58,6 +59,11 @@ class ReferenceRunner(_HostRunner):
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         results = reference.run(program, list(batch.images))
+        if program.grouping is not None:
+            room, places = make_room(program, program.grouping, lambda shape: np.empty(shape, _kind(results)))
+            for place, result in zip(places, results, strict=True):
+                place[...] = result
+            return _each(room, self._dtype)
         same = len({result.shape for result in results}) == 1
         return _to_tensors(np.stack(results) if same else None, results, self._dtype)
 
@@ -87,15 +93,40 @@ class CpuRunner(_HostRunner):
         """What was sampled for one image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(self._executor.run_one(image, pixels, output, self._is_composed), self._dtype)
 
+    def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
+        """What was sampled for views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
+        made = [self._executor.run_one(view, pixels, output, self._is_composed) for view in views]
+        if len({view.shape for view in made}) > 1:
+            return [_to_tensor(view, self._dtype) for view in made]
+        whole = self._executor.take_results(output, (len(made), *made[0].shape))
+        for place, view in zip(whole, made, strict=True):
+            place[...] = view
+        return _to_tensor(whole, self._dtype)
+
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         return self._run(program, None, batch)
 
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
         fused = self.lower(program)
+        load, together = (None, 1) if encoded is None else (encoded.loader(fused), encoded.together(fused))
+        if fused.grouping is not None:
+            room, results = make_room(fused, fused.grouping, partial(self._executor.take_results, fused.output))
+            self._executor.run_into(fused, images, results, None, self._num_threads, load, together)
+            return _each(room, self._dtype)
         stacked, results = self._executor.allocate(fused)
-        load = None if encoded is None else encoded.loader(fused)
-        self._executor.run_into(fused, images, results, stacked, self._num_threads, load)
+        self._executor.run_into(fused, images, results, stacked, self._num_threads, load, together)
         return _to_tensors(stacked, results, self._dtype)
+
+
+def _kind(results: list[npt.NDArray[Any]]) -> np.dtype[Any]:
+    return results[0].dtype if results else np.dtype(np.uint8)
+
+
+def _each(room: Any, dtype: torch.dtype) -> Any:
+    """Groups of arrays as groups of tensors."""
+    if isinstance(room, (tuple, list)):
+        return type(room)(_each(part, dtype) for part in room)
+    return _to_tensor(room, dtype)
 
 
 def _to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:

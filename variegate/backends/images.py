@@ -19,7 +19,8 @@ from variegate.data.decode import pixels_of_pil
 from variegate.program.program import MAX_SIDE, Output
 
 Image = npt.NDArray[np.uint8]
-Tensors = torch.Tensor | list[torch.Tensor]
+# Outputs; of several views of each image a tuple of them, one for each group.
+Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 _ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
@@ -49,6 +50,7 @@ def _check_batch(whole: npt.NDArray[Any]) -> Image:
     if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
         is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
         hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
+        hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
         raise ValueError(
             f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
             f"of images {_ACCEPTED}{hint}"
@@ -182,17 +184,26 @@ def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
 def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) -> Tensors:
     """An executor's results, of as many channels as are wanted, after the steps that are done to finished tensors; one
     tensor, where that makes the shapes agree."""
+    if isinstance(results, tuple):
+        return tuple(with_wanted_channels(group, output, is_batch) for group in results)
     if wants_one_channel(output):
         if isinstance(results, torch.Tensor):
             results = first_channel(results, output.layout).contiguous()
         else:
-            results = _stacked([first_channel(image, output.layout).contiguous() for image in results])
+            results = _stacked([_one_channel(image, output) for image in results])
     for step in output.steps:
         if not is_batch or (isinstance(results, torch.Tensor) and step.takes_batches):
             results = step(results, output.layout)
         else:
             results = _stacked([step(image, output.layout) for image in results])
     return results
+
+
+def _one_channel(image: Any, output: Output) -> Any:
+    """Of an image, or of the images of a group or a clip."""
+    if isinstance(image, torch.Tensor):
+        return first_channel(image, output.layout).contiguous()
+    return _stacked([_one_channel(part, output) for part in image])
 
 
 def _stacked(images: list[Any]) -> Any:

@@ -19,6 +19,7 @@ from variegate.engine.drive import FailedItem, FinishedItems, Payload
 from variegate.engine.jobs import EngineError, Result, end_of, is_devices_fault
 from variegate.errors import each_alone
 from variegate.transforms import Transform
+from variegate.transforms.base import refuse_views
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
 _TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
@@ -53,6 +54,7 @@ class MapSpec:
 
     def check(self) -> None:
         """Raises ValueError or TypeError as the Augmenter does, for all but the images."""
+        refuse_views(self.transform, "transform")
         none = dict.fromkeys(self.names, ())
         self.augmenter().program([], ids=[], epoch=self.epoch, copy=self.copy, conditions=none)
 

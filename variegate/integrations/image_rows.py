@@ -12,6 +12,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.images import Tensors
 from variegate.checks import as_integer
 from variegate.data.sources.objects.sample import image_of
 from variegate.errors import DecodeError, each_alone, not_taken
@@ -109,8 +110,10 @@ def _opened(image: Any, name: str) -> tuple[Any, tuple[int, ...]]:
     return encoded.decoded.get(0, data), tuple(encoded.shapes[0].tolist())
 
 
-def _as_arrays(outputs: torch.Tensor | list[torch.Tensor]) -> Pixels:
-    return [output.cpu().numpy() for output in outputs] if isinstance(outputs, list) else outputs.cpu().numpy()
+def _as_arrays(outputs: Tensors) -> Pixels:
+    if isinstance(outputs, torch.Tensor):
+        return outputs.cpu().numpy()
+    return [output.cpu().numpy() for output in outputs]
 
 
 ACCEPTED_IDS = "integers from 0 to 2**64 - 1, or strings"

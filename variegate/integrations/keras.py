@@ -14,6 +14,7 @@ import torch
 
 from variegate.checks import integer
 from variegate.data.loader import Batch, Loader
+from variegate.data.loader.batch import tensors_of
 from variegate.data.sources.base import Source
 from variegate.threads import Lookahead, Threads, at_fork
 
@@ -56,12 +57,13 @@ class PyDataset(keras.utils.PyDataset):
         """Batches per epoch."""
         return len(self.loader)
 
-    def __getitem__(self, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def __getitem__(self, index: int) -> tuple[Any, npt.NDArray[Any]]:
         """Batch ``index`` of the loader's epoch.
 
         Returns:
             Images [N, H, W, C], or [N, C, H, W] for channels_first, float32 (float16) if the transform normalises, else
-            uint8; labels int64[N], float32[N, num_classes], or what else the source has. N may be less than the batch
+            uint8 (of a ``T.MultiView`` a tuple of arrays, one for each group of views, which models of several inputs
+            take); labels int64[N], float32[N, num_classes], or what else the source has. N may be less than the batch
             size in the last batch, and where the loader skips images that cannot be read.
 
         Raises IndexError for other numbers, ValueError for images of several shapes and labels outside the classes.
@@ -76,14 +78,18 @@ class PyDataset(keras.utils.PyDataset):
         """A callback for ``fit`` that sets the loader's epoch to the number that Keras gives it."""
         return keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs=None: self.loader.set_epoch(epoch))
 
-    def _make(self, epoch: int, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _make(self, epoch: int, index: int) -> tuple[Any, npt.NDArray[Any]]:
         batch: Batch = self.loader.batch(index, epoch)
-        if not isinstance(batch.images, torch.Tensor):
-            shapes = sorted({tuple(image.shape) for image in batch.images})
+        images = batch.images
+        parts = images if isinstance(images, tuple) else (images,)
+        if not all(isinstance(part, torch.Tensor) for part in parts):
+            shapes = sorted({tuple(image.shape) for image in tensors_of(images)})
             few = ", ".join(map(str, shapes[:3])) + (", ..." if len(shapes) > 3 else "")
             raise ValueError(f"batch {index}: got images of shapes {few}; accepted: one shape. {_CROP}")
+        arrays = tuple(part.numpy() for part in parts)
         labels = batch.labels.numpy()
-        return batch.images.numpy(), labels if self.num_classes is None else _to_one_hot(labels, self.num_classes)
+        given = arrays if isinstance(images, tuple) else arrays[0]
+        return given, labels if self.num_classes is None else _to_one_hot(labels, self.num_classes)
 
 
 def _check_loader(loader: Any) -> None:

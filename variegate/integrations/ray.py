@@ -22,6 +22,7 @@ from variegate.errors import DecodeError
 from variegate.integrations.image_rows import ACCEPTED_IDS, ImageRows, Pixels, id_of, ids_of
 from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
 from variegate.transforms import Transform
+from variegate.transforms.base import refuse_views
 from variegate.transforms.cond import KNOWN, Cond
 
 __all__ = ["MapBatches", "id_of"]
@@ -97,6 +98,7 @@ class MapBatches:
         self._arguments: dict[str, Any] = {**arguments, "device": str(device)}
         # Bad arguments are refused here, where the pipeline is written, and not by a worker. GPUs are the workers'.
         is_theirs = self._arguments["device"].startswith(("cuda", "auto"))
+        refuse_views(self._arguments["transform"], "transform")
         Augmenter(**{**self._arguments, **({"device": "reference"} if is_theirs else {})})
         if self._files is not None:
             self._arguments["layout"] = "NHWC"

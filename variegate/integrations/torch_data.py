@@ -11,13 +11,12 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from variegate.augmenter import Augmenter
+from variegate.backends.images import Tensors
 from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import renamed
 from variegate.integrations.items import RunningIds, SharedEpoch, form_of, stack_labels, take_apart, to_array
 from variegate.transforms import Transform
 from variegate.warm import make_ready
-
-Tensors = torch.Tensor | list[torch.Tensor]
 
 
 class _InWorkers:
@@ -73,7 +72,7 @@ class ImageTransform(_InWorkers):
     """What ``as_transform`` gives: image -> augmented tensor."""
 
     @renamed(given="conditions")
-    def __call__(self, image: Any, id: int | None = None, conditions: Mapping[str, Any] | None = None) -> torch.Tensor:
+    def __call__(self, image: Any, id: int | None = None, conditions: Mapping[str, Any] | None = None) -> Any:
         """Augment one image.
 
         Args:
@@ -84,11 +83,12 @@ class ImageTransform(_InWorkers):
             conditions: values of this sample for ``Cond``, such as ``{"label": 3}``.
 
         Returns:
-            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8.
+            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8. Of a
+            ``T.MultiView`` a tuple of them, [views, C, H, W], which ``default_collate`` makes [N, views, C, H, W] of.
 
         Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
-        pixels = to_array(image, "image")
+        pixels = image if self._arguments["consistent"] else to_array(image, "image")
         given = {name: [value] for name, value in conditions.items()} if conditions else None
         ids = [self._running_ids.take_one()] if id is None else [id]
         return self._get_augmenter().of_one(pixels, ids, self.epoch, conditions=given)
@@ -100,12 +100,15 @@ def as_transform(
     dtype: Dtype | torch.dtype = "float32",
     layout: Layout = "NCHW",
     geometry: Geometry = "composed",
+    consistent: bool = False,
 ) -> ImageTransform:
     """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``.
 
     Args:
         t: what may be done (``variegate.transforms``, ``vg.load_policy``).
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
+        consistent: True for clips in the place of images, [T, H, W, C] (a tensor [T, C, H, W], too) or a list of
+            frames; all frames get the same, and come back as [T, C, H, W].
 
     Returns:
         A callable ``(image, id=None, conditions=None)`` -> tensor, for workers of any start method. A data set
@@ -117,7 +120,8 @@ def as_transform(
 
     Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
     """
-    return ImageTransform(transform=t, seed=seed, dtype=dtype, layout=layout, geometry=geometry, num_threads=1)
+    arguments: dict[str, Any] = {"transform": t, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
+    return ImageTransform(**arguments, consistent=consistent, num_threads=1)
 
 
 class Collate(_InWorkers):
@@ -158,7 +162,8 @@ class Collate(_InWorkers):
                 not augmented along with the image yet, and would no longer fit it.
 
         Returns:
-            (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ.
+            (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ;
+            of a ``T.MultiView`` a tuple of such, one for each group.
             Labels: int64[N], float32[N] or bool[N] of numbers, arrays stacked, containers as ``default_collate`` does,
             anything else a list. Labels that are numbers are given to ``Cond(by="label")``.
 

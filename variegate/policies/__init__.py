@@ -10,7 +10,8 @@ from variegate.policies.schedule import Schedule, Segment
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.timm_augmix import TimmAugMix
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.views import MultiView
 from variegate.transforms.description import from_dict
 
-__all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "RandAugment", "ThreeAugment", "TimmAugMix"]
+__all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "MultiView", "RandAugment", "ThreeAugment", "TimmAugMix"]
 __all__ += ["Schedule", "Segment", "TimmRandAugment", "TrivialAugmentWide", "from_dict", "load_policy", "save_policy"]

@@ -18,6 +18,7 @@ from variegate.outside.files import NotRegularError, TooLargeError, read_regular
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
+from variegate.policies.presets import PRESETS
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
 from variegate.policies.timm_strings import EXAMPLES, is_timm, parse_timm
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
@@ -36,6 +37,7 @@ _NAMED: dict[str, Callable[[], Transform]] = {
     "trivialaugment": TrivialAugmentWide,
     "augmix": AugMix,
     "3-augment": ThreeAugment,
+    **PRESETS,
 }
 POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
 _ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as {EXAMPLES}, or a .json or .yaml file"
@@ -46,6 +48,7 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
 
     - a name, in capitals or not: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn",
       "autoaugment" (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
+    - a whole recipe of several views, from the crop to the normalisation: "simclr", "byol", "dino", "mocov3";
     - timm's strings, such as "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r" and "3a";
     - a .json, .yaml or .yml file, or a dict: what ``to_dict`` gives, or a schedule ("format": "variegate-schedule/1"),
       or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).

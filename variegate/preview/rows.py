@@ -24,6 +24,7 @@ from variegate.policies.spaces import space
 from variegate.policies.table import EMISSIONS
 from variegate.preview.sheet import Cell, Image_HWC
 from variegate.program import describe
+from variegate.program.program import Grouping, Output, Program
 from variegate.transforms import Transform
 
 
@@ -75,10 +76,26 @@ def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: 
     ids = [image.sample_id for image in images]
     for copy in range(samples):
         program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy)
+        if program.grouping is not None:
+            program = program.replace(output=Output(layout="NHWC"))  # views are whole recipes, which end in floats
         outputs = augmenter.run(program, pictures)
         for n, row in enumerate(rows):
+            if program.grouping is not None:
+                row += _views(program, program.grouping, outputs, n, copy)  # type: ignore[arg-type]
+                continue
             row.append(Cell(outputs[n].numpy(), f"copy {copy}", captions(describe.operations_of(program, n))))
     return rows
+
+
+def _views(program: Program, grouping: Grouping, groups: tuple[Any, ...], n: int, copy: int) -> list[Cell]:
+    """Those of image ``n``, one after another."""
+    cells: list[Cell] = []
+    for g, (group, count) in enumerate(zip(groups, grouping.counts, strict=True)):
+        for i, view in enumerate(group[n] if grouping.has_axis else [group[n]]):
+            name = f"copy {copy}, group {g}" + (f", view {i}" if count > 1 else "")
+            done = describe.operations_of(program, n * grouping.views + len(cells))
+            cells.append(Cell(view.numpy(), name, captions(done)))
+    return cells
 
 
 def original(image: Chosen) -> Cell:

@@ -118,13 +118,28 @@ def _number(value: Any) -> str:
 
 
 def explain_row(sampled: Program, fused: Program) -> str:
-    """The operations of a sampled program's first output, then the passes of each of its rows, as lines of text."""
-    lines = ["operations:"]
-    lines += [f"  {line}" for line in captions(operations_of(sampled, 0))]
+    """What a sampled program does to one image: the operations of each output, and the passes of each of its rows, as
+    lines of text."""
     if fused.num_passes is None or fused.passes is None:
         raise ValueError("explain_row: the second program must be lowered")
-    for row in range(fused.num_rows):
-        name = "" if fused.num_rows == 1 else f" of row {row}"
+    counts = () if sampled.grouping is None else sampled.grouping.counts
+    views = [f"group {group}, view {view}:" for group, count in enumerate(counts) for view in range(count)]
+    target = np.arange(fused.num_rows) if fused.blend is None else fused.blend.target
+    lines: list[str] = []
+    for output in range(sampled.num_outputs):
+        lines += views[output : output + 1]
+        lines += _explain_output(sampled, fused, output, np.flatnonzero(target == output).tolist())
+    return "\n".join(lines)
+
+
+def _explain_output(sampled: Program, fused: Program, output: int, rows: list[int]) -> list[str]:
+    """``rows``: of this output."""
+    assert fused.num_passes is not None
+    assert fused.passes is not None
+    lines = ["operations:"]
+    lines += [f"  {line}" for line in captions(operations_of(sampled, output))]
+    for row in rows:
+        name = "" if len(rows) == 1 else f" of row {row}"
         count = int(fused.num_passes[row])
         lines.append(f"{count} pass{'es' if count != 1 else ''}{name}:")
         for p in range(count):
@@ -136,7 +151,7 @@ def explain_row(sampled: Program, fused: Program) -> str:
             lines.append(f"  {p + 1}: {steps} -> {ends}")
             if p > 0:
                 lines.append(f"     apart from pass {p}, as {_why_apart(fused, row, p)}")
-    return "\n".join(lines)
+    return lines
 
 
 def _why_apart(fused: Program, row: int, p: int) -> str:

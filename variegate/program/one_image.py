@@ -8,6 +8,7 @@ transforms it is a ``Sampling`` like any other; those that have a ``sample_one``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ _UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
 _BLACK = (0, 0, 0)
 _UNIT = 2.0**-32
 
+# What it has in the place of arrays, and makes when it becomes a batch.
+_ARRAYS = ("_ids", "key", "_first_key", "_words", "shape", "_is_mixed")
+
 # opcode, flags, height, width, label, fill colour, arguments: see ``lowering.joint.RECORD``.
 Record = tuple[Any, ...]
 
@@ -43,6 +47,7 @@ class OneImage(Sampling):
         num_slots: int,
         epoch: int = 0,
         given: Mapping[str, npt.NDArray[np.generic]] | None = None,
+        first_key: tuple[int, int] | None = None,
     ) -> None:
         self.in_shape = shape
         self.height, self.width = shape[0], shape[1]
@@ -56,6 +61,8 @@ class OneImage(Sampling):
         self._num_rectangles = 0
         self._names = []
         self._blend_weight = None
+        self._first_stream = key if first_key is None and not epoch else first_key
+        self._grouping, self._alike = None, 1
 
     # -- what a Sampling has as arrays -------------------------------------------------------------------------
 
@@ -66,6 +73,8 @@ class OneImage(Sampling):
         elif name == "key":
             value = np.array([self.stream], np.uint32)
             value.flags.writeable = False  # as a batch's, so that kernels have one type for both
+        elif name == "_first_key":
+            value = None if self._first_stream is None else np.array([self._first_stream], np.uint32)
         elif name == "_words":
             value = rng.words_of_one(self._ids, self.key, self._num_slots)
         elif name == "shape":
@@ -159,6 +168,20 @@ class OneImage(Sampling):
         red, green, blue = _BLACK if fill is None else fill
         self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
 
+    # -- views -------------------------------------------------------------------------------------------------
+
+    def views(self, places: tuple[tuple[int, int], ...], num_slots: int) -> list[OneImage]:
+        """One for each view, (group, place in it), as ``split`` makes rows of them."""
+        keys = _streams(self.stream, places)
+        first = None if self._first_stream is None else _streams(self._first_stream, places)
+        made = []
+        for i, key in enumerate(keys):
+            first_key = None if first is None else first[i]
+            view = OneImage(self.in_shape, self.sample_id, key, num_slots, self.epoch, self.given, first_key)
+            view.output = self.output
+            made.append(view)
+        return made
+
     # -- becoming a batch --------------------------------------------------------------------------------------
 
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
@@ -168,6 +191,10 @@ class OneImage(Sampling):
     def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
         self._become_rows()
         self.blend(rows, weight)
+
+    def split(self, counts: Sequence[int], num_slots: int, has_axis: bool) -> list[Rows]:
+        self._become_rows()
+        return self.split(counts, num_slots, has_axis)
 
     def finish(self, output: Output) -> Program:
         self._become_rows()
@@ -179,7 +206,7 @@ class OneImage(Sampling):
         for k, (op, flags, height, width, label, *rest) in enumerate(self.records):
             grids["opcode"][0, k], grids["flags"][0, k], grids["label"][0, k] = op, flags, label
             grids["out_size"][0, k], grids["fill"][0, k], grids["args"][0, k] = (height, width), rest[:3], rest[3:]
-        arrays = {name: getattr(self, name) for name in ("_ids", "key", "_words", "shape", "_is_mixed")}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         size, length = self.size, self.length
         self.__class__ = Sampling  # type: ignore[assignment]
         self.__dict__.update(arrays, source=np.zeros(1, np.int32), size=size, length=length, _grids=grids)
@@ -196,6 +223,13 @@ class OneImage(Sampling):
     def has_tables(self) -> bool:
         """Whether instructions refer to side tables other than rectangles."""
         return bool(self._luts or self._matrices or self._points)
+
+
+@lru_cache(maxsize=256)
+def _streams(stream: tuple[int, int], places: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
+    """``rng.view_keys`` as plain integers."""
+    keys = rng.view_keys(np.array([stream], np.uint32), places)[0]
+    return [(low, high) for low, high in keys.tolist()]
 
 
 def _plain(value: Any) -> Any:

@@ -79,6 +79,24 @@ class Blend:
     weight: npt.NDArray[np.float32]  # [R]
 
 
+class Grouping(NamedTuple):
+    """How outputs are handed out together: those of one image one after another, by view, then by frame.
+
+    ``counts``: views of each group; ``has_axis``: they have an axis of their own; ``frames``: how many each clip has,
+    None for images; ``is_split``: the groups are handed out one by one, also if there is one.
+    """
+
+    counts: tuple[int, ...] = (1,)
+    has_axis: bool = False
+    frames: tuple[int, ...] | None = None
+    is_split: bool = True
+
+    @property
+    def views(self) -> int:
+        """Of one image."""
+        return sum(self.counts)
+
+
 class ProgramArrays(NamedTuple):
     """A Program's arrays, as compiled kernels take them; those that lowering has not set yet are empty."""
 
@@ -118,6 +136,7 @@ class Program:
     output: Output
     tables: Tables
     blend: Blend | None = None
+    grouping: Grouping | None = None  # None: every image has one output
     names: tuple[str, ...] = ()
     stage: str = "sampled"
     # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;

@@ -1,12 +1,14 @@
 """Counter-based randomness: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405).
 
 Every random number is a pure function of (seed, epoch, sample id, copy, slot); nothing is stored or advanced.
-The seed, epoch and copy are hashed into a 64-bit *stream key*; under that key the counter is
-``(index, slot, id_low, id_high)``. ``index`` is 0 for parameters and the pixel's index for per-pixel noise.
+The seed, epoch and copy (where a sample has several views, the view as well) are hashed into a 64-bit *stream key*;
+under that key the counter is ``(index, slot, id_low, id_high)``. ``index`` is 0 for parameters and the pixel's index
+for per-pixel noise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +24,7 @@ ROUNDS = 10
 _MASK32 = 0xFFFFFFFF
 
 # First counter word of the blocks that make stream keys, so that they never meet a sample's blocks.
-SAMPLE_DOMAIN, SHUFFLE_DOMAIN = 0x53414D50, 0x53485546
+SAMPLE_DOMAIN, SHUFFLE_DOMAIN, VIEW_DOMAIN = 0x53414D50, 0x53485546, 0x56494557
 
 
 def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uint32]:
@@ -103,6 +105,21 @@ def stream_keys(
     out = np.empty((len(copies), 2), np.uint32)
     _fill_keys(counters, np.array([seed & _MASK32, (seed >> 32) & _MASK32], np.uint32), out)
     return out
+
+
+def view_keys(keys: npt.NDArray[np.uint32], views: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint32]:
+    """uint32[N, 2] and V views, each (group, place in it) -> the key of each view of each sample, uint32[N, V, 2].
+
+    That of view (0, 0) is the sample's own.
+    """
+    packed = np.ascontiguousarray(keys).view(np.uint64)[:, 0]
+    unique, inverse = np.unique(packed, return_inverse=True)  # nearly always one
+    counters = np.zeros((len(views), 4), np.uint32)
+    counters[:, 0], counters[:, 1:3] = VIEW_DOMAIN, views
+    own = unique.view(np.uint32).reshape(-1, 1, 2)
+    made = philox4x32(counters, own)[..., :2]
+    made = np.where((counters[:, 1:3] == 0).all(axis=1)[:, None], own, made)
+    return np.ascontiguousarray(made[inverse.reshape(-1)])
 
 
 def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:

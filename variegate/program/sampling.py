@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.custom import PointFunction
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.program import MAX_SIDE, Blend, Output, Program, Tables, empty_instructions
+from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, Tables, empty_instructions
 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
@@ -30,7 +30,9 @@ class Sampling:
         num_slots: int,
         epoch: int = 0,
         given: Mapping[str, npt.NDArray[np.generic]] | None = None,
+        first_key: npt.NDArray[np.uint32] | None = None,
     ) -> None:
+        """``first_key``: what ``key`` is in epoch 0, for what is drawn once for all epochs."""
         count = len(ids)
         self.epoch = epoch
         self.given = dict(given or {})
@@ -41,6 +43,7 @@ class Sampling:
         self.length = np.zeros(count, dtype=np.int32)
         self.output = Output()
         self._ids = ids
+        self._first_key = self.key if first_key is None and not epoch else first_key
         self._words = rng.sample_words(ids, self.key, num_slots)
         self._grids = empty_instructions(count, 8)
         self._luts: list[npt.NDArray[np.uint8]] = []
@@ -51,6 +54,8 @@ class Sampling:
         self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
         self._is_mixed = np.zeros(count, np.bool_)  # per image of the batch: joined from several rows already?
+        self._grouping: Grouping | None = None
+        self._alike = count  # images that leave in one format: all, or those of the group that is being sampled
 
     @property
     def channels(self) -> npt.NDArray[np.int32]:
@@ -65,6 +70,14 @@ class Sampling:
     def uniform(self, rows: Rows, slot: int) -> Floats:
         """float64[R, 4] in [0, 1) from one slot."""
         return rng.to_unit(self._words[self.source[rows], slot])
+
+    def lasting_words(self, rows: Rows, slot: int) -> npt.NDArray[np.uint32]:
+        """uint32[R, 4] from one slot, the same in every epoch."""
+        if self._first_key is None:
+            raise ValueError(f"first_key: got None in epoch {self.epoch}; accepted: the key of epoch 0")
+        source = self.source[rows]
+        keys = rng.keys_of(self._first_key, len(self._ids))[source]
+        return rng.sample_words(self._ids[source], keys, slot + 1)[:, slot]
 
     # -- emitting ----------------------------------------------------------------------------------------------
 
@@ -174,6 +187,40 @@ class Sampling:
             return rows
         return np.flatnonzero(np.isin(self.source, self.source[rows]))
 
+    # -- views -------------------------------------------------------------------------------------------------
+
+    def split(self, counts: Sequence[int], num_slots: int, has_axis: bool) -> list[Rows]:
+        """Make several images of each, ``counts`` of them in each group -> the rows of each group.
+
+        Those of one image lie one after another. Each is drawn by a key of its own, which follows from the image's key,
+        the group and the place in it. Only for a sampling that nothing was emitted into.
+        """
+        views = [(group, place) for group, count in enumerate(counts) for place in range(count)]
+        number, count = len(views), len(self._ids)
+        self.key = rng.view_keys(self.key, views).reshape(-1, 2)
+        if self._first_key is not None:
+            first = rng.keys_of(self._first_key, count)
+            self._first_key = rng.view_keys(first, views).reshape(-1, 2)
+        for name in ("_ids", "shape", "size", "length", "_is_mixed"):
+            setattr(self, name, np.repeat(getattr(self, name), number, axis=0))
+        self.given = {name: np.repeat(values, number, axis=0) for name, values in self.given.items()}
+        self.source = np.arange(count * number, dtype=np.int32)
+        self._grids = empty_instructions(count * number, 8)
+        self._words = rng.sample_words(self._ids, self.key, num_slots)
+        self._grouping = Grouping(tuple(counts), has_axis)
+        places = np.arange(count)[:, None] * number + np.arange(number)
+        return [part.reshape(-1) for part in np.split(places, np.cumsum(counts)[:-1], axis=1)]
+
+    def expect(self, rows: Rows) -> None:
+        """From now on ``rows`` are all that leave in one format."""
+        self._alike = len(rows)
+
+    def are_all(self, rows: Rows) -> bool:
+        """Whether ``rows`` stand for all images that leave in one format."""
+        if len(rows) < self._alike or len(self.source) == len(self._ids):
+            return len(rows) >= self._alike
+        return len(np.unique(self.source[rows])) == self._alike
+
     # -- the result --------------------------------------------------------------------------------------------
 
     def finish(self, output: Output) -> Program:
@@ -190,13 +237,14 @@ class Sampling:
         return Program(
             **{name: np.ascontiguousarray(grid[:, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
             length=self.length,
-            source=self.source,
+            source=self.source if self._grouping is None else self.source // np.int32(self._grouping.views),
             in_shape=self.shape,
             ids=self._ids[self.source],
             key=self.key[self.source],
             output=output,
             tables=tables,
             blend=blend,
+            grouping=self._grouping,
             names=tuple(self._names),
         )
 

@@ -11,6 +11,7 @@ from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
 from variegate.policies.timm_augmix import TimmAugMix
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.views import MultiView
 from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.transforms.base import Transform
 from variegate.transforms.color import (
@@ -31,6 +32,7 @@ from variegate.transforms.color import (
 from variegate.transforms.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
 from variegate.transforms.cond import Cond
 from variegate.transforms.crop import (
+    AlternatingHorizontalFlip,
     CenterCrop,
     Pad,
     RandomCrop,
@@ -75,7 +77,7 @@ __all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode"
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
 __all__ += ["CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize", "TenCrop"]
 __all__ += ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
-__all__ += ["RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
+__all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
 __all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
@@ -87,4 +89,4 @@ __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
-__all__ += ["AugMix", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
+__all__ += ["AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]

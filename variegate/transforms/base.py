@@ -56,6 +56,8 @@ class Transform:
     _format_setter: Transform | None = None
     _format_advice: ClassVar[str] = ""
     _tree_depth: int = 1
+    # It makes several images of each, and can be part of no other transform.
+    _is_alone: ClassVar[bool] = False
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
     # What arguments may be: a subclass states those of its own, beside those of its base.
@@ -142,15 +144,27 @@ class Transform:
         return described
 
 
+def refuse_views(transform: Any, argument: str) -> None:
+    """Raises ValueError for a transform that makes several images of each, where there is no place for them."""
+    if getattr(transform, "_is_alone", False):
+        raise ValueError(
+            f"{argument}: got a {type(transform).__name__}, which makes several images of each; accepted here: a "
+            "transform that makes one, such as one of those in it"
+        )
+
+
 def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
     return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
 
 
 def _shown_argument(value: Any) -> str:
     """Lists of transforms as they were written."""
-    if isinstance(value, tuple) and value and all(isinstance(each, Transform) for each in value):
-        return f"[{', '.join(map(repr, value))}]"
-    return repr(value)
+    return f"[{', '.join(map(_shown_argument, value))}]" if _are_transforms(value) else repr(value)
+
+
+def _are_transforms(value: Any) -> bool:
+    is_list = isinstance(value, tuple) and bool(value)
+    return is_list and all(isinstance(each, Transform) or _are_transforms(each) for each in value)
 
 
 def _plain(value: Any) -> Any:

@@ -64,6 +64,13 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
     Raises ArgumentError for a tree that passes the limits of one transform, and for a choice (``is_choice``) that would
     leave the images of a batch in several formats.
     """
+    alone = next((child for child in children if child._is_alone), None)
+    if alone is not None:
+        raise ArgumentError(
+            owner, argument, Said(f"{type(alone).__name__} inside {type(owner).__name__}"),
+            f"transforms that make one image; {type(alone).__name__} stands alone, and has what all views begin or end "
+            "with in each of its transforms",
+        )  # fmt: skip
     setter = next((child._format_setter for child in children if child._format_setter is not None), None)
     if is_choice and setter is not None:
         raise ArgumentError(

@@ -137,6 +137,21 @@ class RandomHorizontalFlip(WithProbability):
 
 
 @dataclass(frozen=True)
+class AlternatingHorizontalFlip(Transform):
+    """Mirror left-right in every other epoch (Jordan 2024, arXiv:2404.00498).
+
+    Half of the samples, by a hash of (seed, id, copy), are mirrored in even epochs, the others in odd ones: two epochs
+    in a row show both sides of every sample. It reads the epoch, so set that (``Loader`` does).
+    """
+
+    num_slots = 1
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        first = sampling.lasting_words(rows, slot)[:, 0] >> np.uint32(31)
+        sampling.emit(rows[first != sampling.epoch % 2], Op.HFLIP)
+
+
+@dataclass(frozen=True)
 class RandomVerticalFlip(WithProbability):
     """Mirror top-bottom with probability ``p``."""
 

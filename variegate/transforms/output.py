@@ -194,7 +194,7 @@ def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...])
 
 
 def _check_is_for_all(owner: Transform, sampling: Sampling, rows: Rows, advice: str) -> None:
-    if len(rows) < len(sampling.length) and len(np.unique(sampling.source[rows])) <= sampling.source.max():
+    if not sampling.are_all(rows):
         raise ValueError(
             f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
             f"one format; {advice}"

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks.inputs import MEAN, STD
-from benchmarks.peers.albumentationsx import normalise
+from benchmarks.peers.albumentationsx import decode_simplejpeg, normalise
 from benchmarks.peers.base import NextBatch
 from benchmarks.rows import catalogue as C
 from benchmarks.rows.catalogue import Case
@@ -132,6 +132,7 @@ def pipelines() -> dict[str, list[Any]]:
         "cifar": [*cifar, A.CoarseDropout((1, 1), hole, hole, p=1)],
         "simclr": [A.RandomResizedCrop((224, 224)), flip, strong, gray, blur[0]],
         "byol": [A.RandomResizedCrop((224, 224), interpolation=cubic), flip, mild, gray, blur[1]],
+        "dino_first": [large, flip, mild, gray, A.GaussianBlur((C.DINO_KERNEL,) * 2, C.SIGMA, p=1)],
         "dino_global": [large, flip, mild, gray, small_blur[0], solarize[0]],
         "dino_local": [small, flip, mild, gray, small_blur[1]],
         "jitter_affine": [jitter(*C.JITTER), affine(cv2.INTER_LINEAR)],
@@ -159,7 +160,7 @@ class AlbumentationsX(RowLibrary):
         "augmix": "no AugMix",
     }
     differs: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("resize", "resize_bicubic", "dino_local"), "reduces without antialiasing"),
+        **dict.fromkeys(("resize", "resize_bicubic", "dino_local", "dino"), "reduces without antialiasing"),
         **dict.fromkeys(
             ("perspective", "perspective_bilinear", "perspective_bicubic", "jitter_perspective"),
             "corners by a normal distribution",
@@ -174,6 +175,8 @@ class AlbumentationsX(RowLibrary):
     }
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
+        if case.views:
+            return {"simplejpeg, Normalize and ToTensorV2 per sample": _views(case, images, batch)}
         steps = rows()[case.name]
         is_float = case.dtype == "float32"
         each = A.Compose([*steps, *([A.Normalize(MEAN, STD)] if is_float else []), A.ToTensorV2()])
@@ -188,6 +191,22 @@ class AlbumentationsX(RowLibrary):
             return normalise(whole) if is_float else whole.permute(0, 3, 1, 2).contiguous()
 
         return {"Normalize and ToTensorV2 per sample": per_sample, "finished as a batch by torch": per_batch}
+
+
+def _views(case: Case, files: list[bytes], batch: int) -> NextBatch:
+    """Each file decoded once, each view of it made by itself."""
+    batches = in_turn(files, batch)
+    end = [A.Normalize(MEAN, STD), A.ToTensorV2()]
+    made = [[A.Compose([*rows()[name], *end]) for name in names] for names in case.views]
+
+    def next_batch() -> tuple[torch.Tensor, ...]:
+        decoded = [decode_simplejpeg(file) for file in next(batches)]
+        return tuple(
+            torch.stack([torch.stack([one(image=image)["image"] for one in views]) for image in decoded])
+            for views in made
+        )
+
+    return next_batch
 
 
 LIBRARY = AlbumentationsX()

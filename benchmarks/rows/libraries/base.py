@@ -6,13 +6,10 @@ import importlib
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from benchmarks.peers.base import Library, NextBatch
 from benchmarks.rows.catalogue import Case
 
-Images = npt.NDArray[np.uint8]
+Images = Any  # uint8[N, size, size, 3], or for views the JPEG files
 
 
 class Absent(Exception):

@@ -105,6 +105,7 @@ def pipelines() -> dict[str, Steps]:
         "cifar": [T.RandomCrop(32, padding=4), flip, T.Cutout(8)],
         "simclr": [T.RandomResizedCrop(224), flip, strong, gray, T.RandomApply([blur], 0.5)],
         "byol": [bicubic, flip, mild, gray, blur],
+        "dino_first": [large, flip, mild, gray, small_blur],
         "dino_global": [large, flip, mild, gray, T.RandomApply([small_blur], 0.1), T.RandomSolarize(C.THRESHOLD, 0.2)],
         "dino_local": [small, flip, mild, gray, T.RandomApply([small_blur], 0.5)],
         "jitter_affine": [T.ColorJitter(*C.JITTER), affine("bilinear")],
@@ -120,15 +121,22 @@ def pipelines() -> dict[str, Steps]:
 STEPS = geometry() | values() | pipelines()
 
 
-def transform(case: Case, is_float: bool | None = None) -> T.Compose:
+def transform(case: Case, is_float: bool | None = None) -> T.Transform:
     """The row; ``is_float`` in place of what it says of its output."""
     normalised = case.dtype == "float32" if is_float is None else is_float
-    return T.Compose([*STEPS[case.name], *([NORMALIZE] if normalised else [])] or [T.Identity()])
+    end = [NORMALIZE] if normalised else []
+    if case.views:
+        groups = [[T.Compose([*STEPS[name], *end]) for name in names] for names in case.views]
+        return T.MultiView(groups, counts=[len(names) for names in case.views])
+    return T.Compose([*STEPS[case.name], *end] or [T.Identity()])
 
 
 def outputs(case: Case, images: Images, device: str, is_float: bool) -> npt.NDArray[Any]:
-    """NHWC results with ids 0, 1, 2, ..., so that every call draws the same chances."""
+    """NHWC results with ids 0, 1, 2, ..., so that every call draws the same chances; of views all pixels [P, 3]."""
     augmenter = vg.Augmenter(transform(case, is_float), device=device, seed=0, layout="NHWC", num_threads=1)
+    if case.views:
+        groups = augmenter.decode_and_run(images, ids=list(range(len(images))))
+        return np.concatenate([np.asarray(group).reshape(-1, 3) for group in groups])
     return np.asarray(augmenter(images, ids=list(range(len(images)))))
 
 
@@ -142,6 +150,8 @@ class Variegate(RowLibrary):
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
         augmenter = vg.Augmenter(transform(case), device="cpu", num_threads=1)
         batches = in_turn(images, batch)
+        if case.views:
+            return {"files": lambda: augmenter.decode_and_run(next(batches))}
         return {"one array": lambda: augmenter(next(batches))}
 
 

@@ -130,6 +130,7 @@ def pipelines() -> dict[str, Steps]:
         "imagenet": [v2.RandomResizedCrop(224), flip],
         "simclr": [v2.RandomResizedCrop(224), flip, strong, gray, v2.RandomApply([blur], 0.5)],
         "byol": [bicubic, flip, mild, gray, blur],
+        "dino_first": [large, flip, mild, gray, small_blur],
         "dino_global": [
             *(large, flip, mild, gray, v2.RandomApply([small_blur], 0.1)),
             v2.RandomSolarize(C.THRESHOLD, 0.2),

@@ -72,3 +72,8 @@ def test_a_normalized_output_is_refused() -> None:
         Plan(ArraySource(PIXELS), normalize)
     with pytest.raises(SourceError, match=r"the policy ends in 5 crops of 8x8; images on disk hold bytes"):
         Plan(ArraySource(PIXELS), T.FiveCrop(8))
+
+
+def test_several_views_are_refused() -> None:
+    with pytest.raises(ValueError, match="policy: got a MultiView, which makes several images of each; accepted here"):
+        Plan(ArraySource(PIXELS), T.MultiView([T.CenterCrop(4)], counts=[2]))

@@ -123,7 +123,7 @@ def test_the_hosts_pixels_in_the_hosts_order() -> None:
 
 
 def test_only_the_box_of_the_crop_is_asked_for() -> None:
-    files = [FOR_THE_DEVICE["4:2:0"]] * 12
+    files = [bytes(bytearray(FOR_THE_DEVICE["4:2:0"])) for _ in range(12)]  # not known to be the same
     decoder = HostDecoder()
     run(T.RandomResizedCrop(33, scale=(0.05, 0.3)), files, decoder)
     areas = [(b - t) * (r - left) for t, left, b, r in (box for _, box in decoder.pieces if box is not None)]
@@ -225,3 +225,16 @@ def test_which_jpegs_are_ordinary() -> None:
     assert not read_header(FILES[0][:2] + adobe + FILES[0][2:]).is_ordinary
     assert read_header(FILES[0][:2] + adobe[:-1] + b"\x01" + FILES[0][2:]).is_ordinary
     assert read_image(FOR_THE_HOST["RGB"]).shape == (57, 64, 3)
+
+
+@pytest.mark.parametrize("decodes_here", [True, False])
+def test_views_of_a_picture_are_of_one_decode(decodes_here: bool) -> None:
+    crop = T.RandomResizedCrop(9, scale=(0.05, 0.3))
+    views = T.MultiView([T.RandomResizedCrop(17), crop], counts=[2, 3])
+    files = [FOR_THE_DEVICE["4:2:0"], FOR_THE_HOST["png"], FOR_THE_DEVICE["4:4:4"], FOR_THE_HOST["upside down"]]
+    expected = Augmenter(views).decode_and_run(files, ids=range(4))
+    decoder = HostDecoder(spoil=8)
+    made = run(views, files, decoder if decodes_here else None)
+    assert [group.shape for group in made] == [(4, 2, 3, 17, 17), (4, 3, 3, 9, 9)]
+    assert all(torch.equal(group, wanted) for group, wanted in zip(made, expected, strict=True))
+    assert len(decoder.pieces) == 2 * decodes_here

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,12 @@ class Batch(tuple[Any, Any]):
     """``images, labels = batch``, and what else is known about its rows.
 
     Attributes:
-        images: a tensor [N, C, H, W] or [N, H, W, C]; a list of tensors where shapes differ.
+        images: a tensor [N, C, H, W] or [N, H, W, C]; a list of tensors where shapes differ. Of a ``T.MultiView`` a
+            tuple of such, one for each group of views: [N, views, C, H, W].
         labels: a tensor [N, ...], int64 for classes.
         ids: uint64[N], the number by which each sample's random numbers were drawn.
-        copies: uint32[N], 0 but for samples that come more than once in an epoch (``weights``, ``sampler``): these are
-            counted from 0 on, in no particular order, and each is augmented by random numbers of its own.
+        copies: uint32[N], 0 but for samples that come more than once in an epoch (``copies``, ``weights``,
+            ``sampler``): these are counted from 0 on, and each is augmented by random numbers of its own.
         padding: bool[N], true for a row that stands in for none of its own: it fills up the last batch of a rank, or
             takes the place of an image that could not be read. Leave these out where every sample must count once.
     """
@@ -51,7 +52,7 @@ class Batch(tuple[Any, Any]):
         return (*self, self.ids, self.padding, self.copies)
 
     @property
-    def images(self) -> torch.Tensor | list[torch.Tensor]:
+    def images(self) -> torch.Tensor | list[torch.Tensor] | tuple[Any, ...]:
         return self[0]
 
     @property
@@ -61,8 +62,16 @@ class Batch(tuple[Any, Any]):
     @property
     def nbytes(self) -> int:
         """Of the images."""
-        images = self.images
-        return images.nbytes if isinstance(images, torch.Tensor) else sum(image.nbytes for image in images)
+        return sum(tensor.nbytes for tensor in tensors_of(self.images))
+
+
+def tensors_of(images: Any) -> Iterator[torch.Tensor]:
+    """All that a batch's images consist of."""
+    if isinstance(images, torch.Tensor):
+        yield images
+    else:
+        for part in images:
+            yield from tensors_of(part)
 
 
 @dataclass(frozen=True)

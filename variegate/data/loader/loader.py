@@ -64,6 +64,10 @@ class Loader(CopiedByState):
             {class name or label: number}, for each sample of that class; or "balanced", every class equally likely.
             Only proportions count. See ``weights.py`` for how it is drawn.
         num_samples: with weights, the draws of an epoch; None for as many as there are samples.
+        copies: repeated augmentation (Hoffer et al. 2020, arXiv:1901.09335): each sample of an epoch comes this many
+            times, one after another, and is augmented by random numbers of its own each time (``Batch.copies``). A
+            batch reads and decodes it once. ``batch_size`` counts copies, and an epoch is as many times longer. On
+            several ranks the copies of a sample go to different ones.
         shuffle_buffer, shuffle_bytes: samples, and bytes of files, among which a stream is shuffled.
 
     A copy by pickling is made of the arguments and stands where this loader stands: its next iteration is the one that
@@ -101,6 +105,7 @@ class Loader(CopiedByState):
         sampler: Any = None,
         weights: Any = None,
         num_samples: int | None = None,
+        copies: int = 1,
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
     ) -> None:
@@ -167,6 +172,7 @@ class Loader(CopiedByState):
             "rank": (self.rank, 0),
             "world_size": (self.world_size, 1),
             "prefetch": (self.prefetch, 2),
+            "copies": (self._pipeline.options.copies, 1),
             "dtype": (str(made.dtype).removeprefix("torch."), "float32"),
             "layout": (made.layout, "NCHW"),
             "geometry": (made.geometry, "composed"),

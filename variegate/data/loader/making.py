@@ -14,7 +14,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.data.loader.batch import Batch, Failure
+from variegate.data.loader.batch import Batch, Failure, tensors_of
 from variegate.data.loader.observer import Observer
 from variegate.data.loader.options import LoaderOptions
 from variegate.data.loader.reading import Rows
@@ -91,7 +91,7 @@ class BatchMaker:
             return batch
         current = torch.cuda.current_stream(self._device)
         current.wait_event(result.ready)
-        for tensor in [batch.labels, *([batch.images] if isinstance(batch.images, torch.Tensor) else batch.images)]:
+        for tensor in [batch.labels, *tensors_of(batch.images)]:
             # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
             tensor.record_stream(current)
         return batch
@@ -117,7 +117,7 @@ class _OneBatch:
             batch = Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding, rows.copies)
             return BatchResult(batch, rows.done, [])
         failures = [self._failure(row) for row in sorted(bad)]
-        images, labels, padding = list(outputs), list(rows.labels), rows.padding.copy()
+        images, labels, padding = _by_row(outputs), list(rows.labels), rows.padding.copy()
         # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
         replaced = sorted(bad) if self._on_error == "replace" else ([0] if len(bad) == len(images) else [])
         for row in replaced:
@@ -138,7 +138,7 @@ class _OneBatch:
         rows, bad = self._rows, self._bad
         good = [row for row in range(len(rows.data)) if row not in bad]
         if not good:
-            return [torch.empty(0)] * len(rows.data)
+            return [torch.empty(0)] * len(rows.data)  # all of them are left out or replaced
         if bad:
             data, labels = list(rows.data), list(rows.labels)
             for row in bad:
@@ -184,7 +184,7 @@ class _OneBatch:
         extra.append(-seconds)
         return outputs
 
-    def _replace(self, row: int) -> tuple[torch.Tensor, Any]:
+    def _replace(self, row: int) -> tuple[Any, Any]:
         """Another image, augmented by the random numbers of the bad one."""
         for data, label in self._substitutes(self._rows, row, self._epoch):
             if isinstance(data, DecodeError):
@@ -193,7 +193,7 @@ class _OneBatch:
             with suppress(ValueError):  # the transform does not take this one either
                 output = self._augment(replace(self._rows.alone(row), data=[data], labels=[label]), failures)
                 if not failures:
-                    return output[0], label
+                    return _by_row(output)[0], label
         # Not one good sample among so many: this is not a matter of single images.
         raise self._bad[row]
 
@@ -202,11 +202,19 @@ class _OneBatch:
         return Failure(name.file, name.member, self._bad[row].reason, int(self._rows.ids[row]), self._epoch)
 
 
+def _by_row(outputs: Any) -> list[Any]:
+    """What each row has; of groups of views a tuple, of its part of each."""
+    return list(zip(*outputs, strict=True)) if isinstance(outputs, tuple) else list(outputs)
+
+
 def _whole(outputs: Any) -> Any:
-    """One tensor, if the shapes agree."""
-    if isinstance(outputs, torch.Tensor):
+    """One tensor, if the shapes agree; of groups of views a tuple with one for each."""
+    if isinstance(outputs, (torch.Tensor, tuple)):
         return outputs
-    same = len({tuple(output.shape) for output in outputs}) == 1
+    if isinstance(outputs[0], tuple):
+        return tuple(_whole(list(group)) for group in zip(*outputs, strict=True))
+    shapes = {output.shape if isinstance(output, torch.Tensor) else None for output in outputs}
+    same = len(shapes) == 1 and None not in shapes
     return by_openmp(lambda: torch.stack(list(outputs))) if same else list(outputs)
 
 

@@ -49,6 +49,7 @@ class LoaderOptions:
     sampler: Any
     weights: Any
     num_samples: int | None
+    copies: int
     shuffle_buffer: int
     shuffle_bytes: int
 
@@ -59,7 +60,13 @@ class LoaderOptions:
         Raises ValueError naming the argument, its value and what is accepted.
         """
         options = dict(given)
-        for name, least in {"batch_size": 1, "prefetch": 0, "shuffle_buffer": 1, "shuffle_bytes": 1}.items():
+        for name, least in {
+            "batch_size": 1,
+            "prefetch": 0,
+            "copies": 1,
+            "shuffle_buffer": 1,
+            "shuffle_bytes": 1,
+        }.items():
             options[name] = integer(name, given[name], least)
         for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
             options[name] = check_limit(name, given[name], default)

@@ -13,10 +13,9 @@ import numpy as np
 
 from variegate.checks import integer
 from variegate.data.loader.observer import Observer
-from variegate.data.loader.picks import ListedOrder, Picks
+from variegate.data.loader.picks import ListedOrder, Order, Picks, RepeatedOrder
 from variegate.data.loader.ranks import Share
 from variegate.data.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
-from variegate.data.loader.weights import DrawnOrder
 from variegate.data.shuffle import OrderPurpose
 from variegate.data.sources.base import PixelSource, Source
 from variegate.program import rng
@@ -40,6 +39,7 @@ _ADVICE = {
 _ADVICE_ON_PICKS = {
     "weights": "Make the loader with the same weights and num_samples.",
     "sampler": "Make the loader with the same sampler.",
+    "copies": "Make the loader with the same copies.",
 }
 
 
@@ -52,7 +52,7 @@ class IndexedOrder:
         self.is_remote = source.is_remote
         self.is_known = picks.is_known
         # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
-        self._orders: dict[int, ListedOrder | DrawnOrder] = {}
+        self._orders: dict[int, Order] = {}
 
     def facts(self) -> dict[str, Any]:
         """What the order depends on, fit for JSON."""
@@ -72,7 +72,7 @@ class IndexedOrder:
     def digest(self, epoch: int) -> str | None:
         """Of an order that was asked for; None where it follows from the facts."""
         order = self._orders.get(epoch)
-        return None if self.is_known or not isinstance(order, ListedOrder) else order.digest()
+        return None if self.is_known or not isinstance(order, (ListedOrder, RepeatedOrder)) else order.digest()
 
     def check(self, epoch: int, digest: str | None) -> None:
         """Raises ValueError where the order of an epoch is not the one that a state tells of."""
@@ -95,7 +95,7 @@ class IndexedOrder:
 
     def _start(
         self,
-        order: ListedOrder | DrawnOrder,
+        order: Order,
         share: Share,
         pool: Executor,
         observer: Observer,
@@ -117,18 +117,21 @@ class IndexedOrder:
 
             return gather
         chunk = 1 if source.is_remote else _CHUNK
-        known = ids.tolist()
+        # Copies of a sample stand one after another, and are read once.
+        is_new = np.diff(indices, prepend=-1) != 0
+        wanted, known, of_row = indices[is_new].tolist(), ids[is_new].tolist(), (np.cumsum(is_new) - 1).tolist()
 
         def read(start: int) -> list[tuple[Any, Any]]:
             end = start + chunk
-            samples = map(self._to_read, known[start:end], numbers[start:end])
+            samples = map(self._to_read, known[start:end], wanted[start:end])
             return self._reader.read(samples, observer, is_stopped)
 
-        parts = [pool.submit(read, start) for start in range(0, len(numbers), chunk)]
+        parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
 
         def wait() -> Rows:
             read = [pair for part in parts for pair in part.result()]
-            return rows([data for data, _ in read], [label for _, label in read])
+            found = read if len(read) == len(of_row) else [read[place] for place in of_row if place < len(read)]
+            return rows([data for data, _ in found], [label for _, label in found])
 
         return wait
 
@@ -146,10 +149,10 @@ class IndexedOrder:
             sample_id = int(self._source.ids(np.array([index]))[0])
             yield from self._reader.read([self._to_read(sample_id, index)])
 
-    def _order(self, epoch: int) -> ListedOrder | DrawnOrder:
+    def _order(self, epoch: int) -> Order:
         return self._orders.get(epoch) or self._keep(epoch, self._picks.order_of(epoch))
 
-    def _keep(self, epoch: int, order: ListedOrder | DrawnOrder) -> ListedOrder | DrawnOrder:
+    def _keep(self, epoch: int, order: Order) -> Order:
         self._orders.pop(epoch, None)
         self._orders[epoch] = order
         for old in list(self._orders)[:-_KEPT]:

@@ -1,5 +1,5 @@
 """Which sample stands where in the order of an epoch, and which of its copies where it comes more than once: by the
-arguments ``shuffle``, ``sampler``, ``weights`` and ``num_samples``.
+arguments ``shuffle``, ``sampler``, ``weights``, ``num_samples`` and ``copies``.
 """
 
 from __future__ import annotations
@@ -59,6 +59,26 @@ class ListedOrder:
         return None if self._indices is None else hashlib.sha256(self._indices.tobytes()).hexdigest()[:16]
 
 
+class RepeatedOrder:
+    """Another order with each of its places ``times`` times, one after another."""
+
+    is_every = False
+
+    def __init__(self, order: ListedOrder | DrawnOrder, times: int) -> None:
+        self.length, self._order, self._times = order.length * times, order, times
+
+    def at(self, positions: Indices) -> tuple[Indices, Copies]:
+        places, again = np.divmod(positions, self._times)
+        indices, copies = self._order.at(places)
+        return indices, (copies * np.uint32(self._times) + again).astype(np.uint32)
+
+    def digest(self) -> str | None:
+        return self._order.digest() if isinstance(self._order, ListedOrder) else None
+
+
+Order = ListedOrder | DrawnOrder | RepeatedOrder
+
+
 def _count(indices: Indices) -> Copies | None:
     """How often each index came before in the list; None where none comes twice."""
     order = np.argsort(indices, kind="stable")
@@ -82,10 +102,22 @@ class Picks:
     before it begins, and again, and is always the same.
     """
 
-    order_of: Callable[[int], ListedOrder | DrawnOrder]
+    order_of: Callable[[int], Order]
     expected_length: Callable[[], int | None]
-    facts: dict[str, str]
+    facts: dict[str, Any]
     is_known: bool = True
+
+    def repeated(self, times: int) -> Picks:
+        """The same, with each sample several times in a row."""
+        if times == 1:
+            return self
+
+        def expected_length() -> int | None:
+            length = self.expected_length()
+            return None if length is None else times * length
+
+        facts = {**self.facts, "copies": times}
+        return Picks(lambda epoch: RepeatedOrder(self.order_of(epoch), times), expected_length, facts, self.is_known)  # type: ignore[arg-type]
 
 
 def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
@@ -95,6 +127,11 @@ def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool
         raise ValueError("sampler, weights: got both; accepted: one of them, as each says which samples an epoch has")
     if number is not None and weights is None:
         raise ValueError(f"num_samples: got {number!r} without weights; accepted with weights")
+    if options.copies > 1 and isinstance(source, StreamSource):
+        raise ValueError(
+            f"copies: got {options.copies}, but this source is a stream; accepted for samples by index: "
+            "open_source(..., stream=False)"
+        )
     name = "sampler" if sampler is not None else "weights"
     if isinstance(source, StreamSource) and not (sampler is None and weights is None):
         raise ValueError(

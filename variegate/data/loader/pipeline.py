@@ -73,7 +73,7 @@ class Pipeline:
         if isinstance(source, StreamSource):
             self.order = StreamOrder(source, reader, options, self.shuffle)
         else:
-            picks = picks_of(source, options, self.shuffle)
+            picks = picks_of(source, options, self.shuffle).repeated(options.copies)
             self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle)
         self.facts = self.order.facts()  # asked once: a state may be taken at every step
         self._check_length()
@@ -145,7 +145,8 @@ class Pipeline:
     def hand_out(self, result: BatchResult, epoch: int) -> Batch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""
         # A share of a stream is taken of what was seen so far, but of no less than that.
-        samples = self.length(epoch) or max(result.done, _SEEN_AT_LEAST)
+        rows = self.length(epoch)
+        samples = -(-rows // self.options.copies) if rows else max(result.done, _SEEN_AT_LEAST)
         self.log.add(result.failures, -(-samples // self.options.world_size))
         return self._maker.hand_over(result)
 

@@ -18,6 +18,7 @@ from variegate.sinks.naming import OutputNames, output_path
 from variegate.sinks.shards.base import LAYOUTS, Layout
 from variegate.threads import computed_once
 from variegate.transforms import Transform
+from variegate.transforms.base import refuse_views
 
 # Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
 PIXELS = 1
@@ -73,6 +74,7 @@ class Plan:
         for name in ("copies", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
+        refuse_views(self.transform, "policy")
         if (end := _no_image_after(self.transform, self.seed)) is not None:
             raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
 

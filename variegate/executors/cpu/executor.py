@@ -82,6 +82,12 @@ def allocate(program: Program) -> tuple[Result | None, list[Result]]:
     return None, single
 
 
+def take_results(output: Output, shape: tuple[int, ...]) -> Result:
+    """Memory for results."""
+    kind = np.dtype(np.float32) if output.is_float else np.dtype(np.uint8)
+    return RESULTS.take(prod(shape) * kind.itemsize).view(kind).reshape(shape)
+
+
 def run_into(
     program: Program,
     images: Sequence[Image] | Image | None,
@@ -89,12 +95,14 @@ def run_into(
     stacked: Result | None = None,
     num_threads: int | None = None,
     load: Load | None = None,
+    together: int = 1,
 ) -> None:
     """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``; see
     ``allocate``).
 
     Images are either all given, or brought row by row: ``load(row, place)`` runs on the thread that needs the image,
-    just before; what it returned must last until the thread's next load with the same place.
+    just before; what it returned must last until the thread's next load with the same place. ``together`` rows, one
+    after another, go to the same thread.
     """
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
@@ -106,7 +114,7 @@ def run_into(
     batch = new_batch(_instructions(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)
     if program.blend is None:
-        _run_rows(program, batch, form, num_threads, load)
+        _run_rows(program, batch, form, num_threads, load, together)
     else:
         canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
         at = _addresses(canvases, None)
@@ -141,7 +149,12 @@ def form_of(output: Output) -> ResultFormat:
 
 
 def _run_rows(
-    program: Program, batch: BatchArrays, form: ResultFormat, num_threads: int | None, load: Load | None
+    program: Program,
+    batch: BatchArrays,
+    form: ResultFormat,
+    num_threads: int | None,
+    load: Load | None,
+    together: int = 1,
 ) -> None:
     # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
     memory = held_batch(batch)
@@ -154,10 +167,10 @@ def _run_rows(
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
-    def work(rows: npt.NDArray[np.int64]) -> None:
-        if len(rows) == 0:
+    def work(groups: npt.NDArray[np.int64]) -> None:
+        if len(groups) == 0:
             return
-        scratch, begin, end = scratch_for(needs), int(rows[0]), int(rows[-1]) + 1
+        scratch, begin, end = scratch_for(needs), int(groups[0]) * together, (int(groups[-1]) + 1) * together
         if load is None:
             run_rows(begin, end, at, scratch, kind, streams)
             return
@@ -170,7 +183,7 @@ def _run_rows(
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)
     chunk = min(_MOST_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
-    share_out(work, program.num_rows, num_threads, chunk)
+    share_out(work, program.num_rows // together, num_threads, max(1, chunk // together))
 
 
 def _instructions(program: Program) -> Instructions:

@@ -49,13 +49,16 @@ class CudaExecutor:
         # Batches may be made by several threads, each on a stream of its own.
         self._one_at_a_time = Lock()
 
-    def run(self, program: Program, images: DeviceImages) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+    def run(
+        self, program: Program, images: DeviceImages, results: list[torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
-        Raises DeviceMemoryError where the device has no room for it.
+        ``results``: where each output goes; None for room of its own. Raises DeviceMemoryError where the device has no
+        room for it.
         """
         with self._one_at_a_time, self.current():
-            stacked, results = self.allocate(program)
+            stacked, results = self.allocate(program) if results is None else (None, results)
             if program.num_outputs:
                 prepared = self.prepare(program, images, addresses(stacked, results))
                 for launch in prepared.launches:
@@ -82,6 +85,10 @@ class CudaExecutor:
         for p, abilities in enumerate(needed.tolist()):
             known[min(p, 1)] |= abilities
         return [known[min(p, 1)] for p in range(len(needed))]
+
+    def take_results(self, program: Program, shape: tuple[int, ...]) -> torch.Tensor:
+        """Memory for results of a program."""
+        return self.memory.empty(shape, _DTYPES[program.output.dtype if program.output.is_float else "uint8"])
 
     def allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """Room for every output."""

@@ -1,0 +1,124 @@
+"""Several views of each image, by transforms of their own: what self-supervised training compares, from one decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from variegate.checks import as_integer, as_numbers
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output
+from variegate.program.sampling import Rows, Sampling
+from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.base import Transform, set_field
+from variegate.transforms.container import adopt
+
+# Of one image. Multi-crop has about ten.
+_MAX_VIEWS = 256
+
+
+@dataclass(frozen=True)
+class MultiView(Transform):
+    """Several views of each image, in groups: ``counts[g]`` views by ``transforms[g]``.
+
+    >>> views = MultiView([crop_224, crop_96], counts=[2, 6])  # doctest: +SKIP
+
+    gives a tuple of two tensors, [N, 2, C, 224, 224] and [N, 6, C, 96, 96]: the views of an image lie side by side, as
+    ``default_collate`` makes it of one image's views and torchvision's ``FiveCrop`` does. A list in the place of a
+    transform has one for each view of its group: ``MultiView([[first, second], local], counts=[2, 6])``. Without
+    ``counts`` every transform makes one view, which has no axis of its own: ``MultiView([a, b])`` gives two tensors
+    [N, C, H, W]. Where the sizes within a group differ between images, it is a list, of a tensor for each image.
+
+    Each view draws by numbers of its own, which follow from (seed, epoch, id, copy), its group and its place in it; the
+    very first is what its transform gives alone. More views, or other groups, change none that were there.
+
+    It stands alone, in no other transform: what all views begin or end with (Normalize, say) goes into each. All leave
+    in one format. Raises ArgumentError for other lists, and ValueError while sampling for views of several formats.
+    """
+
+    transforms: Sequence[Transform | Sequence[Transform]]
+    counts: Sequence[int] | None = None
+    _is_alone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        groups = self.transforms
+        groups = (groups,) if isinstance(groups, Transform) else groups
+        if not isinstance(groups, (list, tuple)) or not groups:
+            raise ArgumentError(self, "transforms", groups, "a list of at least one transform")
+        checked = tuple(_group(self, i, group) for i, group in enumerate(groups))
+        set_field(self, "transforms", checked)
+        counts = _check_counts(self, self.counts, len(checked))
+        for i, group in enumerate(checked):
+            if isinstance(group, tuple) and len(group) != counts[i]:
+                accepted = f"as many transforms as the group has views (counts), {counts[i]} here, or one for all"
+                raise ArgumentError(self, f"transforms[{i}]", group, accepted)
+        if self.counts is not None:
+            set_field(self, "counts", counts)
+        each = [one for group in checked for one in (group if isinstance(group, tuple) else (group,))]
+        adopt(self, "transforms", each, own=0, is_choice=False)
+        # Every view begins at slot 0 of words of its own.
+        set_field(self, "_view_slots", max(one.num_slots for one in each))
+        set_field(self, "num_slots", 0)
+        set_field(self, "_counts", counts)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        before, outputs = sampling.output, []
+        counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
+        parts = sampling.split(counts, self._view_slots, self.counts is not None)  # type: ignore[attr-defined]
+        for part, count, group in zip(parts, counts, self.transforms, strict=True):
+            shares = [(part, group)]
+            if isinstance(group, tuple):
+                shares = [(part[i::count], one) for i, one in enumerate(group)]
+            for share, one in shares:
+                sampling.output = before
+                sampling.expect(share)
+                one.sample(sampling, share, 0)  # type: ignore[union-attr]
+                outputs.append(sampling.output)
+        _check_alike(outputs)
+
+    def sample_views(self, image: OneImage) -> list[list[OneImage]]:
+        """The same for a batch of one: each view as an image of its own, by group."""
+        counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
+        places = tuple((g, i) for g, count in enumerate(counts) for i in range(count))
+        groups: list[list[OneImage]] = [[] for _ in counts]
+        views = image.views(places, self._view_slots)  # type: ignore[attr-defined]
+        for (g, i), view in zip(places, views, strict=True):
+            group = self.transforms[g]
+            (group[i] if isinstance(group, tuple) else group).sample_one(view, 0)  # type: ignore[union-attr]
+            groups[g].append(view)
+        _check_alike([view.output for view in views])
+        return groups
+
+
+def _check_alike(outputs: Sequence[Output]) -> None:
+    if any(output != outputs[0] for output in outputs):
+        raise ValueError(
+            "MultiView: its views leave in several formats (Normalize, ToDtype or Grayscale in some alone, or with "
+            "other numbers); accepted: the same at the end of each transform"
+        )
+
+
+def _group(owner: MultiView, i: int, group: Any) -> Transform | tuple[Transform, ...]:
+    if isinstance(group, Transform):
+        return group
+    if not isinstance(group, (list, tuple)) or not group:
+        accepted = "a transform such as RandomHorizontalFlip(), or a list with one for each view of the group"
+        raise ArgumentError(owner, f"transforms[{i}]", group, accepted)
+    for place, one in enumerate(group):
+        if not isinstance(one, Transform):
+            accepted = "a transform such as RandomHorizontalFlip()"
+            raise ArgumentError(owner, f"transforms[{i}][{place}]", one, accepted)
+    return tuple(group)
+
+
+def _check_counts(owner: MultiView, given: Any, groups: int) -> tuple[int, ...]:
+    if given is None:
+        return (1,) * groups
+    single = as_integer(given)
+    counts = as_numbers(given, whole=True) if single is None else (single,)
+    if counts is None or len(counts) != groups or min(counts) < 1 or sum(counts) > _MAX_VIEWS:
+        accepted = f"None, or a positive integer for each of the {groups} transforms, at most {_MAX_VIEWS} in all"
+        raise ArgumentError(owner, "counts", given, accepted)
+    return tuple(int(count) for count in counts)
