@@ -17,6 +17,7 @@ from variegate.program.rng import stream_of
 from variegate.transforms.arguments import ArgumentError, Fill, InterpolationName, check_colour, check_interpolation
 from variegate.transforms.base import Transform
 from variegate.transforms.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
+from variegate.transforms.stand_in import StandIn
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; or a torch tensor of the same shapes.
 Img = TypeVar("Img", bound=Any)
@@ -76,6 +77,8 @@ class Single(Generic[Img]):
     def run(self, device: str, output: Output = UINT8) -> Img:
         """The image after all instructions, in the rank and kind (array or tensor) of the input."""
         img: Any = self.img
+        if type(img) is StandIn:
+            return cast(Img, img.take(self.sampling, output))
         is_tensor = not isinstance(img, np.ndarray) and hasattr(img, "numpy")
         array: npt.NDArray[np.uint8] = img.cpu().numpy() if is_tensor else np.asarray(img)
         pixels = np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])

@@ -1,0 +1,182 @@
+"""The values of a pipeline: defined one after another, and worked out for a batch when a transform asks for one.
+
+A definition is a name, an operator and its operands: ``("$turn", "*", "$uniform1", 30)``. Names begin with a dollar
+sign, so that no operand that is a text can be taken for one. ``("$label", "given", "label")`` comes with the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import as_number
+from variegate.program.sampling import Sampling
+from variegate.transforms.arguments import MAX_ENTRIES, MAX_TRANSFORMS, ArgumentError
+from variegate.transforms.pipeline.operators import OPERATORS
+
+Definition = tuple[Any, ...]
+Array = npt.NDArray[Any]
+Refuse = Callable[[object, str], Exception]
+
+# What every batch has; all else is given with it. Sizes are those that the pipeline begins with.
+IMAGE_VALUES: dict[str, Callable[[Array, Array], Array]] = {
+    "height": lambda size, channels: size[:, 0].astype(np.int64),
+    "width": lambda size, channels: size[:, 1].astype(np.int64),
+    "channels": lambda size, channels: channels.astype(np.int64),
+    "area": lambda size, channels: size[:, 0].astype(np.int64) * size[:, 1],
+    "aspect": lambda size, channels: size[:, 1] / np.maximum(size[:, 0], 1),
+}
+# Of an image within the pipeline, as ``Measure`` notes them: "$size1.height".
+SIDES = ("height", "width")
+_LONGEST_NAME = 100
+
+
+def is_name(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("$")
+
+
+def measured_as(name: str) -> str:
+    """What ``Measure`` noted a value under; an empty text for values of other kinds."""
+    stem, _, side = name.rpartition(".")
+    return stem if side in SIDES else ""
+
+
+def check_definitions(values: Any, refuse: Refuse) -> dict[str, Definition]:
+    """Definitions in one form. ``refuse`` makes the error of what was got and what is accepted."""
+    accepted = f"a list of up to {MAX_TRANSFORMS:,} values [name, operator, operand, ...]"
+    if not isinstance(values, (list, tuple)) or len(values) > MAX_TRANSFORMS:
+        raise refuse(values, accepted)
+    known: dict[str, Definition] = {}
+    for entry in values:
+        if not isinstance(entry, (list, tuple)) or len(entry) < 2 or not isinstance(entry[1], str):
+            raise refuse(entry, accepted)
+        name = entry[0]
+        if not is_name(name) or not 1 < len(name) <= _LONGEST_NAME or measured_as(name) or name in known:
+            raise refuse(name, f'different names of up to {_LONGEST_NAME} characters, "$" first, such as "$coin1"')
+        known[name] = _checked(name, tuple(entry[1:]), known, refuse)
+    return known
+
+
+def _checked(name: str, definition: Definition, known: Mapping[str, Definition], refuse: Refuse) -> Definition:
+    what, operands = definition[0], definition[1:]
+    if what == "given":
+        if len(operands) != 1 or not isinstance(operands[0], str) or not operands[0] or is_name(operands[0]):
+            raise refuse((name, *definition), '["given", name], such as ["given", "label"]')
+        return what, operands[0]
+    known_operator = OPERATORS.get(what)
+    if known_operator is None:
+        raise refuse((name, *definition), "an operator of: given, " + ", ".join(OPERATORS))
+    most = known_operator.most or MAX_ENTRIES
+    if not known_operator.least <= len(operands) <= most:
+        raise refuse((name, *definition), f"{known_operator.least} to {most:,} operands of {what!r}")
+    return what, *(_operand(name, operand, known, refuse) for operand in operands)
+
+
+def _operand(name: str, operand: Any, known: Mapping[str, Definition], refuse: Refuse) -> Any:
+    if is_name(operand):
+        if operand not in known and not measured_as(operand):
+            raise refuse((name, operand), "names that are defined before: " + (", ".join(known) or "none here"))
+        return operand
+    plain = operand if isinstance(operand, (bool, str)) else as_number(operand)
+    if plain is None or (isinstance(plain, int) and abs(plain) >= 2**62):
+        raise refuse((name, operand), "operands that are finite numbers, truth values, texts or names")
+    return plain
+
+
+def moving(definitions: Mapping[str, Definition]) -> frozenset[str]:
+    """The values that depend on what ``Measure`` notes."""
+    found: set[str] = set()
+    for name, (_, *operands) in definitions.items():
+        if any(is_name(o) and (measured_as(o) or o in found) for o in operands):
+            found.add(name)
+    return frozenset(found)
+
+
+class PipelineValues(dict[str, Any]):
+    """In the place of what was given with a batch: that, and the values of a pipeline, each worked out when asked for.
+
+    All are arrays with one entry for each sample of the batch, whichever rows ask for them.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        definitions: Mapping[str, Definition],
+        sampling: Sampling,
+        places: Mapping[str, int],
+        slot: int,
+        moving: frozenset[str],
+    ) -> None:
+        super().__init__({name: sampling.given[name] for name in list(sampling.given) if not is_name(name)})
+        self._owner, self._definitions, self._moving = owner, definitions, moving
+        self._sampling, self._places, self._slot = sampling, places, slot
+        self.number = int(sampling.source.max(initial=-1)) + 1
+        self._images = {
+            definition[1]: IMAGE_VALUES[definition[1]](sampling.size[: self.number], sampling.channels[: self.number])
+            for definition in definitions.values()
+            if definition[0] == "given" and definition[1] in IMAGE_VALUES
+        }
+
+    def __contains__(self, name: object) -> bool:
+        return dict.__contains__(self, name) or name in self._definitions
+
+    def __missing__(self, name: str) -> Array:
+        # Not by recursion: a loop may have added up thousands of values.
+        waiting = [name]
+        while waiting:
+            name = waiting[-1]
+            if measured_as(name):
+                self[name] = np.zeros(self.number, np.int64)  # no image has come by there
+            elif name not in self._definitions:
+                known = ", ".join(map(repr, self._definitions)) or "none here"
+                raise ArgumentError(self._owner, "values", name, f"a value of this pipeline: {known}")
+            else:
+                what, *operands = self._definitions[name]
+                missing = [o for o in operands if is_name(o) and not dict.__contains__(self, o)]
+                if missing and what != "given":
+                    waiting += missing
+                    continue
+                self[name] = self._worked_out(name, what, operands)
+            waiting.pop()
+        return self[name]
+
+    def note(self, name: str, value: Array) -> None:
+        """A value that ``Measure`` knows from here on; what was worked out without it is forgotten."""
+        self[name] = value
+        for outdated in self._moving:
+            self.pop(outdated, None)
+
+    def _worked_out(self, name: str, what: str, operands: list[Any]) -> Array:
+        if what == "given":
+            return self._given(operands[0])
+        numbers = [self[o] if is_name(o) else o for o in operands]
+        if what in OPERATORS and OPERATORS[what].draws:
+            everyone = np.arange(self.number)
+            numbers.insert(0, self._sampling.words(everyone, self._slot + self._places[name])[:, 0])
+        try:
+            with np.errstate(all="ignore"):  # of samples that never use the result, too
+                result = OPERATORS[what].function(*numbers)
+        except TypeError as error:
+            raise ArgumentError(self._owner, "values", (name, what, *operands), f"numbers here ({error})") from error
+        return np.asarray(np.broadcast_to(result, self.number))
+
+    def _given(self, name: str) -> Array:
+        if name == "epoch":
+            return np.full(self.number, self._sampling.epoch)
+        if name in self._images:
+            return self._images[name]
+        if not dict.__contains__(self, name):
+            given = ", ".join(repr(key) for key in self if not is_name(key)) or "nothing"
+            accepted = f'conditions={{"{name}": values}}, one value per image; given with this batch: {given}'
+            raise ArgumentError(self._owner, name, None, accepted)
+        values = np.asarray(self[name])
+        if values.ndim != 1 or len(values) < self.number:
+            shape = f"one value per image ({self.number}), but its shape is {values.shape}"
+            raise ArgumentError(self._owner, name, values, shape)
+        kind = values.dtype.kind
+        if kind in "iu":
+            return values.astype(np.int64)
+        return values.astype(np.float64) if kind == "f" else values.astype(str) if kind not in "bUS" else values
