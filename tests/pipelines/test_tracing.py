@@ -348,7 +348,8 @@ def test_it_stays_one_pass() -> None:
 def test_repr_reads_as_the_call() -> None:
     augment = vg.pipeline(lambda image: F.rotate(image, vg.uniform(0, 9)))
     assert repr(augment) == (
-        "Pipeline([Function('rotate', arguments={'angle': '$uniform1'})], values=(('$uniform1', 'uniform', 0, 9),))"
+        "TracedPipeline([Function('rotate', arguments={'angle': '$uniform1'})], "
+        "values=(('$uniform1', 'uniform', 0, 9),))"
     )
 
 

@@ -50,9 +50,9 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Normalize": [T.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))],
     "OneOf": [T.OneOf([FLIP, T.Invert()], p=0.7, weights=[1, 3])],
     "Pad": [T.Pad(3), T.Pad((1, 2), 9, "reflect"), T.Pad([1, 2, 3, 4], padding_mode="edge")],
-    "Pipeline": [
-        T.Pipeline([T.Function("rotate", {"angle": "$u"}), FLIP], [("$u", "uniform", -30, 30)], name="turned"),
-        T.Pipeline(
+    "TracedPipeline": [
+        T.TracedPipeline([T.Function("rotate", {"angle": "$u"}), FLIP], [("$u", "uniform", -30, 30)], name="turned"),
+        T.TracedPipeline(
             [
                 T.Cond("$c", {"True": T.Function("crop", {"top": "$r", "left": 1, "height": 5, "width": "$r"})}, FLIP),
                 T.Measure("$size1"),
@@ -60,7 +60,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
             ],
             [("$c", "coin", 0.5), ("$r", "randint", 3, 7), ("$w", "*", "$size1.width", 0.25)],
         ),
-        T.Pipeline(
+        T.TracedPipeline(
             [T.Cond("$first", {"0": FLIP, "1": T.Invert()}), T.Function("adjust_gamma", {"gamma": "$n"})],
             [
                 ("$h", "given", "height"),

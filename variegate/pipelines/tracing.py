@@ -19,16 +19,16 @@ from variegate.pipelines.scalar import Scalar
 from variegate.pipelines.tree import TreeBuilder
 from variegate.transforms.base import set_field
 from variegate.transforms.output import Identity
-from variegate.transforms.pipeline import Pipeline
+from variegate.transforms.pipeline import TracedPipeline
 
 _PARAMETERS = "an image first, then values given with the batch, then constants, which have a default"
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)
 
 
 @overload
-def pipeline(function: Callable[..., Any], /, **constants: Any) -> Pipeline: ...
+def pipeline(function: Callable[..., Any], /, **constants: Any) -> TracedPipeline: ...
 @overload
-def pipeline(function: None = None, /, **constants: Any) -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(function: None = None, /, **constants: Any) -> Callable[[Callable[..., Any]], TracedPipeline]: ...
 def pipeline(function: Callable[..., Any] | None = None, /, **constants: Any) -> Any:
     """Trace a function into a transform, as a decorator or called with the function.
 
@@ -43,7 +43,7 @@ def pipeline(function: Callable[..., Any] | None = None, /, **constants: Any) ->
     """
     if function is None:
         return lambda decorated: pipeline(decorated, **constants)
-    if isinstance(function, Pipeline) and "_function" in function.__dict__:
+    if isinstance(function, TracedPipeline) and "_function" in function.__dict__:
         traced: TracedFunction = function.__dict__["_function"]
         return TracedFunction(traced.function, {**traced.constants, **constants}).trace()
     if not isinstance(function, types.FunctionType):
@@ -70,7 +70,7 @@ class TracedFunction:
                     f"the constant {name!r}", f"parameters of {function.__name__} with a default: {listed}", self.where
                 )
 
-    def trace(self) -> Pipeline:
+    def trace(self) -> TracedPipeline:
         graph = Graph()
         with tracing(graph):
             image = self._run(TracedImage(graph), {name: _given(graph, name) for name in self.given}, self.constants)
@@ -78,7 +78,7 @@ class TracedFunction:
             steps = builder.build(image)
         values = graph.needed(builder.read)
         definitions = [(name, *definition) for name, definition in values.items()]
-        traced = Pipeline(steps or [Identity()], definitions, self._name())
+        traced = TracedPipeline(steps or [Identity()], definitions, self._name())
         set_field(traced, "_function", self)
         set_field(traced, "__doc__", self.function.__doc__)
         return traced

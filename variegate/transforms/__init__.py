@@ -63,12 +63,12 @@ from variegate.transforms.jitter import (
     RandomSolarize,
 )
 from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
-from variegate.transforms.pipeline import Function, Measure, Pipeline
+from variegate.transforms.pipeline import Function, Measure, TracedPipeline
 from variegate.transforms.resize import RandomResizedCrop, Resize
 
 __all__ = ["ArgumentError", "CustomOp", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
-__all__ += ["Function", "Measure", "Pipeline"]
+__all__ += ["Function", "Measure", "TracedPipeline"]
 __all__ += ["CenterCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize"]
 __all__ += ["RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]

@@ -3,6 +3,6 @@ them.
 """
 
 from variegate.transforms.pipeline.function import Function
-from variegate.transforms.pipeline.pipeline import Measure, Pipeline
+from variegate.transforms.pipeline.pipeline import Measure, TracedPipeline
 
-__all__ = ["Function", "Measure", "Pipeline"]
+__all__ = ["Function", "Measure", "TracedPipeline"]

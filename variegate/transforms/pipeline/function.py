@@ -47,7 +47,7 @@ def signature_of(function: str) -> inspect.Signature:
 class Function(Transform):
     """``F.function(image, **arguments)``: one operation, at exactly these arguments.
 
-    Within a ``Pipeline`` an argument, or a number in a list of them, may be the name of one of its values:
+    Within a ``TracedPipeline`` an argument, or a number in a list of them, may be the name of one of its values:
     ``Function("rotate", {"angle": "$uniform1"})`` turns every image by an angle of its own.
     """
 
@@ -157,7 +157,7 @@ class Function(Transform):
     def _values(self, name: str, sampling: Sampling, rows: Rows) -> Any:
         if name not in sampling.given:
             raise ArgumentError(
-                self, "arguments", dict(self.arguments or {}), f"a Pipeline around it that defines {name}"
+                self, "arguments", dict(self.arguments or {}), f"a TracedPipeline around it that defines {name}"
             )
         values = np.asarray(sampling.given[name])
         if values.dtype.kind not in "biuf":

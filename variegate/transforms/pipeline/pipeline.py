@@ -34,7 +34,7 @@ def _title(name: str, value: Any, *, error: Refusal = refused) -> str:
 
 
 @dataclass(frozen=True)
-class Pipeline(_Container):
+class TracedPipeline(_Container):
     """One transform after another, which may read ``values``; ``vg.pipeline`` makes it of a function.
 
     ``values``: lists [name, operator, operand, ...], each of earlier ones alone, such as ``["$coin1", "coin", 0.3]``
