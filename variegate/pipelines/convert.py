@@ -13,7 +13,7 @@ from variegate.pipelines.source import definition_of
 # Functions of these are called as they are: nothing in them decides by a value of each sample.
 _AS_THEY_ARE = {"variegate", "numpy", "torch", "torchvision", "PIL", "builtins"} | set(sys.stdlib_module_names)
 _AS_THEY_ARE -= {"__main__"}
-_FACTORY = "_vg_factory"
+_FACTORY, _INNER = "_vg_factory", "_vg_function"
 
 # By the code's identity, with the code itself, which so is never another's.
 _done: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
@@ -53,6 +53,7 @@ def _compiled(function: types.FunctionType) -> types.CodeType | None:
     if definition is None:
         return None
     rewritten = rewrite(definition)
+    rewritten.name = _INNER  # its own name is one of the module's, or of the function around it
     names = ["_vg", *function.__code__.co_freevars]
     arguments = [ast.arg(arg=name) for name in names]
     every = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
@@ -64,7 +65,7 @@ def _compiled(function: types.FunctionType) -> types.CodeType | None:
     code = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec", dont_inherit=True)
     namespace: dict[str, Any] = {}
     exec(code, namespace)
-    made: types.CodeType = namespace[_FACTORY](*names).__code__
+    made: types.CodeType = namespace[_FACTORY](*names).__code__.replace(co_name=function.__name__)
     _note(made)
     return made
 

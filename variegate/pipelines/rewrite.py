@@ -94,9 +94,9 @@ class _Scope(ast.NodeTransformer):
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if node.value is not None:
-            node.value = self.visit(node.value)
-        return node
+        if node.value is None:
+            return at(ast.Pass(), node)
+        return at(ast.Assign(targets=[self.visit(node.target)], value=self.visit(node.value)), node)
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         if hasattr(node, PLAIN):

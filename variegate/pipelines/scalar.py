@@ -21,6 +21,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne},
 }
 _UFUNCS = {
+    **{"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"},
     **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//"},
     **{"remainder": "%", "power": "**", "negative": "neg", "absolute": "abs", "minimum": "min", "maximum": "max"},
     **{"floor": "floor", "ceil": "ceil", "rint": "round", "trunc": "int", "sqrt": "sqrt", "exp": "exp", "log": "log"},
@@ -28,6 +29,8 @@ _UFUNCS = {
     **{"greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"},
     **{"logical_not": "not", "logical_xor": "xor"},
 }
+# Of two truth values they are another one; of integers, their bits.
+_OF_BITS = {"&": "and", "|": "or", "^": "xor"}
 _DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"
 
 
@@ -114,9 +117,7 @@ class Scalar:
         return make("abs", self)
 
     def __invert__(self) -> Any:
-        if not self.is_bool:
-            self._refused("`~` takes truth values, and not")
-        return make("not", self)
+        return make("not", self) if self.is_bool else make("-", -1, self)
 
 
 def _binary(what: str) -> Any:
@@ -144,7 +145,7 @@ def _equality(what: str) -> Any:
 
 for _name, _what in (
     *(("add", "+"), ("sub", "-"), ("mul", "*"), ("truediv", "/"), ("floordiv", "//"), ("mod", "%"), ("pow", "**")),
-    *(("and", "and"), ("or", "or"), ("xor", "xor")),
+    *(("and", "&"), ("or", "|"), ("xor", "^")),
 ):
     setattr(Scalar, f"__{_name}__", _binary(_what))
     setattr(Scalar, f"__r{_name}__", _reflected(_what))
@@ -177,6 +178,8 @@ def make(what: str, *values: Any) -> Any:
             return _FOLDED[what](*values)
         if what in ("and", "or", "not", "xor"):
             return _decided(what, *map(bool, values))
+    if what in _OF_BITS and all(map(_is_truth, values)):
+        what = _OF_BITS[what]
     if what in ("and", "or", "xor", "not", "where"):
         simple = simplified(what, *values)
         if simple is not None:
@@ -185,8 +188,6 @@ def make(what: str, *values: Any) -> Any:
     for value in values:
         if isinstance(value, Scalar) and value.graph is not graph:
             refuse(f"{value.name} is a value of another pipeline", "values of the function that is traced")
-    if what in ("and", "or", "xor") and not all(isinstance(v, bool) or v.is_bool for v in values):
-        values = tuple(truth(value) for value in values)
     name = graph.define(what, *map(operand, values))
     of_truth = what == "where" and all(isinstance(v, bool) or (isinstance(v, Scalar) and v.is_bool) for v in values[1:])
     return Scalar(graph, name, of_truth or (what in OPERATORS and OPERATORS[what].is_bool))
