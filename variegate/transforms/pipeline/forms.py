@@ -1,8 +1,8 @@
 """How functions of ``variegate.transforms.functional`` are said as transforms, with a number for every row of a batch.
 
 A form is found by the function's name: an operation of one number, which goes through ``emit_magnitude`` as the
-magnitudes of policies do; a transform without chance; or instructions that are written here. What has no form is asked
-row by row (``by_row.py``).
+magnitudes of policies do; or a transform without chance. Others are written as instructions (``written.py``), and what
+is not is asked row by row (``by_row.py``).
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.arguments import BLACK, LARGEST, MAX_LENGTH, ArgumentError, check_colour
+from variegate.program.sampling import Floats
+from variegate.transforms.arguments import LARGEST, ArgumentError
 from variegate.transforms.base import Transform
 from variegate.transforms.color import (
     AutoContrast,
@@ -32,7 +30,6 @@ from variegate.transforms.color import (
     SolarizeAdd,
 )
 from variegate.transforms.crop import CenterCrop, Pad
-from variegate.transforms.erase import emit_rectangles
 from variegate.transforms.filters import GaussianBlur, GaussianNoise, Sharpness
 from variegate.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
 from variegate.transforms.magnitude import MagnitudeOp
@@ -109,47 +106,3 @@ def check_numbers(operation: type[MagnitudeOp], argument: str, values: Floats, o
 
         operation.check_number(argument, wrong, error=refused)
         raise refused(argument, wrong, f"numbers from {low:g} to {high:g}")  # what only whole numbers are refused for
-
-
-# -- instructions ------------------------------------------------------------------------------------------------
-
-
-def _flip(op: Op) -> Callable[..., None]:
-    return lambda owner, sampling, rows, arguments: sampling.emit(rows, op)
-
-
-def _erase(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> None:
-    whole = [_whole(owner, sampling, rows, name, arguments[name], name in "hw") for name in "ijhw"]
-    colour = check_colour("v", arguments["v"])
-    emit_rectangles(sampling, rows, np.stack(whole, axis=1), np.arange(len(rows)), colour, "Erase")
-
-
-def _crop(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> None:
-    names = ("top", "left", "height", "width")
-    whole = [_whole(owner, sampling, rows, n, arguments[n], n in names[2:], n in names[:2]) for n in names]
-    size = np.stack(whole[2:], axis=1).astype(np.int32)
-    changed = (sampling.size[rows] != size).any(axis=1) | (whole[0] != 0) | (whole[1] != 0)
-    args = [values[changed] for values in whole]
-    sampling.emit(rows[changed], Op.CROP, *args, fill=BLACK, size=size[changed])
-
-
-def _whole(
-    owner: object, sampling: Sampling, rows: Rows, name: str, value: Any, least: int, is_signed: bool = False
-) -> npt.NDArray[np.int64]:
-    values = np.broadcast_to(np.asarray(value), len(rows))
-    low = -MAX_LENGTH if is_signed else int(least)
-    fits = (values >= low) & (values <= MAX_LENGTH) & (values == np.floor(values))
-    if not fits.all():
-        raise ArgumentError(owner, name, values[~fits][0].item(), f"whole numbers from {low} to {MAX_LENGTH:,}")
-    return values.astype(np.int64)
-
-
-# function: what emits it, given the values of its arguments for ``rows``.
-WRITTEN: dict[str, Callable[[object, Sampling, Rows, Arguments], None]] = {
-    "horizontal_flip": _flip(Op.HFLIP),
-    "hflip": _flip(Op.HFLIP),
-    "vertical_flip": _flip(Op.VFLIP),
-    "vflip": _flip(Op.VFLIP),
-    "erase": _erase,
-    "crop": _crop,
-}

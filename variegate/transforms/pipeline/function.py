@@ -20,7 +20,8 @@ from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform, set_field
 from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.pipeline.by_row import ask, emit_by_row, names_in, with_values
-from variegate.transforms.pipeline.forms import PLAIN, WRITTEN, check_numbers, number_form
+from variegate.transforms.pipeline.forms import PLAIN, check_numbers, number_form
+from variegate.transforms.pipeline.written import WRITTEN
 from variegate.transforms.stand_in import StandIn
 
 # Functions are made of transforms, so that they stand above this file, and are looked up when one is asked for.
@@ -106,11 +107,7 @@ class Function(Transform):
             operation, argument = found
             set_field(self, "_number", argument)
             if not changing:
-                value = operation.check_number(argument, known[argument], error=self._refused)
-                check = np.array([value], np.float64)
-                is_free = self.function == "solarize_add"  # which takes fractions as a function, and not as a class
-                if not is_free:
-                    check_numbers(type(operation), argument, check, self)
+                ask(self, function, StandIn((256, 256, 3)), known)
             return operation
         if not changing and self.function in PLAIN:
             try:
@@ -148,9 +145,9 @@ class Function(Transform):
             inner.emit_magnitude(sampling, rows, numbers, slot)
         elif inner is not None:
             inner.sample(sampling, rows, slot)
-        elif self.function in WRITTEN:
-            WRITTEN[self.function](self, sampling, rows, {k: with_values(v, values) for k, v in known.items()})
-        else:
+        elif self.function not in WRITTEN or not WRITTEN[self.function](
+            self, sampling, rows, {name: with_values(value, values) for name, value in known.items()}
+        ):
             function = getattr(import_module(_FUNCTIONS), self.function)
             emit_by_row(self, function, sampling, rows, known, values)
 
