@@ -117,7 +117,15 @@ def test_arithmetic_is_pythons() -> None:
         return [
             *(x + 2, 2 - x, x * -3, x / 4, x // 3, x % 3, -x, abs(x - 5), x**2, 2**x, round(x / 4), (x > 4) + 1),
             *(min(x, 4), max(x, 3, 6), min([x, 2]), int(x / 2 - 2), math.floor(x / 4), math.sqrt(x), math.sin(x)),
-            *(np.exp(x / 9), np.maximum(x, 5), math.radians(x), float(x) + 0.5, [10, 20, 30][x % 3]),
+            *(
+                np.exp(x / 9),
+                np.clip(x, 2, 5),
+                np.where(x > 3, x, 1.5),
+                np.maximum(x, 5),
+                math.radians(x),
+                float(x) + 0.5,
+                [10, 20, 30][x % 3],
+            ),
             *(x if x > 3 else -x, (x > 2 and x < 7) * 1.0, (not x) + 0, 1 if x in (1, 5) else 2, math.ceil(x / 4)),
             *(1 if 2 < x <= 4 < 9 else 0, 5 if all([x > 1, x < 4]) else 6, 5 if any([x == 1, x == 4]) else 6),
         ]

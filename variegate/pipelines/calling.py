@@ -17,7 +17,7 @@ import numpy as np
 from variegate.pipelines.convert import convert, is_converted, is_users
 from variegate.pipelines.image import TracedImage
 from variegate.pipelines.refusals import PipelineError, refuse
-from variegate.pipelines.scalar import Scalar, make, truth
+from variegate.pipelines.scalar import Scalar, is_plain, make, truth
 
 _RUNTIME = "variegate.pipelines.runtime"
 _BY_VALUE: dict[Any, str] = {
@@ -61,6 +61,8 @@ def _call_with_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
             return truth(args[0])
     if _is_built_in(function):
         return _BUILT_IN[function](*args, **kwargs)
+    if _is_hashable(function) and function in _OF_NUMPY and len(args) == 3 and all(map(is_plain, args)):
+        return _OF_NUMPY[function](*args)
     try:
         return function(*args, **kwargs)
     except PipelineError:
@@ -78,7 +80,11 @@ def _is_chance(function: Any) -> bool:
 
 
 def _is_hashable(function: Any) -> bool:
-    return getattr(type(function), "__hash__", None) is not None
+    try:
+        hash(function)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_built_in(function: Any) -> bool:
@@ -111,6 +117,14 @@ def _joined(what: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return joined
 
 
+def _clip(value: Any, low: Any, high: Any) -> Any:
+    return make("min", make("max", value, low), high)
+
+
+_OF_NUMPY: dict[Any, Callable[..., Any]] = {
+    np.clip: _clip,
+    np.where: lambda c, yes, no: make("where", truth(c), yes, no),
+}
 _BUILT_IN: dict[Any, Callable[..., Any]] = {
     min: _folded("min", min),
     max: _folded("max", max),
