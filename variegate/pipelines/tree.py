@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from variegate.errors import shown
 from variegate.pipelines.graph import Graph
 from variegate.pipelines.image import Fork, TracedImage
 from variegate.pipelines.refusals import refuse
 from variegate.pipelines.scalar import Scalar, negated
+from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.cond import Cond
@@ -85,6 +87,12 @@ class TreeBuilder:
             condition, yes, no = first, x, TracedImage(self._graph, base, rest)
 
     def _cond(self, cases: list[tuple[Scalar, Steps]], default: Steps, where: str) -> Steps:
+        try:
+            return self._cond_of(cases, default, where)
+        except ArgumentError as error:
+            refuse(f"{error.argument}={shown(error.got)}", error.accepted, where)
+
+    def _cond_of(self, cases: list[tuple[Scalar, Steps]], default: Steps, where: str) -> Steps:
         while cases and not cases[-1][1] and not default:
             cases.pop()
         if not cases:

@@ -94,7 +94,7 @@ def number_form(function: str, arguments: Arguments, changing: frozenset[str]) -
 
 def check_numbers(operation: type[MagnitudeOp], argument: str, values: Floats, owner: object) -> None:
     """Raises ArgumentError for the first that the operation does not take."""
-    low, high = (np.clip(end, -LARGEST, LARGEST) for end in operation._bounds)
+    low, high = max(operation._bounds[0], -LARGEST), min(operation._bounds[1], LARGEST)
     fits = (values >= low) & (values <= high)
     if operation._integral:
         fits &= values == np.floor(values)

@@ -139,9 +139,11 @@ class Function(Transform):
         argument: str = self._number  # type: ignore[attr-defined]
         if argument:
             assert isinstance(inner, MagnitudeOp)
-            numbers = np.broadcast_to(np.asarray(with_values(known[argument], values), np.float64), len(rows))
             if values:
+                numbers = np.asarray(values[known[argument]], np.float64)
                 check_numbers(type(inner), argument, numbers, self)
+            else:
+                numbers = np.full(len(rows), known[argument], np.float64)
             inner.emit_magnitude(sampling, rows, numbers, slot)
         elif inner is not None:
             inner.sample(sampling, rows, slot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,14 +14,13 @@ from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import ArgumentError, checks
 from variegate.transforms.base import Traced, Transform, set_field
 from variegate.transforms.compose import _Container
-from variegate.transforms.pipeline.operators import OPERATORS
 from variegate.transforms.pipeline.values import (
     SIDES,
     PipelineValues,
+    Recipes,
     check_definitions,
     is_name,
     measured_as,
-    moving,
 )
 
 _LONGEST_NAME = 200
@@ -45,17 +44,15 @@ class TracedPipeline(_Container):
     transforms: Sequence[Transform]
     values: Sequence[Sequence[Any]] = ()
     name: str = "pipeline"
+    _recipes: ClassVar[Recipes]
     _checks = checks(name=_title)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         definitions = check_definitions(self.values, lambda got, accepted: ArgumentError(self, "values", got, accepted))
         set_field(self, "values", tuple((name, *definition) for name, definition in definitions.items()))
-        drawn = [name for name, (what, *_) in definitions.items() if what in OPERATORS and OPERATORS[what].draws]
-        set_field(self, "_definitions", definitions)
-        set_field(self, "_drawn", {name: place for place, name in enumerate(drawn)})
-        set_field(self, "_moving", moving(definitions))
-        self._adopt(own=len(drawn), is_choice=False)
+        set_field(self, "_recipes", Recipes(definitions))
+        self._adopt(own=len(self._recipes.slots), is_choice=False)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         outer = self._enter(sampling, slot)
@@ -73,7 +70,7 @@ class TracedPipeline(_Container):
 
     def _enter(self, sampling: Sampling, slot: int) -> dict[str, Any]:
         outer = sampling.given
-        sampling.given = PipelineValues(self, self._definitions, sampling, self._drawn, slot, self._moving)  # type: ignore[attr-defined]
+        sampling.given = PipelineValues(self, self._recipes, sampling, slot)
         return outer
 
     def __call__(self, image: Any, *others: Any, **constants: Any) -> Any:

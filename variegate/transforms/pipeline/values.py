@@ -86,13 +86,25 @@ def _operand(name: str, operand: Any, known: Mapping[str, Definition], refuse: R
     return plain
 
 
-def moving(definitions: Mapping[str, Definition]) -> frozenset[str]:
-    """The values that depend on what ``Measure`` notes."""
-    found: set[str] = set()
-    for name, (_, *operands) in definitions.items():
-        if any(is_name(o) and (measured_as(o) or o in found) for o in operands):
-            found.add(name)
-    return frozenset(found)
+class Recipes:
+    """Definitions as they are worked out: looked through once, for all batches."""
+
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self.by_name = {
+            name: (what, tuple(operands), tuple(o for o in operands if what != "given" and is_name(o)))
+            for name, (what, *operands) in definitions.items()
+        }
+        drawn = [name for name, (what, *_) in definitions.items() if what in OPERATORS and OPERATORS[what].draws]
+        # The place of each among the pipeline's own slots.
+        self.slots = {name: place for place, name in enumerate(drawn)}
+        given = {operands[0] for what, *operands in definitions.values() if what == "given"}
+        self.of_image = tuple(name for name in IMAGE_VALUES if name in given)
+        # What depends on what ``Measure`` notes.
+        moving: set[str] = set()
+        for name, (_, _, used) in self.by_name.items():
+            if any(measured_as(other) or other in moving for other in used):
+                moving.add(name)
+        self.moving = frozenset(moving)
 
 
 class PipelineValues(dict[str, Any]):
@@ -101,67 +113,62 @@ class PipelineValues(dict[str, Any]):
     All are arrays with one entry for each sample of the batch, whichever rows ask for them.
     """
 
-    def __init__(
-        self,
-        owner: object,
-        definitions: Mapping[str, Definition],
-        sampling: Sampling,
-        places: Mapping[str, int],
-        slot: int,
-        moving: frozenset[str],
-    ) -> None:
+    def __init__(self, owner: object, recipes: Recipes, sampling: Sampling, slot: int) -> None:
         super().__init__({name: sampling.given[name] for name in list(sampling.given) if not is_name(name)})
-        self._owner, self._definitions, self._moving = owner, definitions, moving
-        self._sampling, self._places, self._slot = sampling, places, slot
+        self._owner, self._recipes, self._sampling, self._slot = owner, recipes, sampling, slot
         self.number = int(sampling.source.max(initial=-1)) + 1
+        self._rows = np.arange(self.number)
         self._images = {
-            definition[1]: IMAGE_VALUES[definition[1]](sampling.size[: self.number], sampling.channels[: self.number])
-            for definition in definitions.values()
-            if definition[0] == "given" and definition[1] in IMAGE_VALUES
+            name: IMAGE_VALUES[name](sampling.size[self._rows], sampling.channels[self._rows])
+            for name in recipes.of_image
         }
 
     def __contains__(self, name: object) -> bool:
-        return dict.__contains__(self, name) or name in self._definitions
+        return dict.__contains__(self, name) or name in self._recipes.by_name
 
     def __missing__(self, name: str) -> Array:
-        # Not by recursion: a loop may have added up thousands of values.
+        # Not by recursion: a loop may have added up thousands of values. Of samples that never use one, it may be odd.
         waiting = [name]
-        while waiting:
-            name = waiting[-1]
-            if measured_as(name):
-                self[name] = np.zeros(self.number, np.int64)  # no image has come by there
-            elif name not in self._definitions:
-                known = ", ".join(map(repr, self._definitions)) or "none here"
-                raise ArgumentError(self._owner, "values", name, f"a value of this pipeline: {known}")
-            else:
-                what, *operands = self._definitions[name]
-                missing = [o for o in operands if is_name(o) and not dict.__contains__(self, o)]
-                if missing and what != "given":
-                    waiting += missing
-                    continue
-                self[name] = self._worked_out(name, what, operands)
-            waiting.pop()
+        with np.errstate(all="ignore"):
+            while waiting:
+                wanted = waiting[-1]
+                recipe = self._recipes.by_name.get(wanted)
+                if recipe is None:
+                    self[wanted] = self._unmeasured(wanted)
+                else:
+                    missing = [other for other in recipe[2] if not dict.__contains__(self, other)]
+                    if missing:
+                        waiting += missing
+                        continue
+                    self[wanted] = self._worked_out(wanted, *recipe)
+                waiting.pop()
         return self[name]
+
+    def _unmeasured(self, name: str) -> Array:
+        if not measured_as(name):
+            known = ", ".join(map(repr, self._recipes.by_name)) or "none here"
+            raise ArgumentError(self._owner, "values", name, f"a value of this pipeline: {known}")
+        return np.zeros(self.number, np.int64)  # no image has come by there
 
     def note(self, name: str, value: Array) -> None:
         """A value that ``Measure`` knows from here on; what was worked out without it is forgotten."""
         self[name] = value
-        for outdated in self._moving:
+        for outdated in self._recipes.moving:
             self.pop(outdated, None)
 
-    def _worked_out(self, name: str, what: str, operands: list[Any]) -> Array:
+    def _worked_out(self, name: str, what: str, operands: Definition, used: Definition) -> Array:
         if what == "given":
             return self._given(operands[0])
-        numbers = [self[o] if is_name(o) else o for o in operands]
-        if what in OPERATORS and OPERATORS[what].draws:
-            everyone = np.arange(self.number)
-            numbers.insert(0, self._sampling.words(everyone, self._slot + self._places[name])[:, 0])
+        numbers = [self[o] if o in used else o for o in operands] if used else list(operands)
+        place = self._recipes.slots.get(name)
+        if place is not None:
+            numbers.insert(0, self._sampling.words(self._rows, self._slot + place)[:, 0])
         try:
-            with np.errstate(all="ignore"):  # of samples that never use the result, too
-                result = OPERATORS[what].function(*numbers)
+            result = OPERATORS[what].function(*numbers)
         except TypeError as error:
             raise ArgumentError(self._owner, "values", (name, what, *operands), f"numbers here ({error})") from error
-        return np.asarray(np.broadcast_to(result, self.number))
+        is_whole = isinstance(result, np.ndarray) and result.shape == self._rows.shape
+        return result if is_whole else np.asarray(np.broadcast_to(result, self.number))
 
     def _given(self, name: str) -> Array:
         if name == "epoch":
