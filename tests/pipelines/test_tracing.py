@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests.executors.poison import poisoned_executor, run_poisoned
 from variegate import transforms as T
+from variegate.executors.cpu import executor as cpu
 from variegate.program.ops import Op
 from variegate.transforms import functional as F
 
@@ -382,3 +384,40 @@ def test_slots_are_few() -> None:
     augment = vg.pipeline(lambda image: F.rotate(F.invert(image), vg.uniform(0, 9)))
     assert augment.num_slots == 1
     assert Op.ROTATE in vg.Augmenter(augment).program([(9, 9)], ids=[0]).opcode
+
+
+@vg.pipeline
+def several(image: Any, label: Any) -> Any:
+    if vg.coin(0.7):
+        image = F.rotate(image, vg.uniform(-20, 20), "bilinear")
+    elif label == 1:
+        return T.AugMix()(image)
+    image = vg.select(
+        vg.randint(4), [F.equalize, F.invert, F.autocontrast, lambda x: F.gaussian_blur(x, 5, 2.0)], image
+    )
+    return F.adjust_gamma(F.hflip(image), vg.uniform(0.5, 1.5))
+
+
+def test_it_runs_in_the_kernels_of_a_gpu() -> None:
+    """In Triton's interpreter, to the CPU's bits."""
+
+    @vg.pipeline
+    def augment(image: Any) -> Any:
+        image = F.rotate(image, vg.uniform(-20, 20)) if vg.coin() else F.invert(image)
+        return F.adjust_gamma(F.hflip(image), vg.uniform(0.5, 1.5))
+
+    images = [np.random.default_rng(i).integers(0, 256, (20, 30, 3), np.uint8) for i in range(2)]
+    program = vg.Augmenter(augment).program(images, ids=[0, 2])
+    assert len(set(program.opcode[:, 0].tolist())) == 2
+    outputs = run_poisoned(poisoned_executor("cpu", (32, 64)), program, images)
+    for out, wanted in zip(outputs, cpu.run(program, images), strict=True):
+        np.testing.assert_array_equal(out, wanted)
+
+
+def test_blends_loaders_and_choices_take_it() -> None:
+    images, labels = vg.sample_images(6), [0, 1, 0, 1, 0, 1]
+    transform = T.Compose([T.Resize((40, 50)), T.OneOf([several, T.SomeOf([several, T.Invert()], 1)])])
+    wanted = vg.Augmenter(transform)(images, ids=range(6), conditions={"label": labels})
+    loader = vg.Loader(vg.WithIds(list(zip(images, labels, strict=True))), transform, 4, shuffle=False, device="cpu")
+    loaded = [image for batch, _ in loader for image in batch]
+    assert all((a == b).all() for a, b in zip(loaded, wanted, strict=True))
