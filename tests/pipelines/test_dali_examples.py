@@ -55,12 +55,12 @@ def rotate(img: Any, parameter: float) -> Any:
     return F.rotate(img, angle=parameter, fill=0)
 
 
-@op_magnitude_range(0.1, 1.9)
+@op_magnitude_range(-0.1, 1.9)
 def brightness(img: Any, parameter: float) -> Any:
     return F.adjust_brightness(img, brightness_factor=parameter)
 
 
-@op_magnitude_range(0.1, 1.9)
+@op_magnitude_range(-0.1, 1.9)
 def contrast(img: Any, parameter: float) -> Any:
     return F.adjust_contrast(img, contrast_factor=parameter)
 

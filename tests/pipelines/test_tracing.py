@@ -365,10 +365,10 @@ def test_repr_reads_as_the_call() -> None:
 
 def test_a_function_of_one_class_method_and_partial() -> None:
     class Mover:
-        amount = 4
+        __amount = 4
 
         def move(self, image: Any, times: Any) -> Any:
-            return F.translate_x(image, self.amount) if times > 3 else image
+            return F.translate_x(image, self.__amount) if times > 3 else image
 
         def __call__(self, image: Any) -> Any:
             return self.move(image, 9)

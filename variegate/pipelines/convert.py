@@ -52,6 +52,7 @@ def _compiled(function: types.FunctionType) -> types.CodeType | None:
     definition = definition_of(function)
     if definition is None:
         return None
+    _mangle(definition, function)
     rewritten = rewrite(definition)
     rewritten.name = _INNER  # its own name is one of the module's, or of the function around it
     names = ["_vg", *function.__code__.co_freevars]
@@ -68,6 +69,18 @@ def _compiled(function: types.FunctionType) -> types.CodeType | None:
     made: types.CodeType = namespace[_FACTORY](*names).__code__.replace(co_name=function.__name__)
     _note(made)
     return made
+
+
+def _mangle(definition: ast.FunctionDef, function: types.FunctionType) -> None:
+    """Private names of a class (``self.__amount``), which Python writes out within the class alone."""
+    owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2].lstrip("_")
+    if not owner or owner == "<locals>":
+        return
+    for node in ast.walk(definition):
+        field = {ast.Attribute: "attr", ast.Name: "id", ast.arg: "arg"}.get(type(node), "")
+        name = getattr(node, field, "")
+        if name.startswith("__") and not name.endswith("__"):
+            setattr(node, field, f"_{owner}{name}")
 
 
 def _note(code: types.CodeType) -> None:

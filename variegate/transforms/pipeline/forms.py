@@ -77,13 +77,23 @@ PLAIN: dict[str, Callable[..., Transform]] = {
 }
 
 
-def number_form(function: str, arguments: Arguments, changing: frozenset[str]) -> tuple[MagnitudeOp, str] | None:
-    """The operation of ``function`` at some number, and the name of the argument which that number is."""
-    if function not in AT_NUMBER or any(arguments[k] != v for k, v in _ONLY_AT.get(function, {}).items()):
+def number_form(
+    function: str, arguments: Arguments, given: frozenset[str], changing: frozenset[str]
+) -> tuple[MagnitudeOp, str] | None:
+    """The operation of ``function`` at some number, and the name of the argument which that number is.
+
+    ``given``: the arguments that are not at their default; ``changing``: those that differ from row to row.
+    """
+    only_at = _ONLY_AT.get(function, {})
+    if function not in AT_NUMBER or any(arguments[name] != value for name, value in only_at.items()):
         return None
     operation, number, same = AT_NUMBER[function]
     value = arguments[number]
-    if changing - {number} or not (number in changing or isinstance(value, (int, float))):
+    if (
+        given - {number, *same, *only_at}
+        or changing - {number}
+        or not (number in changing or isinstance(value, (int, float)))
+    ):
         return None
     low = operation._bounds[0]
     at = {operation._number: max(low, 1.0) if np.isfinite(low) and not operation._integral else 1}

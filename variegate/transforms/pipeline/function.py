@@ -21,7 +21,7 @@ from variegate.transforms.base import Transform, set_field
 from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.pipeline.by_row import ask, emit_by_row, names_in, with_values
 from variegate.transforms.pipeline.forms import PLAIN, check_numbers, number_form
-from variegate.transforms.pipeline.written import WRITTEN
+from variegate.transforms.pipeline.written import write
 from variegate.transforms.stand_in import StandIn
 
 # Functions are made of transforms, so that they stand above this file, and are looked up when one is asked for.
@@ -102,7 +102,8 @@ class Function(Transform):
         """The transform that it is, with a number to be set or at none; None where it is asked row by row."""
         set_field(self, "_number", "")
         function = getattr(import_module(_FUNCTIONS), self.function)
-        found = number_form(self.function, known, changing)
+        given = frozenset(self.arguments or ())
+        found = number_form(self.function, known, given, changing)
         if found is not None:
             operation, argument = found
             set_field(self, "_number", argument)
@@ -111,7 +112,7 @@ class Function(Transform):
             return operation
         if not changing and self.function in PLAIN:
             try:
-                return PLAIN[self.function](**known)
+                return PLAIN[self.function](**{name: known[name] for name in given})
             except ArgumentError as error:
                 raise self._refused(error.argument, error.got, error.accepted) from error
         if not changing:
@@ -147,9 +148,7 @@ class Function(Transform):
             inner.emit_magnitude(sampling, rows, numbers, slot)
         elif inner is not None:
             inner.sample(sampling, rows, slot)
-        elif self.function not in WRITTEN or not WRITTEN[self.function](
-            self, sampling, rows, {name: with_values(value, values) for name, value in known.items()}
-        ):
+        elif not write(self.function, self, sampling, rows, {k: with_values(v, values) for k, v in known.items()}):
             function = getattr(import_module(_FUNCTIONS), self.function)
             emit_by_row(self, function, sampling, rows, known, values)
 

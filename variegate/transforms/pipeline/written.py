@@ -95,12 +95,18 @@ def _pairs(owner: object, rows: Rows, name: str, value: Any) -> Floats:
     return np.stack([_finite(owner, rows, name, entry) for entry in value], axis=1)
 
 
-WRITTEN: dict[str, Written] = {
-    "horizontal_flip": _flip(Op.HFLIP),
-    "hflip": _flip(Op.HFLIP),
-    "vertical_flip": _flip(Op.VFLIP),
-    "vflip": _flip(Op.VFLIP),
-    "erase": _erase,
-    "crop": _crop,
-    "affine": _affine,
+_WRITTEN: dict[str, tuple[Written, set[str]]] = {
+    "horizontal_flip": (_flip(Op.HFLIP), set()),
+    "hflip": (_flip(Op.HFLIP), set()),
+    "vertical_flip": (_flip(Op.VFLIP), set()),
+    "vflip": (_flip(Op.VFLIP), set()),
+    "erase": (_erase, {"i", "j", "h", "w", "v"}),
+    "crop": (_crop, {"top", "left", "height", "width"}),
+    "affine": (_affine, {"angle", "translate", "scale", "shear", "interpolation", "fill", "center"}),
 }
+
+
+def write(function: str, owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> bool:
+    """Emit ``function`` for ``rows``; False where it is not written here, at such arguments."""
+    written, names = _WRITTEN.get(function, (None, set()))
+    return written is not None and set(arguments) == names and written(owner, sampling, rows, arguments)
