@@ -38,6 +38,13 @@ def by_the_image(image: Any) -> Any:
     return F.invert(image)
 
 
+def swallowing(image: Any) -> Any:
+    try:
+        return F.rotate(image, 3) if image.mean() > 3 else image  # here
+    except ValueError:
+        return image
+
+
 def mixed(image: Any) -> Any:
     return image * 0.5 + F.invert(image) * 0.5  # here
 
@@ -147,6 +154,7 @@ CASES: list[tuple[Function, str]] = [
     (by_one_pixel, r"image\[...\] depends on pixels"),
     (by_a_library, "depends on pixels"),
     (by_the_image, r"bool\(image\) depends on pixels"),
+    (swallowing, "image.mean depends on pixels"),
     (mixed, "depends on pixels"),
     (loop, r"`while` by <\$coin1>, which differs from sample to sample; accepted: loops whose end is a constant"),
     (loop_that_breaks, "more than 10,000 values; accepted: loops whose end is a constant"),

@@ -31,6 +31,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
     ("center_crop", {}, {"output_size": [5, 30]}),
     ("resize", {"interpolation": "bicubic"}, {"size": [8, 25]}),
     ("resized_crop", {"left": 1.5, "height": 5, "width": 4, "size": (6, 7)}, {"top": [0.5, 12]}),
+    ("resized_crop", {"height": 5, "width": 4, "size": (6, 7)}, {"top": [0.5, 3], "left": [1, 2.5]}),
     *[(f"adjust_{n}", {}, {f"{n}_factor": [0.5, 1.75]}) for n in ("brightness", "contrast", "saturation", "sharpness")],
     ("adjust_hue", {}, {"hue_factor": [-0.25, 0.5]}),
     ("adjust_gamma", {"gain": 0.9}, {"gamma": [0.5, 2]}),

@@ -6,10 +6,16 @@ import linecache
 import os
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NoReturn
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NOT_USERS = (_PACKAGE, f"{os.sep}numpy{os.sep}")
+
+
+_refusals: ContextVar[ValueError | None] = ContextVar("refusals", default=None)
 
 
 class PipelineError(ValueError):
@@ -36,4 +42,19 @@ def shown_place(file: str, line: int) -> str:
 
 def refuse(what: str, accepted: str = "", where: str | None = None) -> NoReturn:
     """Raises PipelineError: ``what`` cannot be, at the user's line, and what can."""
-    raise PipelineError(f"{where or place()}: {what}" + (f"; accepted: {accepted}" if accepted else ""))
+    error = PipelineError(f"{where or place()}: {what}" + (f"; accepted: {accepted}" if accepted else ""))
+    _refusals.set(_refusals.get() or error)
+    raise error
+
+
+@contextmanager
+def none_swallowed() -> Iterator[None]:
+    """A refusal within stands, also if a ``try`` of the traced function has caught it."""
+    token = _refusals.set(None)
+    try:
+        yield
+        error = _refusals.get()
+        if error is not None:
+            raise error
+    finally:
+        _refusals.reset(token)

@@ -14,7 +14,7 @@ from variegate.pipelines.convert import convert
 from variegate.pipelines.graph import Graph, current, tracing
 from variegate.pipelines.image import TracedImage
 from variegate.pipelines.merging import Missing
-from variegate.pipelines.refusals import PipelineError, refuse, shown_place
+from variegate.pipelines.refusals import PipelineError, none_swallowed, refuse, shown_place
 from variegate.pipelines.scalar import Scalar
 from variegate.pipelines.tree import TreeBuilder
 from variegate.transforms.base import set_field
@@ -72,7 +72,7 @@ class TracedFunction:
 
     def trace(self) -> TracedPipeline:
         graph = Graph()
-        with tracing(graph):
+        with tracing(graph), none_swallowed():
             image = self._run(TracedImage(graph), {name: _given(graph, name) for name in self.given}, self.constants)
             builder = TreeBuilder(graph)
             steps = builder.build(image)

@@ -14,10 +14,19 @@ import numpy.typing as npt
 
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.arguments import BLACK, LARGEST, MAX_LENGTH, ArgumentError, check_colour, check_interpolation
+from variegate.transforms.arguments import (
+    BLACK,
+    LARGEST,
+    MAX_LENGTH,
+    ArgumentError,
+    check_colour,
+    check_interpolation,
+    check_size,
+)
 from variegate.transforms.erase import emit_rectangles
 from variegate.transforms.magnitude import INTERPOLATION_FLAGS
-from variegate.transforms.matrices import inverse_affine
+from variegate.transforms.matrices import inverse_affine, rotated_size
+from variegate.transforms.resize import emit_resized_crop
 
 Arguments = Mapping[str, Any]
 Written = Callable[[object, Sampling, Rows, Arguments], bool]
@@ -65,9 +74,36 @@ def _affine(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments)
     return True
 
 
-def _emit_map(sampling: Sampling, rows: Rows, op: Op, matrix: Floats, arguments: Arguments) -> None:
+def _rotate(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> bool:
+    expand, about = arguments["expand"], arguments["center"]
+    if not isinstance(expand, bool) or not (about is None or all(isinstance(side, (int, float)) for side in about)):
+        return False
+    angle = _finite(owner, rows, "angle", arguments["angle"])
+    center = None if about is None else (float(about[0]), float(about[1]))
+    size = rotated_size(sampling.size[rows], angle, center) if expand else None
+    others = np.broadcast_to([*(center or (np.nan, np.nan)), float(expand)], (len(rows), 3))
+    _emit_map(sampling, rows, Op.ROTATE, np.column_stack([angle, others]), arguments, size)
+    return True
+
+
+def _resized_crop(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> bool:
+    size, antialias = arguments["size"], arguments["antialias"]
+    if not isinstance(size, (tuple, list)) or len(size) != 2 or not isinstance(size[0], int) or antialias is not True:
+        return False
+    top, left, height, width = (_finite(owner, rows, n, arguments[n]) for n in ("top", "left", "height", "width"))
+    least = np.minimum(np.minimum(top, left), np.minimum(height, width))
+    is_within = np.stack([top + height, left + width], axis=1) <= sampling.size[rows]
+    if (least < 0).any() or (height == 0).any() or (width == 0).any() or not is_within.all():
+        return False
+    wanted = np.array(check_size("size", size), np.int32)
+    interpolation = check_interpolation("interpolation", arguments["interpolation"])
+    emit_resized_crop(sampling, rows, (top, left, height, width), wanted, interpolation)
+    return True
+
+
+def _emit_map(sampling: Sampling, rows: Rows, op: Op, matrix: Floats, arguments: Arguments, size: Any = None) -> None:
     flags = INTERPOLATION_FLAGS[check_interpolation("interpolation", arguments["interpolation"])]
-    sampling.emit(rows, op, *matrix.T, flags=flags, fill=check_colour("fill", arguments["fill"]))
+    sampling.emit(rows, op, *matrix.T, flags=flags, fill=check_colour("fill", arguments["fill"]), size=size)
 
 
 # -- numbers of rows ---------------------------------------------------------------------------------------------
@@ -102,6 +138,11 @@ _WRITTEN: dict[str, tuple[Written, set[str]]] = {
     "vflip": (_flip(Op.VFLIP), set()),
     "erase": (_erase, {"i", "j", "h", "w", "v"}),
     "crop": (_crop, {"top", "left", "height", "width"}),
+    "rotate": (_rotate, {"angle", "interpolation", "expand", "center", "fill"}),
+    "resized_crop": (
+        _resized_crop,
+        {"top", "left", "height", "width", "size", "interpolation", "antialias"},
+    ),
     "affine": (_affine, {"angle", "translate", "scale", "shear", "interpolation", "fill", "center"}),
 }
 
