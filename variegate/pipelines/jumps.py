@@ -1,4 +1,4 @@
-"""``return``, ``break`` and ``continue`` within an ``if``, said by flags: whether the rest is done is then a value like
+"""``return`` in a branch, ``break`` and ``continue``, said by flags: whether the rest is done is then a value like
 any other, which may differ from sample to sample.
 
     if a:                       if a:
@@ -32,8 +32,8 @@ def is_flag(name: str) -> bool:
 
 @dataclass
 class _Loop:
-    stop: str = ""
-    skip: str = ""
+    stop: str
+    skip: str
 
 
 class Jumps:
@@ -45,7 +45,7 @@ class Jumps:
         self._count = 0
 
     def lower(self, function: ast.FunctionDef) -> None:
-        self._returns = _jumps_in_a_branch(function.body, ast.Return, within_loops=True)
+        self._returns = any(_returns_early(statement, False) for statement in function.body)
         body, flags = self._block(function.body)
         if self._returns:
             first, last = function.body[0], function.body[-1]
@@ -75,9 +75,8 @@ class Jumps:
         if isinstance(statement, ast.Return) and self._returns:
             value = statement.value or ast.Constant(None)
             return DONE, [assign(RESULT, value, statement), assign(DONE, ast.Constant(True), statement)]
-        loop = self._loops[-1] if self._loops else _Loop()
-        flag = loop.stop if isinstance(statement, ast.Break) else loop.skip
-        if isinstance(statement, (ast.Break, ast.Continue)) and flag:
+        if isinstance(statement, (ast.Break, ast.Continue)):
+            flag = self._loops[-1].stop if isinstance(statement, ast.Break) else self._loops[-1].skip
             return flag, [assign(flag, ast.Constant(True), statement)]
         return None
 
@@ -98,8 +97,7 @@ class Jumps:
 
     def _loop(self, node: ast.For | ast.While) -> tuple[list[ast.stmt], Flags]:
         self._count += 1
-        jumps = _jumps_in_a_branch(node.body, (ast.Break, ast.Continue), within_loops=False)
-        loop = _Loop(f"_vg_break{self._count}", f"_vg_continue{self._count}") if jumps else _Loop()
+        loop = _Loop(f"_vg_break{self._count}", f"_vg_continue{self._count}")
         self._loops.append(loop)
         body, flags = self._block(node.body)
         self._loops.pop()
@@ -110,14 +108,19 @@ class Jumps:
             before = [assign(loop.stop, ast.Constant(False), node)]
         stops = flags - {loop.skip}
         if stops:
+            if isinstance(node, ast.For):  # whose variable stays as it is where the loop was left
+                entry = f"_vg_item{self._count}_{len(self._loops)}"
+                taken = at(ast.Assign(targets=[node.target], value=name(entry)), node.target)
+                node.target, body = at(ast.Name(id=entry, ctx=ast.Store()), node.target), [taken, *body]
             leave = at(ast.If(test=runtime("is_true", any_of(stops)), body=[ast.Break()], orelse=[]), node)
             setattr(leave, PLAIN, True)
             body = [leave, unless(stops, body, node.body[0])]
         after: list[ast.stmt] = []
-        if node.orelse and stops:
+        if node.orelse:
             otherwise, more = self._block(node.orelse)
-            after, node.orelse = [unless(stops, otherwise, node.orelse[0])], []
-            flags |= more
+            first = node.orelse[0]
+            after, node.orelse = ([unless(stops, otherwise, first)], []) if stops else ([], otherwise)
+            flags = (flags - {loop.stop, loop.skip}) | more
         node.body = body
         return [*before, node, *after], flags - {loop.stop, loop.skip}
 
@@ -128,20 +131,14 @@ def _parts(node: ast.stmt) -> Iterator[ast.AST]:
     yield from getattr(node, "cases", [])
 
 
-def _jumps_in_a_branch(
-    body: Sequence[ast.stmt], kinds: type[ast.AST] | tuple[type[ast.AST], ...], within_loops: bool
-) -> bool:
-    """Whether one of ``kinds`` stands in an ``if`` of these statements."""
-    return any(_has(statement, kinds, within_loops, False) for statement in body)
-
-
-def _has(node: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...], within_loops: bool, in_branch: bool) -> bool:
-    if isinstance(node, kinds):
+def _returns_early(node: ast.AST, in_branch: bool) -> bool:
+    """Whether there is a ``return`` within an ``if`` or a loop."""
+    if isinstance(node, ast.Return):
         return in_branch
-    if isinstance(node, _SCOPES) or (isinstance(node, _LOOPS) and not within_loops):
+    if isinstance(node, _SCOPES):
         return False
-    in_branch = in_branch or isinstance(node, ast.If)
-    return any(_has(child, kinds, within_loops, in_branch) for child in ast.iter_child_nodes(node))
+    in_branch = in_branch or isinstance(node, (ast.If, *_LOOPS))
+    return any(_returns_early(child, in_branch) for child in ast.iter_child_nodes(node))
 
 
 # -- pieces of code ----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from variegate.pipelines.image import TracedImage
 from variegate.pipelines.jumps import DONE, RESULT, is_flag
 from variegate.pipelines.merging import Missing, merge, unset
 from variegate.pipelines.refusals import refuse
-from variegate.pipelines.scalar import Scalar, make, negated, truth
+from variegate.pipelines.scalar import Scalar, are_opposites, make, truth
 
 __all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
 __all__ += ["load", "loop_test", "not_", "or_", "unset"]
@@ -59,12 +59,11 @@ def if_statement(
 def _known(names: tuple[str, ...], values: tuple[Any, ...], condition: Scalar, holds: bool) -> tuple[Any, ...]:
     """The variables in a branch. A flag may be what the branch was taken for; and what is not done has no result."""
     known = list(values)
-    opposite = negated(condition)
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
         if is_flag(name) and isinstance(value, Scalar):
             if value.name == condition.name:
                 known[place] = holds
-            elif opposite is not None and value.name == opposite.name:
+            elif are_opposites(value, condition):
                 known[place] = not holds
             if name == DONE and known[place] is False and RESULT in names:
                 known[names.index(RESULT)] = unset("result")

@@ -212,6 +212,14 @@ def negated(value: Scalar) -> Scalar | None:
     return Scalar(value.graph, operands[0], True) if what == "not" else None
 
 
+def are_opposites(left: Scalar, right: Scalar) -> bool:
+    """Whether one is the negation of the other."""
+    return any(
+        inner is not None and inner.name == other.name
+        for inner, other in ((negated(left), right), (negated(right), left))
+    )
+
+
 def simplified(what: str, *values: Any) -> Any:
     """What needs no definition of its own, or None."""
     if what == "not":
