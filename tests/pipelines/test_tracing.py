@@ -67,6 +67,7 @@ def test_if_elif_else_by_a_label() -> None:
         return () if 4 <= label <= 5 or label in (7, 11) else (1, 2)
 
     assert shifts(augment, label=LABELS) == [expected(int(label)) for label in LABELS]
+    assert shifts(augment, label=LABELS.astype(object)) == [expected(int(label)) for label in LABELS]
     assert shifts(augment, label=LABELS.astype(np.uint8)) == shifts(augment, label=LABELS.astype(np.float32))
 
 
@@ -77,7 +78,11 @@ def test_labels_may_be_texts() -> None:
         return F.translate_x(image, amount if label != "dog" else 5)
 
     names = np.array(["cat", "dog", "fish", "ant"])[LABELS % 4]
-    assert shifts(augment, label=names) == [({"cat": 3, "dog": 5}.get(name, 4),) for name in names]
+    assert (
+        shifts(augment, label=names)
+        == shifts(augment, label=names.astype(object))
+        == [({"cat": 3, "dog": 5}.get(name, 4),) for name in names]
+    )
 
 
 def test_a_number_that_is_drawn_is_the_same_wherever_it_is_used() -> None:

@@ -183,7 +183,7 @@ class PipelineValues(dict[str, Any]):
         if values.ndim != 1 or len(values) < self.number:
             shape = f"one value per image ({self.number}), but its shape is {values.shape}"
             raise ArgumentError(self._owner, name, values, shape)
-        kind = values.dtype.kind
-        if kind in "iu":
-            return values.astype(np.int64)
-        return values.astype(np.float64) if kind == "f" else values.astype(str) if kind not in "bUS" else values
+        if values.dtype.kind == "O":
+            values = np.array(values.tolist())
+        types = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
+        return values.astype(types.get(values.dtype.kind, str), copy=False)
