@@ -16,6 +16,7 @@ import variegate as vg
 from variegate.transforms import functional as F
 
 Function = Callable[..., Any]
+count = 0
 
 
 def by_pixels(image: Any) -> Any:
@@ -43,6 +44,13 @@ def swallowing(image: Any) -> Any:
         return F.rotate(image, 3) if image.mean() > 3 else image  # here
     except ValueError:
         return image
+
+
+def counting(image: Any) -> Any:
+    global count
+    if vg.coin():  # here
+        count = 3
+    return F.rotate(image, count)
 
 
 def mixed(image: Any) -> Any:
@@ -155,6 +163,7 @@ CASES: list[tuple[Function, str]] = [
     (by_a_library, "depends on pixels"),
     (by_the_image, r"bool\(image\) depends on pixels"),
     (swallowing, "image.mean depends on pixels"),
+    (counting, "a branch assigns a global, by a condition that differs"),
     (mixed, "depends on pixels"),
     (loop, r"`while` by <\$coin1>, which differs from sample to sample; accepted: loops whose end is a constant"),
     (loop_that_breaks, "more than 10,000 values; accepted: loops whose end is a constant"),
@@ -188,6 +197,10 @@ def test_it_names_the_line(function: Function, message: str) -> None:
     line = Path(__file__).read_text().splitlines()[int(found[1]) - 1]
     assert line.strip() == found[2]
     assert line.endswith("# here")
+
+
+def test_a_global_is_left_as_it_was() -> None:
+    assert count == 0
 
 
 def test_a_lambda_of_a_library_call_is_traced_or_refused() -> None:

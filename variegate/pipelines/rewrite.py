@@ -18,6 +18,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Called by these names alone, they look at the frame they are called from.
 _OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
+# Before the names of variables that belong to the module.
+GLOBAL = "global "
 _SYMBOLS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _SYMBOLS |= {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 
@@ -114,7 +116,10 @@ class _Scope(ast.NodeTransformer):
         call = runtime(
             "if_statement",
             *(test, name(then), name(otherwise), name(get), name(put)),
-            ast.Tuple(elts=[ast.Constant(n) for n in names], ctx=ast.Load()),
+            ast.Tuple(
+                elts=[ast.Constant(f"{GLOBAL}{n}" if n in self._of_others[ast.Global] else n) for n in names],
+                ctx=ast.Load(),
+            ),
             ast.Tuple(elts=[_lambda(name(n)) for n in changed], ctx=ast.Load()),
         )
         made: list[ast.stmt] = [

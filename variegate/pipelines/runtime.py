@@ -16,6 +16,7 @@ from variegate.pipelines.image import TracedImage
 from variegate.pipelines.jumps import DONE, RESULT, is_flag
 from variegate.pipelines.merging import Missing, merge, unset
 from variegate.pipelines.refusals import refuse
+from variegate.pipelines.rewrite import GLOBAL
 from variegate.pipelines.scalar import Scalar, are_opposites, make, truth
 
 __all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
@@ -53,6 +54,9 @@ def if_statement(
             branch()
         results.append(get())
         objects.check()
+        if any(n.startswith(GLOBAL) and now is not b for n, now, b in zip(names, results[-1], before, strict=True)):
+            put(before)
+            refuse("a branch assigns a global, by a condition that differs from sample to sample", "local variables")
     put(tuple(merge(condition, yes, no, n, n == RESULT) for n, yes, no in zip(names, *results, strict=True)))
 
 
