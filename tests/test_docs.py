@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import shlex
@@ -65,6 +66,7 @@ def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for source, shown in steps(text_of(page)):
+        linecache.cache[page] = len(source), None, source.splitlines(keepends=True), page  # which pipelines read
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(source, page, "exec"), namespace)

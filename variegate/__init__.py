@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from variegate.engine.jobs import EngineError
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.integrations.torch_data import Collate, WithIds, as_transform
+    from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
     from variegate.policies import load_policy
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
 __all__ += ["Augmenter", "Batch", "Collate", "Engine", "Loader", "RaggedBatch", "WithIds", "as_transform"]
 __all__ += ["diagnose", "load_policy", "open_source", "policies", "sample_images", "transforms"]
+__all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
 _HOMES = {
@@ -37,13 +39,21 @@ _HOMES = {
     "Engine": "variegate.engine.engine",
     "EngineError": "variegate.engine.jobs",
     "Loader": "variegate.data.loader",
+    "PipelineError": "variegate.pipelines",
     "RaggedBatch": "variegate.backends.ragged_batch",
     "TooManyErrors": "variegate.data.loader",
     "WithIds": "variegate.integrations.torch_data",
     "as_transform": "variegate.integrations.torch_data",
+    "choice": "variegate.pipelines",
+    "coin": "variegate.pipelines",
     "load_policy": "variegate.policies",
+    "normal": "variegate.pipelines",
     "open_source": "variegate.data.sources.opening",
+    "pipeline": "variegate.pipelines",
+    "randint": "variegate.pipelines",
     "sample_images": "variegate.data.samples",
+    "select": "variegate.pipelines",
+    "uniform": "variegate.pipelines",
 }
 _FOLDERS = ("diagnose", "policies", "transforms")
 

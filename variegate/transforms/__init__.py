@@ -69,12 +69,14 @@ from variegate.transforms.output import (
     ToPureTensor,
     ToTensor,
 )
+from variegate.transforms.pipeline import Function, Measure, TracedPipeline
 from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.resize import RandomResizedCrop, Resize
 from variegate.transforms.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 
 __all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
+__all__ += ["Function", "Measure", "TracedPipeline"]
 __all__ += ["CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize", "TenCrop"]
 __all__ += ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
 __all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]

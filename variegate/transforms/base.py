@@ -39,6 +39,20 @@ def set_field(owner: object, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
+class Traced:
+    """An image of which there are no pixels yet: that of a function which is traced (``variegate/pipelines``)."""
+
+    __slots__ = ()
+
+    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What a transform makes of it that is called with it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define through()")
+
+    def through_function(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """What a function of ``variegate.transforms.functional`` makes of it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define through_function()")
+
+
 class Transform:
     """Base of every transform. Subclasses are frozen dataclasses; their fields are the public arguments.
 
@@ -109,6 +123,9 @@ class Transform:
 
         Raises TypeError or ValueError naming what it got and what is accepted.
         """
+        if isinstance(image, Traced):
+            traced: torch.Tensor = image.through(self, others, {})
+            return traced
         if others:
             raise TypeError(
                 f"{type(self).__name__}: got {1 + len(others)} inputs; accepted: one image. Masks and labels are "

@@ -4,6 +4,8 @@ Images are uint8 arrays [H, W, C] with C = 1 or 3, or [H, W]; torch tensors of t
 come last where they could be first as well, as in [3, H, 3]); or PIL images, of which those of other modes than "L" and
 "RGB" become one of these, without alpha. The same kind comes out.
 ``device`` chooses the executor: "cpu" (compiled) or "reference" (plain NumPy, which defines every meaning).
+
+In a function that is traced (``vg.pipeline``) an image without pixels may be given, and comes back with one step more.
 """
 
 from variegate.transforms.functional.geometry import (
@@ -47,6 +49,7 @@ from variegate.transforms.functional.pixels import (
     solarize_add,
     to_grayscale,
 )
+from variegate.transforms.functional.traced import traceable
 
 hflip, vflip = horizontal_flip, vertical_flip
 
@@ -58,3 +61,6 @@ __all__ += ["adjust_sharpness"]
 __all__ += ["autocontrast", "equalize", "grayscale", "invert", "permute_channels", "posterize"]
 __all__ += ["rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
 __all__ += ["erase", "gaussian_blur", "gaussian_noise", "motion_blur", "normalize"]
+
+for _name in __all__:
+    globals()[_name] = traceable(_name, globals()[_name])

@@ -25,6 +25,7 @@ from variegate.transforms.arguments import (
 )
 from variegate.transforms.base import Transform
 from variegate.transforms.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
+from variegate.transforms.stand_in import StandIn
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
 Img = TypeVar("Img", bound=Any)
@@ -128,6 +129,8 @@ class Single(Generic[Img]):
 
     def run(self, device: str, output: Output = UINT8) -> Img:
         """The image after all instructions, in the rank and kind of the input (array, tensor or PIL image)."""
+        if type(self.img) is StandIn:
+            return cast(Img, self.img.take(self.sampling, output))
         return like(self.img, self.result(device, output))
 
     def result(self, device: str, output: Output = UINT8) -> npt.NDArray[Any]:

@@ -1,0 +1,250 @@
+"""Whatever Python a function is made of: traced, it does to every sample what the function itself does."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from variegate.transforms import functional as F
+
+LABELS = np.arange(-3, 13)
+LIMIT = 4
+
+
+class Recorder:
+    """``F`` of plain Python: images are tuples of the amounts that they were moved by."""
+
+    @staticmethod
+    def translate_x(image: Any, amount: Any) -> Any:
+        return (*image, float(amount))
+
+
+def assigned(image: Any, x: Any) -> Any:
+    a = b = x
+    (c, d), e = (x + 1, x + 2), [x]
+    if x > LIMIT:
+        a, (b, c) = c, (d, a)
+        e = [x + 7]
+        d -= x
+    elif x == LIMIT:
+        b: int = 12  # type: ignore[no-redef]
+    c += a
+    for value in (a, b, c, d, e[0]):
+        image = F.translate_x(image, value)
+    return image
+
+
+def nested(image: Any, x: Any) -> Any:
+    if x > 0:
+        if x % 2 == 0:
+            y = x * 2
+            if y > 8:
+                y = 8
+        else:
+            y = -1
+        image = F.translate_x(image, y)
+    elif not x:
+        image = F.translate_x(image, 100)
+    else:
+        if x < -1:
+            return F.translate_x(image, 7)
+    return F.translate_x(image, 0.5)
+
+
+def loops(image: Any, x: Any) -> Any:
+    total = 0
+    for i in range(4):
+        for j in range(3):
+            if j == x:
+                break
+            if i == x:
+                continue
+            total += 10 * i + j
+            if total > 60:
+                return F.translate_x(image, total)
+        else:
+            total += 100
+        if i == x - 1:
+            break
+    n = 0
+    while n < 5:
+        n += 1
+        if n == 2:
+            continue
+        total = total + n
+        if n == 4:
+            break
+    return F.translate_x(F.translate_x(image, total), n)
+
+
+def functions(image: Any, x: Any, extra: int = 3, *, more: int = 4) -> Any:
+    def moved(image: Any, *amounts: Any, sign: int = 1, **named: Any) -> Any:
+        for amount in (*amounts, *named.values()):
+            if amount < 5:
+                image = F.translate_x(image, sign * amount)
+        return image
+
+    calls = 0
+
+    def count() -> None:
+        nonlocal calls
+        if x > 3:
+            calls = calls + x
+        else:
+            calls += 1
+
+    count()
+    count()
+    power = lambda y, n=2: y**n if y < 9 else n  # noqa: E731
+    image = moved(image, x, extra, sign=-1, last=power(x))
+    return moved(image, *[power(y) for y in (x, 2)], calls, more)
+
+
+def fibonacci(n: int, x: Any) -> Any:
+    if n < 2:
+        return x if x > n else n
+    return fibonacci(n - 1, x) + fibonacci(n - 2, x)
+
+
+def recursion(image: Any, x: Any) -> Any:
+    return F.translate_x(image, fibonacci(6, x))
+
+
+@contextlib.contextmanager
+def noted(notes: list[str]) -> Iterator[None]:
+    notes.append("in")
+    yield
+    notes.append("out")
+
+
+def contexts(image: Any, x: Any) -> Any:
+    notes: list[str] = []
+    with noted(notes):
+        if x == 3:
+            return F.translate_x(image, 33)
+        image = F.translate_x(image, 1)
+    try:
+        if x < 0:
+            image = F.translate_x(image, 2)
+        missing = {}["key"]  # type: ignore[var-annotated]
+    except KeyError as error:
+        missing = len(error.args)
+    finally:
+        image = F.translate_x(image, len(notes))
+    return F.translate_x(image, missing if x else 0)
+
+
+def expressions(image: Any, x: Any) -> Any:
+    table = {"low": [1, 2, 3], "high": (4, 5, 6)}
+    kind = "low" if x < LIMIT else "high"
+    first = table["low"][x % 3] if kind == "low" else table["high"][-1]
+    nothing = None or 0
+    values = [y * 2 for y in range(6) if y % 2 or y == 4]
+    values += [sum(v for v in values), sum([x, 1, first]), max([*values, x]), -x if x is not None else 0]
+    (last := x + 1)
+    both = (x > 1 and x < 9 and first != 2) or (not (x == 5 or x < 0) and x <= 6 ^ (x > 8) | (x & 3))
+    for value in (first, nothing, *values, last, 3 if both else 4, (x > 2) + (x > 5), x // 2 - x % 4, round(x / 3)):
+        image = F.translate_x(image, value)
+    return image
+
+
+def containers(image: Any, x: Any) -> Any:
+    pair, options = (1, 2), {"a": 1, "b": 2}
+    if x > 2:
+        pair = (x, 3)
+        options = {"a": x, "b": 5}
+    for value in (*pair, *options.values()):
+        image = F.translate_x(image, value)
+    history = []
+    for step in range(3):
+        history.append(step * x)
+    return F.translate_x(image, history[-1])
+
+
+def matched(image: Any, x: Any) -> Any:
+    for mode in ("a", "b"):
+        match mode:
+            case "a" if len(mode) == 1:
+                image = F.translate_x(image, x)
+            case other:
+                if x == 5:
+                    return image
+                image = F.translate_x(image, len(other))
+    return image
+
+
+def guarded(image: Any, x: Any) -> Any:
+    """Names that one branch alone has, and nobody uses later."""
+    if x > 3:
+        inner = x * 2
+        image = F.translate_x(image, inner)
+    for i in range(2):
+        if x == i:
+            only = i
+            image = F.translate_x(image, only)
+    del i
+    return image
+
+
+def steps_of(image: Any, x: Any) -> Any:
+    def step(amount: Any) -> Callable[[Any], Any]:
+        def moved(image: Any) -> Any:
+            return F.translate_x(image, amount) if amount > 2 else image
+
+        return moved
+
+    for each in [step(x), step(2), step(x + 2)]:
+        image = each(image)
+    return image
+
+
+FUNCTIONS = [
+    assigned,
+    nested,
+    loops,
+    functions,
+    recursion,
+    contexts,
+    expressions,
+    containers,
+    matched,
+    guarded,
+    steps_of,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_it_does_what_the_function_does(function: Callable[..., Any]) -> None:
+    traced = vg.pipeline(function)
+    program = vg.Augmenter(traced).program([(40, 30)] * len(LABELS), ids=range(len(LABELS)), conditions={"x": LABELS})
+    names = {"fibonacci": fibonacci, "noted": noted, "LIMIT": LIMIT, "F": Recorder}
+    plain = types.FunctionType(function.__code__, names, closure=function.__closure__, argdefs=function.__defaults__)
+    plain.__kwdefaults__ = function.__kwdefaults__
+    for row, label in enumerate(LABELS.tolist()):
+        done = tuple(args[0] for _, args in program.operations(row))
+        assert done == tuple(amount for amount in plain((), label)), label
+
+
+def test_a_long_chain_of_elifs(tmp_path: Any) -> None:
+    lines = [
+        "from variegate.transforms import functional as F",
+        "def chain(image, x):",
+        "    if x == 0:",
+        "        pass",
+    ]
+    for number in range(1, 60):
+        lines += [f"    elif x == {number}:", f"        image = F.translate_x(image, {number})"]
+    lines += ["    else:", "        image = F.translate_x(image, x * 2)", "    return image"]
+    path = tmp_path / "chain.py"
+    path.write_text("\n".join(lines))
+    space: dict[str, Any] = {"__name__": "chain"}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    labels = [0, 1, 30, 59, 60, 100]
+    program = vg.Augmenter(vg.pipeline(space["chain"])).program([(9, 9)] * 6, ids=range(6), conditions={"x": labels})
+    assert [program.args[row, 0, 0] for row in range(6)] == [0, 1, 30, 59, 120, 200]

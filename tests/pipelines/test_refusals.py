@@ -1,0 +1,260 @@
+"""What cannot be traced is refused with the line of the user's source."""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from variegate.transforms import functional as F
+
+Function = Callable[..., Any]
+count = 0
+
+
+def by_pixels(image: Any) -> Any:
+    if image.mean() > 10:  # here
+        image = F.invert(image)
+    return image
+
+
+def by_one_pixel(image: Any) -> Any:
+    return F.invert(image) if image[0, 0, 0] > 3 else image  # here
+
+
+def by_a_library(image: Any) -> Any:
+    return F.rotate(image, np.mean(image))  # here
+
+
+def by_the_image(image: Any) -> Any:
+    if image:  # here
+        return image
+    return F.invert(image)
+
+
+def swallowing(image: Any) -> Any:
+    try:
+        return F.rotate(image, 3) if image.mean() > 3 else image  # here
+    except ValueError:
+        return image
+
+
+def counting(image: Any) -> Any:
+    global count
+    if vg.coin():  # here
+        count = 3
+    return F.rotate(image, count)
+
+
+def mixed(image: Any) -> Any:
+    return image * 0.5 + F.invert(image) * 0.5  # here
+
+
+def loop(image: Any) -> Any:
+    while vg.coin(0.5):  # here
+        image = F.invert(image)
+    return image
+
+
+def loop_that_breaks(image: Any) -> Any:
+    while True:
+        image = F.invert(image)  # here
+        if vg.coin():
+            break
+    return image
+
+
+def times(image: Any) -> Any:
+    for _ in range(vg.randint(3)):  # here
+        image = F.invert(image)
+    return image
+
+
+def raising(image: Any, label: Any) -> Any:
+    if label < 0:
+        raise ValueError("a label")  # here
+    return image
+
+
+def asserting(image: Any, label: Any) -> Any:
+    assert label >= 0  # here
+    return image
+
+
+def undecided(image: Any, label: Any) -> Any:
+    return F.rotate(image, sorted([label, 3])[0])  # here
+
+
+def one_branch(image: Any) -> Any:
+    if vg.coin():
+        amount = 3
+    return F.rotate(image, amount)  # here
+
+
+def two_kinds(image: Any) -> Any:
+    mode = "nearest"
+    if vg.coin():
+        mode = None  # type: ignore[assignment]
+    return F.rotate(image, 3, mode)  # type: ignore[arg-type]  # here
+
+
+def nothing(image: Any) -> Any:
+    if vg.coin():  # here
+        return F.invert(image)
+
+
+def listing(image: Any) -> Any:
+    steps = [F.invert]
+    if vg.coin():  # here
+        steps.append(F.equalize)
+    for step in steps:
+        image = step(image)
+    return image
+
+
+def python_chance(image: Any) -> Any:
+    return F.rotate(image, random.uniform(-3, 3))  # here
+
+
+def numpy_chance(image: Any) -> Any:
+    return F.rotate(image, np.random.uniform(-3, 3))  # here
+
+
+def other_size(image: Any) -> Any:
+    other = F.rotate(image, 45, expand=True)
+    return F.translate_x(image, other.width)  # here
+
+
+def too_few(image: Any) -> Any:
+    return vg.select(vg.randint(4), [F.invert, F.equalize], image)  # here
+
+
+def bad_coin(image: Any) -> Any:
+    return F.invert(image) if vg.coin(1.5) else image  # here
+
+
+def device(image: Any) -> Any:
+    return F.invert(image, device="reference")  # here
+
+
+def bad_angle(image: Any) -> Any:
+    return F.rotate(image, float("inf"))  # here
+
+
+def returned_number(image: Any) -> Any:  # here
+    return vg.uniform()
+
+
+def in_a_sort(image: Any) -> Any:
+    order = functools.reduce(lambda a, b: a if a > b else b, [vg.uniform(), vg.uniform()])
+    return F.rotate(image, order)
+
+
+CASES: list[tuple[Function, str]] = [
+    (by_pixels, "image.mean depends on pixels"),
+    (by_one_pixel, r"image\[...\] depends on pixels"),
+    (by_a_library, "depends on pixels"),
+    (by_the_image, r"bool\(image\) depends on pixels"),
+    (swallowing, "image.mean depends on pixels"),
+    (counting, "a branch assigns a global, by a condition that differs"),
+    (mixed, "depends on pixels"),
+    (loop, r"`while` by <\$coin1>, which differs from sample to sample; accepted: loops whose end is a constant"),
+    (loop_that_breaks, "more than 10,000 values; accepted: loops whose end is a constant"),
+    (times, r"a plain integer is needed here, and not the value \$randint1"),
+    (raising, "`raise` by a condition that differs from sample to sample"),
+    (asserting, "`assert` of"),
+    (undecided, "Python has to decide here by the value"),
+    (one_branch, "amount has a value in one branch only; accepted: a value in both branches"),
+    (two_kinds, "mode is nothing in one branch and 'nearest' in the other"),
+    (nothing, "the function returns an image in one branch and nothing in the other"),
+    (listing, "a branch changes a list, which all samples share"),
+    (python_chance, "this draws one number, while the function is traced, for all samples; accepted: vg.coin"),
+    (numpy_chance, "this draws one number"),
+    (other_size, "the size of an image that is not on the way"),
+    (too_few, r"<\$randint1> is below 4, and there are only 2 to choose from; accepted: vg.randint\(2\)"),
+    (bad_coin, "vg.coin: p=1.5; accepted: a number from 0 to 1"),
+    (device, "F.invert: device='reference'; accepted: nothing: the Augmenter has a device"),
+    (bad_angle, "F.rotate: angle=inf; accepted: numbers, truth values, texts"),
+    (returned_number, "returned_number returns <.uniform1>; accepted: the image"),
+]
+
+
+@pytest.mark.parametrize(("function", "message"), CASES, ids=[function.__name__ for function, _ in CASES])
+def test_it_names_the_line(function: Function, message: str) -> None:
+    with pytest.raises(vg.PipelineError, match=message) as refusal:
+        vg.pipeline(function)
+    said = str(refusal.value)
+    found = re.match(re.escape(__file__) + r":(\d+): `(.*?)`: ", said)
+    assert found is not None, said
+    assert "\n" not in said
+    line = Path(__file__).read_text().splitlines()[int(found[1]) - 1]
+    assert line.strip() == found[2]
+    assert line.endswith("# here")
+
+
+def test_a_global_is_left_as_it_was() -> None:
+    assert count == 0
+
+
+def test_a_lambda_of_a_library_call_is_traced_or_refused() -> None:
+    """Python's own functions call back without our knowing, and the lambda is rewritten with the function around it."""
+    assert vg.pipeline(in_a_sort).num_slots == 2
+
+
+def test_draws_outside_of_a_pipeline() -> None:
+    with pytest.raises(vg.PipelineError, match=r"vg.uniform outside of a pipeline; accepted: it in a function under"):
+        vg.uniform()
+
+
+def test_without_source_decisions_are_refused() -> None:
+    space: dict[str, Any] = {"vg": vg, "F": F}
+    exec("def augment(image):\n    return F.invert(image) if vg.coin() else image", space)
+    with pytest.raises(vg.PipelineError, match=r"the source of augment is not there, .* that a file or a noteb"):
+        vg.pipeline(space["augment"])
+
+
+def test_parameters() -> None:
+    with pytest.raises(vg.PipelineError, match=r"the parameters of .*; accepted: an image first"):
+        vg.pipeline(lambda *images: images[0])
+    with pytest.raises(
+        vg.PipelineError, match="the constant 'strength'; accepted: parameters of by_pixels with a defaul"
+    ):
+        vg.pipeline(by_pixels, strength=3)
+    with pytest.raises(TypeError, match="function: got 3; accepted: a Python function of an image"):
+        vg.pipeline(3)  # type: ignore[call-overload]
+
+
+def test_a_value_that_was_not_given() -> None:
+    augment = vg.pipeline(lambda image, label: F.rotate(image, label))
+    with pytest.raises(
+        ValueError, match=r"label=None; accepted: conditions=\{\"label\": values\}, one value per image"
+    ):
+        vg.Augmenter(augment).program([(9, 9)], ids=[0])
+
+
+def test_a_number_out_of_range_names_the_line_that_used_it() -> None:
+    @vg.pipeline
+    def augment(image: Any, label: Any) -> Any:
+        if label > 0:
+            image = F.adjust_brightness(image, vg.uniform(0, 1) - label)
+        return image
+
+    augmenter = vg.Augmenter(augment)
+    augmenter.program([(9, 9)], ids=[0], conditions={"label": [0]})
+    with pytest.raises(
+        ValueError, match=r"test_refusals.py:\d+: `image = F.adjust_brig.*: brightness_factor=-.*; accepted"
+    ):
+        augmenter.program([(9, 9)], ids=[0], conditions={"label": [5]})
+
+
+def test_images_beside_an_image() -> None:
+    augment = vg.pipeline(lambda image, label: F.rotate(image, label))
+    with pytest.raises(TypeError, match=r"got 1 arguments beside the image; accepted: one image. vg.as_transform"):
+        augment(np.zeros((3, 3, 3), np.uint8), 3)

@@ -1,0 +1,12 @@
+"""Pipelines in plain Python: a function with ``if`` that is traced once into a transform.
+
+``tracing.py`` begins: the function is rewritten (``source.py``, ``jumps.py``, ``rewrite.py``, ``convert.py``) into
+calls of ``runtime.py``, and run on an image without pixels (``image.py``) and values without numbers (``scalar.py``).
+What it did to the image becomes a tree of transforms (``tree.py``).
+"""
+
+from variegate.pipelines.draws import choice, coin, normal, randint, select, uniform
+from variegate.pipelines.refusals import PipelineError
+from variegate.pipelines.tracing import pipeline
+
+__all__ = ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]

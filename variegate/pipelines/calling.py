@@ -1,0 +1,133 @@
+"""Calls within a traced function: functions of the user's are traced too, and what would decide by values is said in
+values.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from variegate.pipelines.convert import convert, is_converted, is_users
+from variegate.pipelines.image import TracedImage
+from variegate.pipelines.refusals import PipelineError, refuse
+from variegate.pipelines.scalar import Scalar, is_plain, make, truth
+
+_RUNTIME = "variegate.pipelines.runtime"
+_BY_VALUE: dict[Any, str] = {
+    **{int: "int", float: "float", math.sqrt: "sqrt", math.exp: "exp", math.log: "log", math.sin: "sin"},
+    **{math.cos: "cos", math.tan: "tan", math.fabs: "abs"},
+}
+_ANGLES: dict[Any, float] = {math.radians: math.pi / 180, math.degrees: 180 / math.pi, np.radians: math.pi / 180}
+_ANGLES |= {np.degrees: 180 / math.pi, np.deg2rad: math.pi / 180, np.rad2deg: 180 / math.pi}
+_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+_TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial"}
+_DRAWS = "vg.coin, vg.uniform, vg.randint, vg.normal and vg.choice, which draw for every sample"
+
+
+def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``function(*args, **kwargs)``"""
+    if isinstance(function, functools.partial):
+        return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+    if _is_chance(function):
+        refuse("this draws one number, while the function is traced, for all samples", _DRAWS)
+    if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
+        return call(function.__func__, function.__self__, *args, **kwargs)
+    if isinstance(function, types.FunctionType):
+        if not is_converted(function.__code__) and is_users(function):
+            function = convert(function, sys.modules[_RUNTIME]) or function
+        return function(*args, **kwargs)
+    own = getattr(type(function), "__call__", None)  # noqa: B004
+    if isinstance(own, types.FunctionType) and is_users(own):
+        return call(own, function, *args, **kwargs)
+    if any(isinstance(value, (Scalar, TracedImage)) for value in (*args, *kwargs.values())):
+        return _call_with_values(function, args, kwargs)
+    return _BUILT_IN[function](*args, **kwargs) if _is_built_in(function) else function(*args, **kwargs)
+
+
+def _call_with_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if _is_hashable(function) and not kwargs and len(args) == 1 and isinstance(args[0], Scalar):
+        if function in _BY_VALUE:
+            return make(_BY_VALUE[function], args[0])
+        if function in _ANGLES:
+            return make("*", args[0], _ANGLES[function])
+        if function is bool:
+            return truth(args[0])
+    if _is_built_in(function):
+        return _BUILT_IN[function](*args, **kwargs)
+    if _is_hashable(function) and function in _OF_NUMPY and len(args) == 3 and all(map(is_plain, args)):
+        return _OF_NUMPY[function](*args)
+    try:
+        return function(*args, **kwargs)
+    except PipelineError:
+        raise
+    except (TypeError, AttributeError) as error:
+        called = getattr(function, "__name__", type(function).__name__)
+        refuse(f"{called}() does not take what has no value yet ({error})", "functions of F, T and vg, and of your own")
+
+
+def _is_chance(function: Any) -> bool:
+    if isinstance(getattr(function, "__self__", None), _GENERATORS):
+        return True
+    torch, name = sys.modules.get("torch"), getattr(function, "__name__", "")
+    return torch is not None and name in _TORCH_DRAWS and function is getattr(torch, name, None)
+
+
+def _is_hashable(function: Any) -> bool:
+    try:
+        hash(function)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_built_in(function: Any) -> bool:
+    return isinstance(function, types.BuiltinFunctionType) and function in _BUILT_IN
+
+
+def _folded(what: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def folded(*args: Any, **kwargs: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 and not isinstance(args[0], Scalar) else list(args)
+        if kwargs or not any(isinstance(value, Scalar) for value in values):
+            return otherwise(*([values] if len(args) == 1 else args), **kwargs)
+        result = values[0]
+        for value in values[1:]:
+            result = make(what, result, value)
+        return result
+
+    return folded
+
+
+def _joined(what: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def joined(values: Any) -> Any:
+        listed = list(values)
+        if not any(isinstance(value, Scalar) for value in listed):
+            return otherwise(listed)
+        result: Any = what == "and"
+        for value in listed:
+            result = make(what, result, truth(value))
+        return result
+
+    return joined
+
+
+def _clip(value: Any, low: Any, high: Any) -> Any:
+    return make("min", make("max", value, low), high)
+
+
+_OF_NUMPY: dict[Any, Callable[..., Any]] = {
+    np.clip: _clip,
+    np.where: lambda c, yes, no: make("where", truth(c), yes, no),
+}
+_BUILT_IN: dict[Any, Callable[..., Any]] = {
+    min: _folded("min", min),
+    max: _folded("max", max),
+    all: _joined("and", all),
+    any: _joined("or", any),
+}

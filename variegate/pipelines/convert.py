@@ -1,0 +1,90 @@
+"""A function of the user's as one that can be traced: rewritten, compiled at its own lines, with its own closure."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from typing import Any
+
+from variegate.pipelines.rewrite import rewrite
+from variegate.pipelines.source import definition_of
+
+# Functions of these are called as they are: nothing in them decides by a value of each sample.
+_AS_THEY_ARE = {"variegate", "numpy", "torch", "torchvision", "PIL", "builtins"} | set(sys.stdlib_module_names)
+_AS_THEY_ARE -= {"__main__"}
+_FACTORY, _INNER = "_vg_factory", "_vg_function"
+
+# By the code's identity, with the code itself, which so is never another's.
+_done: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
+_rewritten: dict[int, types.CodeType] = {}
+
+
+def is_users(function: types.FunctionType) -> bool:
+    module = str(function.__globals__.get("__name__", ""))
+    return module.partition(".")[0] not in _AS_THEY_ARE
+
+
+def is_converted(code: types.CodeType) -> bool:
+    return id(code) in _rewritten
+
+
+def convert(function: types.FunctionType, runtime: object) -> types.FunctionType | None:
+    """``function``, rewritten; None where its source is not there. ``runtime``: what rewritten code calls."""
+    code = function.__code__
+    if is_converted(code):
+        return function
+    if id(code) not in _done:
+        _done[id(code)] = code, _compiled(function)
+    made = _done[id(code)][1]
+    if made is None:
+        return None
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells["_vg"] = types.CellType(runtime)
+    closure = tuple(cells[name] for name in made.co_freevars)
+    again = types.FunctionType(made, function.__globals__, function.__name__, function.__defaults__, closure)
+    again.__kwdefaults__ = function.__kwdefaults__
+    again.__qualname__ = function.__qualname__
+    return again
+
+
+def _compiled(function: types.FunctionType) -> types.CodeType | None:
+    definition = definition_of(function)
+    if definition is None:
+        return None
+    _mangle(definition, function)
+    rewritten = rewrite(definition)
+    rewritten.name = _INNER  # its own name is one of the module's, or of the function around it
+    names = ["_vg", *function.__code__.co_freevars]
+    arguments = [ast.arg(arg=name) for name in names]
+    every = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
+    result = ast.Return(value=ast.Name(id=rewritten.name, ctx=ast.Load()))
+    factory = ast.FunctionDef(name=_FACTORY, args=every, body=[rewritten, result], decorator_list=[], returns=None)
+    if "type_params" in ast.FunctionDef._fields:
+        factory.type_params = []  # type: ignore[attr-defined,unused-ignore]
+    module = ast.Module(body=[ast.copy_location(factory, rewritten)], type_ignores=[])
+    code = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec", dont_inherit=True)
+    namespace: dict[str, Any] = {}
+    exec(code, namespace)
+    made: types.CodeType = namespace[_FACTORY](*names).__code__.replace(co_name=function.__name__)
+    _note(made)
+    return made
+
+
+def _mangle(definition: ast.FunctionDef, function: types.FunctionType) -> None:
+    """Private names of a class (``self.__amount``), which Python writes out within the class alone."""
+    owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2].lstrip("_")
+    if not owner or owner == "<locals>":
+        return
+    for node in ast.walk(definition):
+        field = {ast.Attribute: "attr", ast.Name: "id", ast.arg: "arg"}.get(type(node), "")
+        name = getattr(node, field, "")
+        if name.startswith("__") and not name.endswith("__"):
+            setattr(node, field, f"_{owner}{name}")
+
+
+def _note(code: types.CodeType) -> None:
+    _rewritten[id(code)] = code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            _note(inner)

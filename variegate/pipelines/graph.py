@@ -1,0 +1,102 @@
+"""What a function draws and computes while it is traced: definitions of values, each written down once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from variegate.pipelines.refusals import refuse
+from variegate.transforms.pipeline.operators import OPERATORS
+from variegate.transforms.pipeline.values import Definition, is_name
+
+# Of values, and of steps of images: a loop whose end is drawn has none while it is traced.
+LARGEST = 10_000
+_NAMES = {
+    **{"+": "sum", "-": "difference", "*": "product", "/": "quotient", "//": "quotient", "%": "rest", "**": "power"},
+    **{"<": "below", "<=": "most", ">": "above", ">=": "least", "==": "equal", "!=": "different"},
+}
+
+_current: ContextVar[Graph | None] = ContextVar("graph", default=None)
+
+
+class Graph:
+    """Definitions by name. The same operator of the same operands is one value; every draw is a value of its own."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Definition] = {}
+        self.steps = 0
+        # Conditions that are drawn or given, and decided while the code within is traced.
+        self.branches = 0
+        # Sizes of images that somebody asked for, and where.
+        self.measured: dict[str, str] = {}
+        self._known: dict[Any, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def define(self, what: str, *operands: Any) -> str:
+        """The name of ``what`` of ``operands``, which are names or plain values."""
+        draws = what in OPERATORS and OPERATORS[what].draws
+        key = (what, *((type(operand), operand) for operand in operands))
+        if not draws and key in self._known:
+            return self._known[key]
+        if len(self.definitions) >= LARGEST:
+            refuse(f"more than {LARGEST:,} values", "loops whose end is a constant")
+        name = f"${operands[0]}" if what == "given" else self.new_name(_NAMES.get(what, what))
+        self.definitions[name] = (what, *operands)
+        if not draws:
+            self._known[key] = name
+        return name
+
+    def new_name(self, stem: str) -> str:
+        self._counts[stem] = self._counts.get(stem, 0) + 1
+        return f"${stem}{self._counts[stem]}"
+
+    def count_step(self) -> None:
+        self.steps += 1
+        if self.steps > LARGEST:
+            refuse(f"more than {LARGEST:,} operations", "loops whose end is a constant")
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        self.branches += 1
+        try:
+            yield
+        finally:
+            self.branches -= 1
+
+    def needed(self, names: set[str]) -> dict[str, Definition]:
+        """The definitions that ``names`` depend on, in their order."""
+        waiting, found = list(names), set()
+        while waiting:
+            name = waiting.pop()
+            if name in self.definitions and name not in found:
+                found.add(name)
+                waiting += [o for o in self.definitions[name][1:] if is_name(o)]
+        return {name: definition for name, definition in self.definitions.items() if name in found}
+
+    def sizes_of(self, names: set[str]) -> set[str]:
+        """The measured sizes that ``names`` depend on."""
+        operands = {o for _, *rest in self.needed(names).values() for o in rest if is_name(o)} | names
+        return {o.rpartition(".")[0] for o in operands if "." in o}
+
+
+@contextmanager
+def tracing(graph: Graph) -> Iterator[Graph]:
+    token = _current.set(graph)
+    try:
+        yield graph
+    finally:
+        _current.reset(token)
+
+
+def current() -> Graph | None:
+    return _current.get()
+
+
+def graph_for(what: str) -> Graph:
+    """Raises PipelineError where no function is traced."""
+    graph = _current.get()
+    if graph is None:
+        refuse(f"{what} outside of a pipeline", "it in a function under @vg.pipeline, while that is traced")
+    return graph

@@ -1,0 +1,138 @@
+"""The image of a function that is traced: what has been done to it, step by step, since it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from variegate.errors import shown
+from variegate.pipelines.graph import Graph
+from variegate.pipelines.refusals import place, refuse
+from variegate.pipelines.scalar import Scalar, make, operand
+from variegate.transforms.arguments import ArgumentError
+from variegate.transforms.base import Traced, Transform, set_field
+from variegate.transforms.pipeline import Function
+
+_NOT_PIXELS = "conditions on values that are drawn or given with the batch, and on image.height, .width and .channels"
+
+
+@dataclass(frozen=True, eq=False)
+class Fork:
+    """One of two images, by a condition."""
+
+    condition: Scalar
+    yes: TracedImage
+    no: TracedImage
+
+
+class TracedImage(Traced):
+    """An image after ``step``, done to ``parent``. It never changes: what is done to it makes another."""
+
+    __slots__ = ("depth", "graph", "measured", "parent", "step", "where")
+    __hash__ = object.__hash__
+
+    def __init__(self, graph: Graph, parent: TracedImage | None = None, step: Transform | Fork | None = None) -> None:
+        self.graph, self.parent, self.step = graph, parent, step
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.measured: str | None = None
+        self.where = place()
+        graph.count_step()
+
+    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> TracedImage:
+        function = transform.__dict__.get("_function")
+        if function is not None:
+            made: TracedImage = function.inline(self, others, named)
+            return made
+        if others or named:
+            refuse(f"{type(transform).__name__} takes one image", "t(image)")
+        return TracedImage(self.graph, self, transform)
+
+    def through_function(self, name: str, arguments: Mapping[str, Any]) -> TracedImage:
+        try:
+            function = Function(name, {key: _named(value) for key, value in arguments.items()})
+        except ArgumentError as error:
+            argument = error.argument.removeprefix("arguments['").removesuffix("']")
+            refuse(f"F.{name}: {argument}={shown(error.got)}", error.accepted)
+        set_field(function, "_where", place())
+        return self.through(function, (), {})
+
+    def __repr__(self) -> str:
+        return "<image>"
+
+    # -- its size ----------------------------------------------------------------------------------------------
+
+    @property
+    def height(self) -> Scalar:
+        return self._side("height")
+
+    @property
+    def width(self) -> Scalar:
+        return self._side("width")
+
+    @property
+    def channels(self) -> Scalar:
+        return Scalar(self.graph, self.graph.define("given", "channels"))
+
+    @property
+    def shape(self) -> tuple[Scalar, Scalar, Scalar]:
+        return self.height, self.width, self.channels
+
+    @property
+    def area(self) -> Any:
+        return make("*", self.height, self.width)
+
+    @property
+    def aspect(self) -> Any:
+        return make("/", self.width, self.height)
+
+    def _side(self, name: str) -> Scalar:
+        if self.parent is None:
+            return Scalar(self.graph, self.graph.define("given", name))
+        if self.measured is None:
+            self.measured = self.graph.new_name("size")
+            self.graph.measured[self.measured] = place()
+        return Scalar(self.graph, f"{self.measured}.{name}")
+
+    # -- its pixels --------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refused(f"image.{name}")
+
+    def _refused(self, what: str) -> NoReturn:
+        refuse(f"{what} depends on pixels, of which there are none when the function is traced", _NOT_PIXELS)
+
+
+def _named(value: Any) -> Any:
+    """An argument of a function, with the names of values in their place."""
+    if isinstance(value, (list, tuple)):
+        return [_named(entry) for entry in value]
+    return operand(value) if isinstance(value, (Scalar, str)) else value
+
+
+def _pixels(what: str) -> Any:
+    def refused(self: TracedImage, *_: Any, **__: Any) -> NoReturn:
+        self._refused(what)
+
+    return refused
+
+
+_UNARY = (
+    "bool",
+    "float",
+    "int",
+    "index",
+    "len",
+    "iter",
+    "neg",
+    "abs",
+    "invert",
+    "array",
+    "array_ufunc",
+    "array_function",
+)
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul")
+for _name in (*_UNARY, *_BINARY, *(f"r{_each}" for _each in _BINARY), "lt", "le", "gt", "ge", "eq", "ne", "getitem"):
+    setattr(TracedImage, f"__{_name}__", _pixels({"getitem": "image[...]", "bool": "bool(image)"}.get(_name, "this")))

@@ -1,0 +1,260 @@
+"""A function rewritten so that it can be traced: every decision that Python would take becomes a call of
+``runtime.py``, which takes it if it can be taken now, and else traces both branches.
+
+    if c:                       def then(): nonlocal x; x = f(x)
+        x = f(x)                def otherwise(): nonlocal x; x = g(x)
+    else:                       _vg.if_statement(c, then, otherwise, get, put, ("x",), ...)
+        x = g(x)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from variegate.pipelines.jumps import PLAIN, Jumps, at, name, runtime, unset_call
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Called by these names alone, they look at the frame they are called from.
+_OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
+# Before the names of variables that belong to the module.
+GLOBAL = "global "
+_SYMBOLS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+_SYMBOLS |= {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+
+
+def rewrite(function: ast.FunctionDef) -> ast.FunctionDef:
+    """In place: ``function``, without decorators, default values and annotations."""
+    function.decorator_list, function.returns = [], None
+    Jumps().lower(function)
+    return _Scope(function, is_outermost=True).rewritten()
+
+
+class _Scope(ast.NodeTransformer):
+    """One function; functions within it get a scope of their own."""
+
+    def __init__(self, function: ast.FunctionDef, is_outermost: bool = False) -> None:
+        self._function = function
+        self._is_outermost = is_outermost
+        self._count = 0
+        every = function.args
+        arguments = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+        self._arguments = {argument.arg for argument in arguments if argument is not None}
+        self._of_others = {
+            kind: {n for node in _within(function.body) if isinstance(node, kind) for n in node.names}
+            for kind in (ast.Global, ast.Nonlocal)
+        }
+        # Variables that a branch assigns: what they are behind it is a matter of both branches.
+        self._branched: set[str] = set()
+        for node in _within(function.body):
+            if isinstance(node, ast.If) and not hasattr(node, PLAIN):
+                self._branched |= _assigned([*node.body, *node.orelse])
+
+    def rewritten(self) -> ast.FunctionDef:
+        function, every = self._function, self._function.args
+        for argument in [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]:
+            if argument is not None:
+                argument.annotation = None
+        if self._is_outermost:
+            every.defaults = [ast.Constant(None) for _ in every.defaults]
+            every.kw_defaults = [d if d is None else ast.Constant(None) for d in every.kw_defaults]
+        first = function.body[0]
+        body = [new for statement in function.body for new in self._all(self.visit(statement))]
+        theirs = self._of_others[ast.Global] | self._of_others[ast.Nonlocal]
+        own = sorted(self._branched - self._arguments - theirs)
+        declared = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+        body = [s for s in body if not isinstance(s, (ast.Global, ast.Nonlocal))]
+        unset: list[ast.stmt] = [
+            at(ast.Assign(targets=[ast.Name(id=n, ctx=ast.Store())], value=unset_call(n)), first) for n in own
+        ]
+        function.body = [*declared, *unset, *body]
+        return function
+
+    @staticmethod
+    def _all(made: ast.AST | Sequence[ast.stmt] | None) -> list[ast.stmt]:
+        if made is None:
+            return []
+        return [made] if isinstance(made, ast.stmt) else list(made)  # type: ignore[arg-type]
+
+    # -- statements --------------------------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.decorator_list = [self.visit(each) for each in node.decorator_list]
+        node.args.defaults = [self.visit(each) for each in node.args.defaults]
+        node.args.kw_defaults = [d if d is None else self.visit(d) for d in node.args.kw_defaults]
+        node.returns = None
+        if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in _within(node.body)):
+            return node
+        Jumps().lower(node)
+        return _Scope(node).rewritten()
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return at(ast.Pass(), node)
+        return at(ast.Assign(targets=[self.visit(node.target)], value=self.visit(node.value)), node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        if hasattr(node, PLAIN):
+            return self.generic_visit(node)
+        self._count += 1
+        names = sorted(_assigned([*node.body, *node.orelse]))
+        changed = sorted(_changed_in_place([*node.body, *node.orelse]))
+        then, otherwise = f"_vg_then{self._count}", f"_vg_else{self._count}"
+        get, put = f"_vg_get{self._count}", f"_vg_put{self._count}"
+        test = self.visit(node.test)
+        bodies = [[new for s in block for new in self._all(self.visit(s))] for block in (node.body, node.orelse)]
+        current = ast.Tuple(elts=[name(n) for n in names], ctx=ast.Load())
+        targets = ast.Tuple(elts=[ast.Name(id=n, ctx=ast.Store()) for n in names], ctx=ast.Store())
+        restored = ast.Assign(targets=[targets], value=name("_vg_values"))
+        call = runtime(
+            "if_statement",
+            *(test, name(then), name(otherwise), name(get), name(put)),
+            ast.Tuple(
+                elts=[ast.Constant(f"{GLOBAL}{n}" if n in self._of_others[ast.Global] else n) for n in names],
+                ctx=ast.Load(),
+            ),
+            ast.Tuple(elts=[_lambda(name(n)) for n in changed], ctx=ast.Load()),
+        )
+        made: list[ast.stmt] = [
+            self._branch(then, names, bodies[0]),
+            self._branch(otherwise, names, bodies[1]),
+            _function(get, (), [ast.Return(value=current)]),
+            _function(put, ("_vg_values",), [*self._declared(names), restored if names else ast.Pass()]),
+            ast.Expr(value=call),
+        ]
+        return [at(statement, node) for statement in made]
+
+    def _branch(self, called: str, names: list[str], body: list[ast.stmt]) -> ast.stmt:
+        body = [statement for statement in body if not isinstance(statement, (ast.Global, ast.Nonlocal))]
+        return _function(called, (), [*self._declared(names), *(body or [ast.Pass()])])
+
+    def _declared(self, names: list[str]) -> list[ast.stmt]:
+        of_module = [n for n in names if n in self._of_others[ast.Global]]
+        here = [n for n in names if n not in of_module]
+        return [*([ast.Global(names=of_module)] if of_module else []), *([ast.Nonlocal(names=here)] if here else [])]
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.test = at(runtime("loop_test", node.test), node.test)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        node.test = at(runtime("assert_test", node.test), node.test)
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
+        self.generic_visit(node)
+        return [at(ast.Expr(value=runtime("check_raise")), node), node]
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load) and node.id in self._branched:
+            return at(runtime("load", node), node)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        if _binds(node.body) or _binds(node.orelse):
+            return self.generic_visit(node)
+        self.generic_visit(node)
+        return at(runtime("if_expression", node.test, _lambda(node.body), _lambda(node.orelse)), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if any(map(_binds, node.values[1:])):
+            return self.generic_visit(node)
+        self.generic_visit(node)
+        which = "and_" if isinstance(node.op, ast.And) else "or_"
+        return at(runtime(which, node.values[0], *map(_lambda, node.values[1:])), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return at(runtime("not_", node.operand), node) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        symbols = [_SYMBOLS[type(op)] for op in node.ops]
+        if len(symbols) == 1 and "in" not in symbols[0].split():
+            return node
+        told = ast.Tuple(elts=[ast.Constant(symbol) for symbol in symbols], ctx=ast.Load())
+        return at(runtime("compare", told, node.left, *node.comparators), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
+            return node
+        return at(runtime("item", node.value, node.slice), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if hasattr(node, PLAIN) or (isinstance(node.func, ast.Name) and node.func.id in _OF_THE_FRAME):
+            return node
+        made = runtime("call", node.func, *node.args)
+        made.keywords = node.keywords
+        return at(made, node)
+
+
+def _within(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of a function's own scope."""
+    for node in body:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _within(list(ast.iter_child_nodes(node)))
+
+
+def _assigned(body: Sequence[ast.stmt]) -> set[str]:
+    """The variables that statements assign, in whatever way."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= {(each.asname or each.name).split(".")[0] for each in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            found.add(node.id)
+        elif not isinstance(node, (ast.Lambda, *_COMPREHENSIONS)):
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
+    """The variables whose objects statements may change: ``steps.append(f)``, ``table[k] = v``, ``x += y``."""
+    found: set[str] = set()
+    for node in _within(body):
+        changed: ast.AST | None = None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            changed = node.func.value
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            changed = node.value
+        elif isinstance(node, ast.AugAssign):
+            changed = node.target
+        if isinstance(changed, ast.Name) and not changed.id.startswith("_vg"):
+            found.add(changed.id)
+    return found
+
+
+def _binds(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.NamedExpr) for each in ast.walk(node))
+
+
+def _lambda(body: ast.expr) -> ast.Lambda:
+    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.Lambda(args=arguments, body=body)
+
+
+def _function(called: str, arguments: tuple[str, ...], body: list[ast.stmt]) -> ast.FunctionDef:
+    taken = [ast.arg(arg=argument) for argument in arguments]
+    every = ast.arguments(posonlyargs=[], args=taken, kwonlyargs=[], kw_defaults=[], defaults=[])
+    made = ast.FunctionDef(name=called, args=every, body=body, decorator_list=[], returns=None)
+    if "type_params" in ast.FunctionDef._fields:
+        made.type_params = []  # type: ignore[attr-defined,unused-ignore]
+    return made

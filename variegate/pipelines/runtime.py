@@ -1,0 +1,205 @@
+"""What rewritten code calls in the place of Python's decisions (``rewrite.py``).
+
+What is known while the function is traced is decided at once, as Python would. What differs from sample to sample is
+traced both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from variegate.pipelines.calling import call
+from variegate.pipelines.choosing import entry_of
+from variegate.pipelines.graph import current
+from variegate.pipelines.image import TracedImage
+from variegate.pipelines.jumps import DONE, RESULT, is_flag
+from variegate.pipelines.merging import Missing, merge, unset
+from variegate.pipelines.refusals import refuse
+from variegate.pipelines.rewrite import GLOBAL
+from variegate.pipelines.scalar import Scalar, are_opposites, make, truth
+
+__all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
+__all__ += ["load", "loop_test", "not_", "or_", "unset"]
+
+Thunk = Callable[[], Any]
+
+
+def load(value: Any) -> Any:
+    """A variable that a branch has assigned."""
+    if isinstance(value, Missing):
+        value.refused()
+    return value
+
+
+def if_statement(
+    test: Any,
+    then: Thunk,
+    otherwise: Thunk,
+    get: Thunk,
+    put: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    changed: tuple[Thunk, ...],
+) -> None:
+    condition = truth(test) if isinstance(test, Scalar) else test
+    if not isinstance(condition, Scalar):
+        (then if condition else otherwise)()
+        return
+    before = get()
+    objects = _Objects(changed)
+    results = []
+    for holds, branch in ((True, then), (False, otherwise)):
+        put(_known(names, before, condition, holds))
+        with condition.graph.branch():
+            branch()
+        results.append(get())
+        objects.check()
+        if any(n.startswith(GLOBAL) and now is not b for n, now, b in zip(names, results[-1], before, strict=True)):
+            put(before)
+            refuse("a branch assigns a global, by a condition that differs from sample to sample", "local variables")
+    put(tuple(merge(condition, yes, no, n, n == RESULT) for n, yes, no in zip(names, *results, strict=True)))
+
+
+def _known(names: tuple[str, ...], values: tuple[Any, ...], condition: Scalar, holds: bool) -> tuple[Any, ...]:
+    """The variables in a branch. A flag may be what the branch was taken for; and what is not done has no result."""
+    known = list(values)
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        if is_flag(name) and isinstance(value, Scalar):
+            if value.name == condition.name:
+                known[place] = holds
+            elif are_opposites(value, condition):
+                known[place] = not holds
+            if name == DONE and known[place] is False and RESULT in names:
+                known[names.index(RESULT)] = unset("result")
+    return tuple(known)
+
+
+class _Objects:
+    """Lists and the like that a branch may change: it would be for all samples."""
+
+    def __init__(self, thunks: tuple[Thunk, ...]) -> None:
+        values = []
+        for thunk in thunks:
+            try:
+                values.append(thunk())
+            except (NameError, UnboundLocalError):
+                continue
+        self._objects = [v for v in values if isinstance(v, (list, dict, set))]
+        self._copies = [v.copy() for v in self._objects]
+
+    def check(self) -> None:
+        for now, before in zip(self._objects, self._copies, strict=True):
+            is_same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+            if isinstance(now, dict) and isinstance(before, dict):
+                is_same = is_same and all(now[key] is before[key] for key in before)
+            if not is_same:
+                what = f"a branch changes a {type(now).__name__}, which all samples share,"
+                refuse(f"{what} by a condition that differs from sample to sample", "assignments of variables")
+
+
+def if_expression(test: Any, then: Thunk, otherwise: Thunk) -> Any:
+    condition = truth(test) if isinstance(test, Scalar) else test
+    if not isinstance(condition, Scalar):
+        return then() if condition else otherwise()
+    with condition.graph.branch():
+        yes, no = then(), otherwise()
+    return load(merge(condition, yes, no, "the value"))
+
+
+def and_(first: Any, *rest: Thunk) -> Any:
+    value = first
+    for thunk in rest:
+        if not isinstance(value, Scalar):
+            if not value:
+                return value
+            value = thunk()
+        else:
+            value = make("and", truth(value), _truth(thunk()))
+    return value
+
+
+def or_(first: Any, *rest: Thunk) -> Any:
+    value = first
+    for thunk in rest:
+        if not isinstance(value, Scalar):
+            if value:
+                return value
+            value = thunk()
+        else:
+            value = make("or", truth(value), _truth(thunk()))
+    return value
+
+
+def _truth(value: Any) -> Any:
+    return truth(value) if isinstance(value, Scalar) else bool(value)
+
+
+def not_(value: Any) -> Any:
+    return make("not", truth(value)) if isinstance(value, Scalar) else not value
+
+
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "is": lambda a, b: a is b,
+    "is not": lambda a, b: a is not b,
+    "in": lambda a, b: _is_in(a, b),
+    "not in": lambda a, b: not_(_is_in(a, b)),
+}
+
+
+def compare(symbols: tuple[str, ...], *values: Any) -> Any:
+    """``a < b <= c``"""
+    result: Any = True
+    for symbol, left, right in zip(symbols, values, values[1:], strict=False):
+        one = _COMPARED[symbol](left, right)
+        if isinstance(one, Scalar) or isinstance(result, Scalar):
+            result = make("and", _truth(result), _truth(one))
+        elif not one:
+            return one
+        else:
+            result = one
+    return result
+
+
+def _is_in(value: Any, container: Any) -> Any:
+    if isinstance(value, Scalar) or (
+        isinstance(container, (list, tuple)) and any(isinstance(entry, Scalar) for entry in container)
+    ):
+        result: Any = False
+        for entry in container:
+            is_it = value == entry
+            result = is_it if result is False else make("or", _truth(result), _truth(is_it))
+        return result
+    return value in container
+
+
+def loop_test(test: Any) -> Any:
+    if isinstance(test, (Scalar, TracedImage)):
+        refuse(f"`while` by {test!r}, which differs from sample to sample", "loops whose end is a constant")
+    return test
+
+
+def assert_test(test: Any) -> Any:
+    if isinstance(test, Scalar):
+        refuse(f"`assert` of {test!r}, which differs from sample to sample", "assertions of constants")
+    return test
+
+
+def check_raise() -> None:
+    graph = current()
+    if graph is not None and graph.branches:
+        refuse("`raise` by a condition that differs from sample to sample", "a branch that gives an image")
+
+
+def is_true(value: Any) -> bool:
+    """Whether a flag is set for all samples."""
+    return value is True
+
+
+def item(value: Any, index: Any) -> Any:
+    return entry_of(value, index) if isinstance(index, Scalar) else value[index]

@@ -1,0 +1,265 @@
+"""A value of each sample while a function is traced: a number, truth value or text that is drawn, given or computed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from variegate.checks import as_number
+from variegate.pipelines.convert import is_converted
+from variegate.pipelines.graph import Graph, graph_for
+from variegate.pipelines.refusals import refuse, users_frame
+from variegate.transforms.pipeline.operators import OPERATORS
+from variegate.transforms.pipeline.values import is_name
+
+_FOLDED: dict[str, Callable[..., Any]] = {
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv},
+    **{"%": operator.mod, "**": operator.pow, "neg": operator.neg, "abs": abs, "min": min, "max": max},
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne},
+}
+_UFUNCS = {
+    **{"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"},
+    **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//"},
+    **{"remainder": "%", "power": "**", "negative": "neg", "absolute": "abs", "minimum": "min", "maximum": "max"},
+    **{"floor": "floor", "ceil": "ceil", "rint": "round", "trunc": "int", "sqrt": "sqrt", "exp": "exp", "log": "log"},
+    **{"sin": "sin", "cos": "cos", "tan": "tan", "less": "<", "less_equal": "<=", "greater": ">"},
+    **{"greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"},
+    **{"logical_not": "not", "logical_xor": "xor"},
+}
+# Of two truth values they are another one; of integers, their bits.
+_OF_BITS = {"&": "and", "|": "or", "^": "xor"}
+_DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"
+
+
+class Scalar:
+    """One value for each sample, by its name in the graph."""
+
+    __slots__ = ("count", "graph", "is_bool", "name")
+    __hash__ = object.__hash__
+
+    def __init__(self, graph: Graph, name: str, is_bool: bool = False, count: int | None = None) -> None:
+        self.graph, self.name, self.is_bool = graph, name, is_bool
+        self.count = count  # of a whole number: below it, and 0 or more, if that is known
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    # -- what cannot be ----------------------------------------------------------------------------------------
+
+    def _refused(self, what: str) -> NoReturn:
+        refuse(f"{what} the value {self.name}, which differs from sample to sample", _DECIDED)
+
+    def __bool__(self) -> NoReturn:
+        code = users_frame().f_code
+        if not is_converted(code):
+            refuse(
+                f"the source of {code.co_name} is not there, or is not traced, so that Python has to decide here by "
+                f"{self.name}, which differs from sample to sample",
+                "functions that a file or a notebook declares",
+            )
+        self._refused("Python has to decide here by")
+
+    def __index__(self) -> NoReturn:
+        self._refused("a plain integer is needed here, and not")
+
+    def __int__(self) -> NoReturn:
+        self._refused("a plain integer is needed here, and not")
+
+    def __float__(self) -> NoReturn:
+        self._refused("a plain number is needed here, and not")
+
+    def __iter__(self) -> NoReturn:
+        self._refused("there is nothing to iterate over in")
+
+    def __len__(self) -> NoReturn:
+        self._refused("there is no length of")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refused(f"there is no .{name} of")
+
+    # -- what others call --------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        what = _UFUNCS.get(ufunc.__name__)
+        if what is None or method != "__call__" or options or not all(map(is_plain, operands)):
+            self._refused(f"np.{ufunc.__name__} cannot be traced with")
+        return make(what, *operands)
+
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is None:
+            return make("round", self)
+        return make("/", make("round", make("*", self, 10**digits)), 10**digits)
+
+    def __floor__(self) -> Any:
+        return make("floor", self)
+
+    def __ceil__(self) -> Any:
+        return make("ceil", self)
+
+    def __trunc__(self) -> Any:
+        return make("int", self)
+
+    def __neg__(self) -> Any:
+        return make("neg", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return make("abs", self)
+
+    def __invert__(self) -> Any:
+        return make("not", self) if self.is_bool else make("-", -1, self)
+
+
+def _binary(what: str) -> Any:
+    def forwards(self: Scalar, other: Any) -> Any:
+        return make(what, self, other) if is_plain(other) else NotImplemented
+
+    return forwards
+
+
+def _reflected(what: str) -> Any:
+    def backwards(self: Scalar, other: Any) -> Any:
+        return make(what, other, self) if is_plain(other) else NotImplemented
+
+    return backwards
+
+
+def _equality(what: str) -> Any:
+    def compared(self: Scalar, other: Any) -> Any:
+        if other is None or isinstance(other, (list, tuple, dict)):
+            return what == "!="
+        return make(what, self, other) if is_plain(other) else NotImplemented
+
+    return compared
+
+
+for _name, _what in (
+    *(("add", "+"), ("sub", "-"), ("mul", "*"), ("truediv", "/"), ("floordiv", "//"), ("mod", "%"), ("pow", "**")),
+    *(("and", "&"), ("or", "|"), ("xor", "^")),
+):
+    setattr(Scalar, f"__{_name}__", _binary(_what))
+    setattr(Scalar, f"__r{_name}__", _reflected(_what))
+for _name, _what in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+    setattr(Scalar, f"__{_name}__", _binary(_what))
+for _name, _what in (("eq", "=="), ("ne", "!=")):
+    setattr(Scalar, f"__{_name}__", _equality(_what))
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it may stand among the operands of a value."""
+    return isinstance(value, (Scalar, bool, np.bool_, str)) or as_number(value) is not None
+
+
+def operand(value: Any) -> Any:
+    """A scalar's name, or the plain value."""
+    if isinstance(value, Scalar):
+        return value.name
+    if isinstance(value, str):
+        if is_name(value):
+            refuse(f"the text {value!r}", 'texts that do not begin with "$"')
+        return value
+    return bool(value) if isinstance(value, (bool, np.bool_)) else as_number(value)
+
+
+def make(what: str, *values: Any) -> Any:
+    """``what`` of scalars and plain values: a scalar, or a plain value where all are plain or one decides."""
+    if not any(isinstance(value, Scalar) for value in values):
+        if what in _FOLDED:
+            return _FOLDED[what](*values)
+        if what in ("and", "or", "not", "xor"):
+            return _decided(what, *map(bool, values))
+    if what in _OF_BITS and all(map(_is_truth, values)):
+        what = _OF_BITS[what]
+    if what in ("and", "or", "xor", "not", "where"):
+        simple = simplified(what, *values)
+        if simple is not None:
+            return simple
+    graph = graph_for("a value of each sample")
+    for value in values:
+        if isinstance(value, Scalar) and value.graph is not graph:
+            refuse(f"{value.name} is a value of another pipeline", "values of the function that is traced")
+    name = graph.define(what, *map(operand, values))
+    of_truth = what == "where" and all(isinstance(v, bool) or (isinstance(v, Scalar) and v.is_bool) for v in values[1:])
+    return Scalar(graph, name, of_truth or (what in OPERATORS and OPERATORS[what].is_bool))
+
+
+def _decided(what: str, *values: bool) -> bool:
+    if what == "not":
+        return not values[0]
+    return {"and": all(values), "or": any(values), "xor": values[0] != values[-1]}[what]
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are one and the same."""
+    if isinstance(left, Scalar) or isinstance(right, Scalar):
+        return isinstance(left, Scalar) and isinstance(right, Scalar) and left.name == right.name
+    return type(left) is type(right) and bool(left == right)
+
+
+def negated(value: Scalar) -> Scalar | None:
+    """What ``value`` is the negation of."""
+    what, *operands = value.graph.definitions.get(value.name, ("",))
+    return Scalar(value.graph, operands[0], True) if what == "not" else None
+
+
+def are_opposites(left: Scalar, right: Scalar) -> bool:
+    """Whether one is the negation of the other."""
+    return any(
+        inner is not None and inner.name == other.name
+        for inner, other in ((negated(left), right), (negated(right), left))
+    )
+
+
+def simplified(what: str, *values: Any) -> Any:
+    """What needs no definition of its own, or None."""
+    if what == "not":
+        return negated(values[0])
+    if what == "where":
+        condition, yes, no = values
+        if isinstance(condition, bool):
+            return yes if condition else no
+        if same(yes, no):
+            return yes
+        if isinstance(yes, bool):
+            return (
+                make("or", condition, no)
+                if yes and _is_truth(no)
+                else _and_not(condition, no)
+                if _is_truth(no)
+                else None
+            )
+        if isinstance(no, bool) and _is_truth(yes):
+            return make("or", make("not", condition), yes) if no else make("and", condition, yes)
+        return None
+    left, right = values
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, bool):
+            if what == "xor":
+                return make("not", other) if one else other
+            return (other if one else False) if what == "and" else (True if one else other)
+    return left if what != "xor" and same(left, right) else None
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, Scalar) and value.is_bool)
+
+
+def _and_not(condition: Any, value: Any) -> Any:
+    return make("and", make("not", condition), value)
+
+
+def truth(value: Any) -> Any:
+    """As an ``if`` takes it: a bool, or a scalar that is one."""
+    if not isinstance(value, Scalar):
+        return bool(value)
+    return value if value.is_bool else make("!=", value, 0)
