@@ -117,7 +117,7 @@ def test_functions_cannot_be_written() -> None:
         ({"op": "Rotate", "bins": 1}, "bins=1; accepted: an integer from 2 to 1024"),
         ({"op": "Rotate", "mag_to_param": "log"}, "mag_to_param='log'; accepted: a function, or one of identity"),
         ({"op": "Posterize", "magnitude": (4, 12)}, "magnitude=(4, 12); accepted: Posterize: "),
-        ({"op": "Brightness", "magnitude": (0, 2), "signed": True}, "magnitude=(0, 2); accepted: Brightness: "),
+        ({"op": "Hue", "magnitude": (0, 2), "signed": True}, "magnitude=(0, 2); accepted: Hue: "),
         ({"op": "GaussianBlur", "magnitude": (0, 1)}, "magnitude=(0, 1); accepted: GaussianBlur: "),
         ({"op": "GaussianNoise"}, "magnitude=None; accepted: a pair (low, high): GaussianNoise needs it"),
     ],

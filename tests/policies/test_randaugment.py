@@ -148,7 +148,7 @@ def test_the_space_of_dali(draw, policy) -> None:
         ({"num_ops": -1}, "RandAugment: num_ops=-1; accepted: an integer from 0 to 64"),
         ({"num_magnitude_bins": 1}, "RandAugment: num_magnitude_bins=1; accepted: an integer from 2 to 1024"),
         ({"interpolation": "lanczos"}, "accepted: one of 'nearest', 'bilinear', 'bicubic'"),
-        ({"fill": 300}, "fill=300"),
+        ({"fill": "red"}, "fill='red'"),
         ({"operations": []}, "operations=[]"),
         ({"operations": ["Rotate", "Rotat"]}, "operations[1]='Rotat'; accepted: an Augmentation, or one of ShearX"),
     ],
