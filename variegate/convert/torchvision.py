@@ -1,7 +1,7 @@
 """``from_torchvision``: a pipeline of torchvision's transforms, v2 or v1, as it stands in the user's program.
 
-Images are uint8 here until the last step. Of a pipeline that turns to floats early, the same operations come in front of
-that step; ``FloatTail`` keeps what has to come at the end.
+Images are uint8 here until the last step. Of a pipeline that turns to floats early, the same operations come in front
+of that step; ``FloatTail`` keeps what has to come at the end.
 """
 
 from __future__ import annotations
