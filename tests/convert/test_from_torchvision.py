@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from enum import Enum
 from typing import Any
 
@@ -13,6 +14,8 @@ import variegate as vg
 from tests.convert.stand_in import stand_in
 from variegate import transforms as T
 from variegate.convert import ConversionError, ConversionWarning
+from variegate.convert.torchvision import known
+from variegate.convert.torchvision_table import REFUSED, SAME
 
 V1 = "torchvision.transforms.transforms"
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
@@ -134,6 +137,37 @@ def test_erasings_by_stage() -> None:
     assert levels.transforms[0] == T.RandomErasing(1.0, (0.1, 0.2), (0.5, 2.0), (7.0,))
     with pytest.warns(ConversionWarning, match="noise is uniform over 0..255 here"):
         vg.from_torchvision(compose(TO_IMAGE, erasing(None)))
+
+
+def test_what_torchvision_does_to_tensors_in_another_way_is_said() -> None:
+    bilinear = rotation(interpolation=InterpolationMode.BILINEAR)
+    with pytest.warns(ConversionWarning, match=r"transforms\[1\] RandomRotation: .*blended with the fill"):
+        vg.from_torchvision(compose(TO_IMAGE, bilinear))
+    with pytest.warns(ConversionWarning, match=r"transforms\[1\] ColorJitter: hues have 8 bits"):
+        vg.from_torchvision(compose(TO_IMAGE, jitter()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vg.from_torchvision(compose(bilinear, jitter(), TO_IMAGE, rotation()))
+
+
+def test_every_class_of_torchvision_is_converted_or_refused() -> None:
+    """What ``torchvision.transforms.v2`` 0.28 exports."""
+    names = {
+        *("AugMix", "AutoAugment", "CenterCrop", "ClampBoundingBoxes", "ClampKeyPoints", "ColorJitter"),
+        *("Compose", "ConvertBoundingBoxFormat", "ConvertImageDtype", "CutMix", "ElasticTransform"),
+        *("FiveCrop", "GaussianBlur", "GaussianNoise", "Grayscale", "Identity", "JPEG", "Lambda"),
+        *("LinearTransformation", "MixUp", "Normalize", "PILToTensor", "Pad", "RGB", "RandAugment"),
+        *("RandomAdjustSharpness", "RandomAffine", "RandomApply", "RandomAutocontrast"),
+        *("RandomChannelPermutation", "RandomChoice", "RandomCrop", "RandomEqualize", "RandomErasing"),
+        *("RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomIoUCrop", "RandomOrder"),
+        *("RandomPerspective", "RandomPhotometricDistort", "RandomPosterize", "RandomResize"),
+        *("RandomResizedCrop", "RandomRotation", "RandomShortestSize", "RandomSolarize"),
+        *("RandomVerticalFlip", "RandomZoomOut", "Resize", "SanitizeBoundingBoxes", "SanitizeKeyPoints"),
+        *("ScaleJitter", "SetClampingMode", "TenCrop", "ToDtype", "ToImage", "ToPILImage", "ToPureTensor"),
+        *("ToTensor", "TrivialAugmentWide", "UniformTemporalSubsample"),
+    }
+    assert sorted(names - known() - SAME - set(REFUSED)) == []
+    assert sorted((known() | SAME | set(REFUSED)) - names) == []
 
 
 def test_antialias_makes_a_difference_to_tensors_alone() -> None:

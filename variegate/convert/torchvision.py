@@ -19,6 +19,7 @@ from variegate.convert.torchvision_table import (
     ON_LEVELS,
     REFUSED,
     SAME,
+    differs_on_tensors,
     for_images,
     interpolation_name,
 )
@@ -131,8 +132,11 @@ class _Converter:
             if key not in names:
                 place.refuse(key, value, f"arguments of {name}: {', '.join(names)}")
             arguments[key] = self._argument(place, key, value)
-        if self._tail.is_float and name not in EXACT_ON_FLOATS:
-            self._check_floats(place, arguments)
+        if self._is_tensor and (how := differs_on_tensors(name, arguments)):
+            place.differs("", None, how)
+        if self._tail.is_float and name not in EXACT_ON_FLOATS and arguments.get("interpolation") != "nearest":
+            how = "works on floats there, on levels 0..255 here, rounded after each operation: one or two levels differ"
+            place.differs("", None, how)
         return place.build(cls, arguments)
 
     def _argument(self, place: Place, key: str, value: Any) -> Any:
@@ -162,11 +166,6 @@ class _Converter:
         how = "noise is uniform over 0..255 here; torchvision casts normal noise to uint8, levels near 0 and 255"
         place.differs("value", "random", how)
         return "random"  # for which v2 keeps None
-
-    def _check_floats(self, place: Place, arguments: dict[str, Any]) -> None:
-        if arguments.get("interpolation") != "nearest":
-            how = "works on floats there, on levels 0..255 here, rounded after each operation: about one level differs"
-            place.differs("", None, how)
 
 
 _ROWS = ("Compose", "Sequential", "ModuleList", "list", "tuple")

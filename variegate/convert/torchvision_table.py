@@ -40,6 +40,21 @@ REFUSED = {
     "UniformTemporalSubsample": "transforms of images; choose the frames before",
 }
 
+# -- on tensors, whose kernels in torchvision are not those of PIL images --------------------------------------------
+
+_MAPS = ("RandomRotation", "RandomAffine", "RandomPerspective")
+_HUES = ("ColorJitter", "RandomPhotometricDistort")
+
+
+def differs_on_tensors(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """What torchvision does to a tensor in another way than to a PIL image, beyond a level or two."""
+    if name in _MAPS and arguments.get("interpolation") != "nearest":
+        return "pixels at the border are blended with the fill there, on tensors; here they are as on PIL images"
+    if name in _HUES and arguments.get("hue") not in (None, (0.0, 0.0)):
+        return "hues have 8 bits here, as on PIL images; on tensors 0.4 levels differ on average, 6 at most in a photo"
+    return None
+
+
 # -- on floats ---------------------------------------------------------------------------------------------------
 
 # Operations that only move pixels, or invert them: the same on floats as on levels. Interpolating ones are not.
