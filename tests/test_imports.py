@@ -67,6 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Users find policies here as well; they are imported when the first one is asked for.
     "transforms/__init__": {"transforms", "policies"},
     "policies": {"program", "transforms"},
+    # Other libraries' pipelines in these transforms and policies.
+    "convert": {"transforms", "policies"},
     "executors": {"program", "compiling"},
     # One operation run at once is a description and its execution in one, so it stands above both.
     "transforms/functional": {"program", "transforms", "data/decode", "backends"},

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from variegate import diagnose, policies, transforms
     from variegate.augmenter import Augmenter
     from variegate.backends.ragged_batch import RaggedBatch
+    from variegate.convert import from_albumentations, from_timm, from_torchvision
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.samples import sample_images
     from variegate.data.sources.opening import open_source
@@ -26,6 +27,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
 __all__ += ["Augmenter", "Batch", "Collate", "Engine", "Loader", "RaggedBatch", "WithIds", "as_transform"]
+__all__ += ["from_albumentations", "from_timm", "from_torchvision"]
 __all__ += ["diagnose", "load_policy", "open_source", "policies", "sample_images", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
@@ -46,6 +48,9 @@ _HOMES = {
     "as_transform": "variegate.integrations.torch_data",
     "choice": "variegate.pipelines",
     "coin": "variegate.pipelines",
+    "from_albumentations": "variegate.convert",
+    "from_timm": "variegate.convert",
+    "from_torchvision": "variegate.convert",
     "load_policy": "variegate.policies",
     "normal": "variegate.pipelines",
     "open_source": "variegate.data.sources.opening",

@@ -1,0 +1,171 @@
+"""``vg.from_albumentations`` reads what ``to_dict()`` of AlbumentationsX 2.5.1, and of older versions, gives.
+
+Levels in these tests are those that the library gives for the same draw.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from variegate import transforms as T
+from variegate.convert import ConversionError, ConversionWarning
+
+RECORDED = Path(__file__).parent / "data" / "albumentationsx-2.5.1.json"
+RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)[..., None].repeat(3, axis=2)
+
+
+def one(name: str, p: float = 1.0, **arguments: Any) -> dict[str, Any]:
+    return {"__class_fullname__": name, "p": p, **arguments}
+
+
+def compose(*transforms: Any, **arguments: Any) -> dict[str, Any]:
+    return {"__version__": "2.5.1", "transform": one("Compose", transforms=list(transforms), **arguments)}
+
+
+def done(described: dict[str, Any], image: np.ndarray[Any, Any] = RAMP) -> np.ndarray[Any, Any]:
+    output = vg.Augmenter(vg.from_albumentations(described), seed=0)([image])[0]
+    return np.asarray(output.numpy().transpose(1, 2, 0))
+
+
+def test_a_recorded_pipeline() -> None:
+    with pytest.warns(ConversionWarning, match=r"transforms\[0\] RandomResizedCrop.interpolation") as caught:
+        converted = vg.from_albumentations(RECORDED)
+    assert caught[0].filename == __file__
+    edges = {"edges": "crop"} if "edges" in T.RandomResizedCrop.__dataclass_fields__ else {}
+    flips = [T.RandomHorizontalFlip(), T.RandomVerticalFlip()]
+    turned = T.Compose([T.RandomRotate90(0.75), T.RandomHorizontalFlip()])
+    expected = [
+        T.RandomResizedCrop((48, 48), **edges),
+        T.RandomHorizontalFlip(),
+        T.OneOf([T.Posterize((4, 6)), T.Gamma((0.8, 1.2))], p=0.3, weights=(0.2, 0.6)),
+        T.SomeOf([T.RandomInvert(), T.RandomVerticalFlip(1.0)], 1),
+        T.RandomApply([T.Compose([T.RandomRotate90(0.75), turned])], p=0.4),
+        T.OneOf([T.RandomHorizontalFlip(1.0), T.Identity()], weights=(0.25, 0.75)),
+        T.RandomOrder(flips),
+        T.RandomApply([T.Compose([T.Contrast((0.8, 1.2)), T.Brightness((0.8, 1.2))])], p=0.5),
+        T.RandomApply([T.CoarseDropout((1, 2), (4, 8), (1, 2, 3))], p=0.5),
+        T.RandomApply([T.Rotate((-20.0, 20.0), "bilinear")], p=0.7),
+        T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD),
+    ]
+    assert converted.to_dict() == T.Compose(expected).to_dict()
+
+
+@pytest.mark.filterwarnings("ignore::variegate.convert.ConversionWarning")
+def test_a_file_its_dict_and_an_object_are_the_same() -> None:
+    described = json.loads(RECORDED.read_text())
+
+    class Pipeline:
+        def to_dict(self) -> dict[str, Any]:
+            return dict(described)
+
+    converted = vg.from_albumentations(str(RECORDED))
+    for source in (RECORDED, described, described["transform"], Pipeline()):
+        assert vg.from_albumentations(source) == converted
+
+
+def test_values_are_the_librarys() -> None:
+    level = RAMP[..., 0].astype(int)
+    cases = [
+        (one("Solarize", threshold_range=[0.5, 0.5]), np.where(level < 127.5, level, 255 - level)),
+        (one("Solarize", threshold=[128, 128]), np.where(level < 128, level, 255 - level)),
+        (one("Posterize", num_bits=[3, 3]), level & 0xE0),
+        (
+            one("RandomBrightnessContrast", brightness_range=[0.2, 0.2], contrast_range=[0, 0], brightness_by_max=True),
+            np.minimum(level + 51, 255),
+        ),
+        (one("RandomBrightnessContrast", brightness_limit=0, contrast_limit=[0.5, 0.5], brightness_by_max=True),
+         np.minimum((level * 1.5).astype(int), 255)),
+        (one("RGBShift", **{f"{c}_shift_range": [20, 20] for c in "rgb"}), np.minimum(level + 20, 255)),
+    ]  # fmt: skip
+    for described, expected in cases:
+        np.testing.assert_array_equal(done(described)[..., 0], expected, err_msg=str(described))
+
+
+def test_maps_turn_the_librarys_way() -> None:
+    """Counter-clockwise in all three; the first axis of a padding is x; a quarter turn may be none."""
+    image = np.zeros((31, 31, 3), np.uint8)
+    image[13:18, 24:29] = 255  # right of the centre
+    for described in (
+        one("Rotate", angle_range=[90, 90]),
+        one("Affine", rotate=[90, 90], interpolation=0),
+        one("ShiftScaleRotate", rotate_range=[90, 90], scale_range=[0, 0], shift_range=[0, 0], interpolation=0),
+    ):
+        turned = done(described, image)
+        assert turned[2:7, 13:18].min() == 255, described
+    assert done(one("Pad", padding=[3, 5])).shape == (26, 22, 3)
+    turns = vg.Augmenter(vg.from_albumentations(one("RandomRotate90", p=1)), seed=0)([RAMP] * 400)
+    share = float((turns[:, 0].numpy() == RAMP[..., 0]).all(axis=(1, 2)).mean())
+    assert 0.18 < share < 0.32
+
+
+def test_normalising_on_another_scale() -> None:
+    described = compose(one("Normalize", mean=[0.5] * 3, std=[0.25] * 3, max_pixel_value=127.5))
+    expected = (RAMP / 127.5 - 0.5) / 0.25
+    np.testing.assert_allclose(done(described), expected, rtol=1e-5, atol=1e-6)
+    assert vg.from_albumentations(one("ToFloat", max_value=255)) == T.ToDtype("float32", scale=True)
+
+
+def test_blurs_of_several_kernels_and_erasings() -> None:
+    blur = vg.from_albumentations(one("GaussianBlur", blur_range=[3, 7], sigma_range=[0.5, 2.0]))
+    assert blur == T.OneOf([T.GaussianBlur(size, (0.5, 2.0)) for size in (3, 5, 7)])
+    erasing = vg.from_albumentations(one("Erasing", 0.4, scale=[0.1, 0.2], ratio=[0.5, 4.0], fill="random"))
+    assert erasing == T.RandomErasing(0.4, (0.1, 0.2), (0.25, 2.0), "random")
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        (one("Resize", height=8, width=8, interpolation=1), "Resize.interpolation='bilinear': images that shrink"),
+        (one("HueSaturationValue", hue_shift_range=[-20, 20]), "HueSaturationValue.hue_shift_range=.*256 steps"),
+        (one("Equalize", mode="cv"), "Equalize.mode='cv': Pillow's here"),
+        (one("GaussNoise", std_range=[0.1, 0.2], per_channel=False), "GaussNoise.per_channel=False: each channel"),
+        (one("MotionBlur", allow_shifted=True), "MotionBlur.allow_shifted=True: the line"),
+        (one("CenterCrop", height=8, width=8), "CenterCrop: where an odd number"),
+        (one("Affine", shear=[-5, 5], rotate=[-5, 5]), "Affine.shear=.*the other way round there"),
+    ],
+)
+def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
+    with pytest.warns(ConversionWarning, match=message):
+        vg.from_albumentations(compose(described))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (compose(one("RandomRain")), r"transforms\[0\] RandomRain: got 'RandomRain'; accepted: one of Affine"),
+        (compose(one("my.Own")), r"transforms\[0\] Own: got 'my.Own'; .*CustomOp"),
+        (compose(one("Rotate", border_mode=4)), r"transforms\[0\] Rotate.border_mode: got 4; accepted: 0"),
+        (compose(one("Rotate", new=4)), r"transforms\[0\] Rotate.new: got 4; accepted: a description without it"),
+        (compose(one("HorizontalFlip", p=2)), r"transforms\[0\] HorizontalFlip.p: got 2; .*from 0 to 1"),
+        (compose(one("Normalize", p=0.5)), r"transforms\[0\] Normalize.p: got 0.5; accepted: 1"),
+        (compose(one("Normalize", normalization="image")), "Normalize.normalization: got 'image'"),
+        (compose(one("OneOf", transforms=[one("Normalize")])), r"transforms\[0\].transforms\[0\] Normalize: .*main"),
+        (compose(one("AutoContrast", method="cdf")), "AutoContrast.method: got 'cdf'; accepted: 'pil'"),
+        (compose(one("HueSaturationValue", sat_shift_range=[-5, 5])), "HueSaturationValue.sat_shift_range: got"),
+        (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),
+        (compose(one("SomeOf", replace=True, transforms=[one("NoOp")])), "SomeOf.replace: got True"),
+        (compose(bbox_params={"format": "coco"}), "Compose.bbox_params: got"),
+        ({"transform": 3}, "compose: got 3; accepted: an object"),
+        (compose(3), r"transforms\[0\]: got 3; accepted: an object with"),
+        (4, "compose: got 4; accepted: an albumentations.Compose"),
+        (T.Resize(3), "compose: got Resize"),
+    ],
+)
+def test_what_cannot_be_converted_is_named(source: Any, message: str) -> None:
+    with pytest.raises(ConversionError, match=message):
+        vg.from_albumentations(source)
+
+
+def test_files_that_hold_something_else(tmp_path: Path) -> None:
+    for text in ("", "[1]", "{", "[" * 100_000):
+        (tmp_path / "a.json").write_text(text)
+        with pytest.raises(ConversionError, match=r"a\.json: got"):
+            vg.from_albumentations(tmp_path / "a.json")
+    with pytest.raises(FileNotFoundError):
+        vg.from_albumentations(tmp_path / "none.json")

@@ -1,0 +1,83 @@
+"""torchvision's classes, and what becomes of them. A class that Variegate has as well is one name in ``SAME``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# Classes of the same name, arguments and meaning here. One that this version does not have is refused.
+SAME = {
+    *("Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop", "Pad", "RandomHorizontalFlip", "RandomVerticalFlip"),
+    *("RandomRotation", "RandomAffine", "RandomPerspective", "ElasticTransform", "RandomZoomOut", "ScaleJitter"),
+    *("RandomShortestSize", "RandomResize", "ColorJitter", "RandomGrayscale", "Grayscale", "GaussianBlur"),
+    *("GaussianNoise", "RandomInvert", "RandomPosterize", "RandomSolarize", "RandomAdjustSharpness"),
+    *("RandomAutocontrast", "RandomEqualize", "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"),
+    *("RandomErasing", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix"),
+}
+# Attributes that torchvision's objects carry beside their arguments.
+IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",)}
+# Arguments of Variegate's classes under which they mean torchvision's to the bit.
+EXTRA: Mapping[str, Mapping[str, Any]] = {"RandomResizedCrop": {"edges": "crop"}}
+# Classes that do nothing to an image here, with what is to be said of that.
+NOTHING = {
+    "Identity": "",
+    "ToImage": "",
+    "PILToTensor": "",
+    "ToPureTensor": "",
+    "RGB": "gray images stay gray here; image folders and decoders give RGB as in torchvision",
+}
+_BOXES = "transforms of images; masks, boxes and key points are not augmented along with them"
+_BATCH = "transforms of single images; torchvision mixes whole batches after this pipeline"
+_VIEWS = "transforms that give one image for each; take the crops one by one"
+_VALUES = "operations on colour images; it needs all values of an image at once, behind the pipeline"
+REFUSED = {
+    **dict.fromkeys(("ClampBoundingBoxes", "ConvertBoundingBoxFormat", "SanitizeBoundingBoxes"), _BOXES),
+    **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints", "SetClampingMode", "RandomIoUCrop"), _BOXES),
+    **dict.fromkeys(("MixUp", "CutMix"), _BATCH),
+    **dict.fromkeys(("FiveCrop", "TenCrop"), _VIEWS),
+    "LinearTransformation": _VALUES,
+    "Lambda": "an operation that can be described; write a CustomOp, or call the function behind the pipeline",
+    "UniformTemporalSubsample": "transforms of images; choose the frames before",
+}
+
+# -- on tensors, whose kernels in torchvision are not those of PIL images --------------------------------------------
+
+_MAPS = ("RandomRotation", "RandomAffine", "RandomPerspective")
+_HUES = ("ColorJitter", "RandomPhotometricDistort")
+
+
+def differs_on_tensors(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """What torchvision does to a tensor in another way than to a PIL image, beyond a level or two."""
+    if name in _MAPS and arguments.get("interpolation") != "nearest":
+        return "pixels at the border are blended with the fill there, on tensors; here they are as on PIL images"
+    if name in _HUES and arguments.get("hue") not in (None, (0.0, 0.0)):
+        return "hues have 8 bits here, as on PIL images; on tensors 0.4 levels differ on average, 6 at most in a photo"
+    return None
+
+
+# -- on floats ---------------------------------------------------------------------------------------------------
+
+# Operations that only move pixels, or invert them: the same on floats as on levels. Interpolating ones are not.
+EXACT_ON_FLOATS = {
+    *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop", "CenterCrop", "Pad", "RandomInvert"),
+    *("RandomSolarize", "RandomChannelPermutation"),
+}
+# Arguments that are values of pixels: on floats from 0 to 1 where the pixels are.
+ON_LEVELS = {"fill", "threshold"}
+
+# -- values of arguments -----------------------------------------------------------------------------------------
+
+# Pillow's codes, which torchvision takes for names.
+_INTERPOLATIONS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+
+
+def interpolation_name(value: Any) -> Any:
+    return _INTERPOLATIONS.get(value, value) if type(value) is int else value
+
+
+def for_images(value: Any) -> Any:
+    """Of a value for each kind of input (``fill={Image: 3, "others": 0}``) the one that images get."""
+    if not isinstance(value, Mapping):
+        return value
+    kinds = {key if isinstance(key, str) else getattr(key, "__name__", str(key)): each for key, each in value.items()}
+    return next((kinds[kind] for kind in ("Image", "Tensor", "others") if kind in kinds), None)
