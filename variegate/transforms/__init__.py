@@ -11,6 +11,7 @@ from variegate.policies.timm import TimmRandAugment
 from variegate.policies.uniform import AugMix, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform
+from variegate.transforms.channels import ChannelDropout, ColorTemperature
 from variegate.transforms.color import (
     AutoContrast,
     Brightness,
@@ -39,7 +40,16 @@ from variegate.transforms.crop import (
 from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
-from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper, Sharpness, ShotNoise
+from variegate.transforms.filters import (
+    GaussianBlur,
+    GaussianNoise,
+    MotionBlur,
+    PixelDropout,
+    SaltAndPepper,
+    Sharpness,
+    ShotNoise,
+)
+from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
 from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
 from variegate.transforms.jitter import (
     ColorJitter,
@@ -56,18 +66,22 @@ from variegate.transforms.jitter import (
 from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
 from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.resize import RandomResizedCrop, Resize
+from variegate.transforms.symmetries import D4, Transpose
 
 __all__ = ["ArgumentError", "CustomOp", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
 __all__ += ["CenterCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize"]
+__all__ += ["Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize"]
+__all__ += ["D4", "Transpose"]
 __all__ += ["RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
 __all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
+__all__ += ["ChannelDropout", "ColorTemperature"]
 __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
-__all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
+__all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmRandAugment"]
