@@ -24,10 +24,13 @@ EXAMPLES: dict[str, list[T.Transform]] = {
         T.Cond("height", {7: [FLIP, GRAY]}),
     ],
     "Contrast": [T.Contrast(0.5)],
+    "Convolve": [T.Convolve([[0, -1, 0], [-1, 5, -1], [0, -1, 0]]), T.Convolve([[0.5, 0.25, 0.25]])],
     "ConvertImageDtype": [T.ConvertImageDtype("float16")],
     "Cutout": [T.Cutout(8), T.Cutout((4, 12), num_holes=3, fill=(1, 2, 3))],
     "D4": [T.D4(), T.D4(0.5)],
     "Downscale": [T.Downscale(), T.Downscale((0.1, 0.9), "bilinear", "bicubic"), T.Downscale(1.0)],
+    "Edges": [T.Edges(), T.Edges("sobel", (0.2, 1.0))],
+    "Emboss": [T.Emboss(), T.Emboss(1.0, 0.5)],
     "Equalize": [T.Equalize()],
     "Gamma": [T.Gamma((0.5, 2.0), gain=0.9)],
     "GaussianBlur": [T.GaussianBlur(5), T.GaussianBlur((3, 7), 1.0)],
@@ -95,6 +98,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Transpose": [T.Transpose(), T.Transpose(p=1.0)],
     "TranslateX": [T.TranslateX((-8, 8)), T.TranslateX(0.1, relative=True)],
     "TranslateY": [T.TranslateY(5), T.TranslateY((-0.3, 0.3), relative=True)],
+    "UnsharpMask": [T.UnsharpMask(), T.UnsharpMask(5, (0.5, 2.0), 1.5, threshold=0)],
 }
 POLICIES = [
     *(vg.load_policy(name) for name in ("imagenet", "v0", "randaugment", "trivialaugment", "augmix", "3-augment")),

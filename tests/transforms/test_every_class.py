@@ -67,6 +67,10 @@ def rows_of(program: Program, row: int) -> tuple[Any, ...]:
     for k in np.flatnonzero(program.opcode[row, :n] == Op.LUT):
         rectangles.append(program.tables.luts[int(args[k, 0])].tolist())
         args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.FILTER):
+        first, end = int(args[k, 0]), int(args[k, 0] + args[k, 1:4].prod())
+        rectangles.append(program.tables.filters[first:end].tolist())
+        args[k, 0] = 0
     return (
         program.opcode[row, :n].tolist(),
         np.nan_to_num(args, nan=-1.0).tolist(),

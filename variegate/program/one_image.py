@@ -53,7 +53,8 @@ class OneImage(Sampling):
         self.records: list[Record] = []
         self._num_slots = num_slots
         self._luts, self._matrices, self._rectangles, self._points = [], [], [], []
-        self._num_rectangles = 0
+        self._filters = []
+        self._num_rectangles, self._num_weights = 0, 0
         self._names = []
         self._blend_weight = None
 
@@ -193,7 +194,7 @@ class OneImage(Sampling):
     @property
     def has_tables(self) -> bool:
         """Whether instructions refer to side tables other than rectangles."""
-        return bool(self._luts or self._matrices or self._points)
+        return bool(self._luts or self._matrices or self._points or self._filters)
 
 
 def _plain(value: Any) -> Any:

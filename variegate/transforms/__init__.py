@@ -63,6 +63,7 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
+from variegate.transforms.kernels import Convolve, Edges, Emboss, UnsharpMask
 from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
 from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.resize import RandomResizedCrop, Resize
@@ -82,6 +83,7 @@ __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
+__all__ += ["Convolve", "Edges", "Emboss", "UnsharpMask"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmRandAugment"]
