@@ -101,6 +101,9 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
         args = (sampling.add_lut(taken.table),)
     elif taken.op is Op.COLOR_MATRIX:
         args = (sampling.add_matrix(taken.table),)
+    elif taken.op is Op.FILTER:
+        count, height, width = np.shape(taken.table)
+        args = (sampling.add_filters(np.array(taken.table)), width, height, count)
     elif taken.op is Op.POINT:
         args = (sampling.add_point(taken.table), *args)
     elif taken.op is Op.ERASE:
@@ -235,6 +238,12 @@ def _erase(rng: np.random.Generator, h: int, w: int) -> Step:
     return erase(*(tuple(box) for box in boxes), random=bool(rng.integers(2)))
 
 
+def random_kernels(rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """One to four of odd sides, some of whose weights are 0, or more than 16 bits hold."""
+    sizes = int(rng.integers(1, 5)), *(2 * rng.integers(0, 3, 2) + 1).tolist()
+    return rng.normal(0, rng.choice([0.2, 3.0]), sizes) * (rng.random(sizes) < 0.8)
+
+
 def _factor(rng: np.random.Generator, h: int, w: int) -> tuple[float, ...]:
     return (_pick(rng, 0.0, 0.5, 1.0, rng.uniform(0, 2), rng.uniform(0, 3)),)
 
@@ -291,6 +300,13 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.EQUALIZE: _nothing,
     Op.SHARPNESS: _factor,
     Op.GAUSSIAN_BLUR: lambda rng, h, w: (*(2 * rng.integers(5, size=2) + 1), *rng.uniform(0.1, 3, 2)),
+    Op.FILTER: lambda rng, h, w: step(Op.FILTER, table=random_kernels(rng)),
+    Op.UNSHARP_MASK: lambda rng, h, w: (
+        *(2 * rng.integers(1, 4, 2) + 1),
+        *rng.uniform(0.3, 3, 2),
+        rng.uniform(0, 3),
+        rng.integers(12),
+    ),
     Op.MOTION_BLUR: lambda rng, h, w: (2 * rng.integers(6) + 1, rng.uniform(0, 360), rng.uniform(-1, 1)),
     Op.GAUSSIAN_NOISE: lambda rng, h, w: (rng.uniform(-0.1, 0.1), rng.uniform(0, 0.3), rng.integers(10)),
     Op.SALT_AND_PEPPER: lambda rng, h, w: (rng.uniform(0, 0.3), rng.uniform(), rng.integers(10)),

@@ -30,6 +30,12 @@ def compose(*transforms: Any) -> Any:
     return stand_in("Compose", transforms=list(transforms))
 
 
+def parts(given: Any) -> Any:
+    """What a composition converts to, one by one."""
+    converted: Any = vg.from_torchvision(given)
+    return converted.transforms
+
+
 def apply(*transforms: Any, p: float = 0.5) -> Any:
     return stand_in("RandomApply", transforms=list(transforms), p=p)
 
@@ -102,9 +108,9 @@ def test_a_list_a_single_transform_and_ours() -> None:
 
 
 def test_floats_that_are_not_normalised() -> None:
-    assert vg.from_torchvision(compose(flip(), TO_TENSOR)).transforms[-1] == T.ToDtype("float32", scale=True)
+    assert parts(compose(flip(), TO_TENSOR))[-1] == T.ToDtype("float32", scale=True)
     half = compose(flip(), TO_IMAGE, to_dtype({torch.Tensor: torch.float16, "others": None}, scale=False), normalize())
-    assert vg.from_torchvision(half).transforms[1:] == (T.ToDtype("float16", scale=False), T.Normalize(MEAN, STD))
+    assert parts(half)[1:] == (T.ToDtype("float16", scale=False), T.Normalize(MEAN, STD))
     assert vg.from_torchvision(compose(TO_IMAGE, to_dtype(torch.uint8), flip())) == T.RandomHorizontalFlip()
 
 
@@ -131,10 +137,10 @@ def test_an_erasing_before_normalize_is_done_behind_it() -> None:
 
 
 def test_erasings_by_stage() -> None:
-    behind = vg.from_torchvision(compose(TO_TENSOR, normalize(), erasing(None)))
-    assert behind.transforms[-1] == T.RandomErasing(1.0, (0.1, 0.2), (0.5, 2.0), "random")
-    levels = vg.from_torchvision(compose(TO_IMAGE, erasing([7.0]), flip()))
-    assert levels.transforms[0] == T.RandomErasing(1.0, (0.1, 0.2), (0.5, 2.0), (7.0,))
+    assert parts(compose(TO_TENSOR, normalize(), erasing(None)))[-1] == T.RandomErasing(
+        1.0, (0.1, 0.2), (0.5, 2.0), "random"
+    )
+    assert parts(compose(TO_IMAGE, erasing([7.0]), flip()))[0] == T.RandomErasing(1.0, (0.1, 0.2), (0.5, 2.0), (7.0,))
     with pytest.warns(ConversionWarning, match="noise is uniform over 0..255 here"):
         vg.from_torchvision(compose(TO_IMAGE, erasing(None)))
 

@@ -122,6 +122,8 @@ def written(program: Program, row: int) -> OneImage:
         one.add_lut(lut)
     for matrix in program.tables.matrices:
         one.add_matrix(matrix)
+    if len(program.tables.filters):
+        one.add_filters(program.tables.filters)
     if len(program.tables.rectangles):
         one.add_rectangles(program.tables.rectangles)
     for point in program.tables.points:

@@ -56,13 +56,20 @@ def test_defaults_are_left_out() -> None:
 
 
 def rows_of(program: Program, row: int) -> tuple[Any, ...]:
-    """Everything a row says, with rectangles in the place of their index in the batch's table."""
+    """Everything a row says, with rectangles and tables in the place of their index in the batch's."""
     n = int(program.length[row])
     args = program.args[row, :n].copy()
     rectangles = []
     for k in np.flatnonzero(program.opcode[row, :n] == Op.ERASE):
         first, count = int(args[k, 0]), int(args[k, 1])
         rectangles.append(program.tables.rectangles[first : first + count].tolist())
+        args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.LUT):
+        rectangles.append(program.tables.luts[int(args[k, 0])].tolist())
+        args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.FILTER):
+        first, end = int(args[k, 0]), int(args[k, 0] + args[k, 1:4].prod())
+        rectangles.append(program.tables.filters[first:end].tolist())
         args[k, 0] = 0
     return (
         program.opcode[row, :n].tolist(),
@@ -95,8 +102,9 @@ def test_programs_are_well_formed(draw: Any, transform: T.Transform) -> None:
         assert (program.opcode[row, :n] > 0).all()
         assert (program.opcode[row, n:] == 0).all()
         assert (program.out_size[row, :n] >= 1).all()
-        for op, args in program.operations(row):
-            used = len(SPECS[op].args)
+        for k, (op, args) in enumerate(program.operations(row)):
+            labelled = SPECS[op].labelled_args if program.label[row, k] >= 0 else None
+            used = len(labelled or SPECS[op].args)
             assert np.isfinite(args).all() or op is Op.ROTATE
             if op is not Op.ERASE and op is not Op.RESIZED_CROP:
                 assert (args[used:] == 0).all()

@@ -10,9 +10,7 @@ from variegate.checks import as_integer, as_numbers
 from variegate.convert.report import ConversionError, Made, Notes, Place, argument_names, plain
 from variegate.convert.timm_arguments import TimmArguments
 from variegate.errors import PolicyError
-from variegate.policies.load import load_policy
-from variegate.policies.timm import parse_timm
-from variegate.policies.uniform import AugMix
+from variegate.policies.timm_strings import parse_timm
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose, RandomApply, RandomChoice
 from variegate.transforms.crop import CenterCrop, Pad, RandomHorizontalFlip, RandomVerticalFlip
@@ -132,22 +130,9 @@ class _Timm:
         fill = tuple(min(255, round(255 * value)) for value in mean)
         kind = self._given.interpolation or "random"
         try:
-            if text.startswith("rand"):
-                return parse_timm(text, fill=fill, interpolation=kind)
-            # timm's default magnitude; the bare name is torchvision's AugMix to load_policy.
-            policy = load_policy("augmix-m3" if text == "augmix" else text)
+            return parse_timm("augmix-m3" if text == "augmix" else text, fill=fill, interpolation=kind)
         except PolicyError as error:
             raise ConversionError(self._place.argument("auto_augment"), text, error.accepted) from error
-        if type(policy) is AugMix and text == "augmix":
-            self._place.refuse("auto_augment", text, "timm's rand-..., original or v0; T.AugMix is torchvision's")
-        if kind == "random" and type(policy).__name__ == "AutoAugment":
-            kind = "bilinear"
-            self._place.differs(
-                "interpolation", "random", "operations of auto_augment are bilinear here, not bicubic too"
-            )
-        names = argument_names(type(policy))
-        changes = {name: value for name, value in (("fill", fill), ("interpolation", kind)) if name in names}
-        return dataclasses.replace(policy, **changes) if changes else policy  # type: ignore[type-var]
 
     def _jitter(self, given: Any) -> Transform:
         factors = given if isinstance(given, tuple) else (given,) * 3

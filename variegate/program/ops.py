@@ -63,6 +63,8 @@ class Op(IntEnum):
     SHARPNESS = 50
     GAUSSIAN_BLUR = 51
     MOTION_BLUR = 52
+    FILTER = 53
+    UNSHARP_MASK = 54
     # position
     GAUSSIAN_NOISE = 60
     SALT_AND_PEPPER = 61
@@ -185,6 +187,19 @@ SPECS: dict[Op, OpSpec] = {
         "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y"), becomes=Op.CONVOLVE
     ),
     Op.MOTION_BLUR: OpSpec("MotionBlur", Kind.NEIGHBOURHOOD, ("kernel", "angle", "direction"), becomes=Op.CONVOLVE),
+    Op.FILTER: OpSpec(
+        "Convolve",
+        Kind.NEIGHBOURHOOD,
+        ("_first", "kernel_x", "kernel_y", "kernels"),
+        becomes=Op.CONVOLVE,
+        labelled_args=("_first", "_kernel_x", "_kernel_y", "_kernels", "magnitude"),
+    ),
+    Op.UNSHARP_MASK: OpSpec(
+        "UnsharpMask",
+        Kind.NEIGHBOURHOOD,
+        ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "amount", "threshold"),
+        becomes=Op.CONVOLVE,
+    ),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot")),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
     Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot")),
@@ -201,7 +216,9 @@ SPECS: dict[Op, OpSpec] = {
     Op.MAP_PERSPECTIVE: OpSpec("map_perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h")),
     Op.MAP_PAD: OpSpec("map_pad", Kind.GEOMETRY, ("left", "top", "right", "bottom")),
     Op.CONVOLVE: OpSpec(
-        "convolve", Kind.NEIGHBOURHOOD, ("_start", "kernel_x", "kernel_y", "separable", "_apart", "_cells")
+        "convolve",
+        Kind.NEIGHBOURHOOD,
+        ("_start", "kernel_x", "kernel_y", "separable", "_apart", "_cells", "_more", "_threshold"),
     ),
     Op.MIX: OpSpec("mix", Kind.VALUE, ("factor",)),
 }

@@ -67,6 +67,7 @@ class Tables:
     luts: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))
     matrices: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
     kernels: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
+    filters: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
     rectangles: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
     points: list[PointFunction] = field(default_factory=list)
 

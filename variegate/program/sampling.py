@@ -48,6 +48,8 @@ class Sampling:
         self._grids = empty_instructions(count, 8)
         self._luts: list[npt.NDArray[np.uint8]] = []
         self._matrices: list[npt.NDArray[np.float32]] = []
+        self._filters: list[npt.NDArray[np.float32]] = []
+        self._num_weights = 0
         self._rectangles: list[npt.NDArray[np.int32]] = []
         self._num_rectangles = 0
         self._points: list[PointFunction] = []
@@ -141,6 +143,13 @@ class Sampling:
         self._matrices.append(np.asarray(matrix, np.float32).reshape(3, 4))
         return len(self._matrices) - 1
 
+    def add_filters(self, kernels: npt.NDArray[np.floating]) -> int:
+        """float[M, height, width] -> where their weights begin, for Op.FILTER."""
+        first = self._num_weights
+        self._filters.append(np.asarray(kernels, np.float32).reshape(-1))
+        self._num_weights += len(self._filters[-1])
+        return first
+
     def add_rectangles(self, rectangles: npt.NDArray[np.int32]) -> int:
         """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
         first = self._num_rectangles
@@ -231,6 +240,7 @@ class Sampling:
         tables = Tables(
             luts=np.stack(self._luts) if self._luts else np.empty((0, 3, 256), np.uint8),
             matrices=np.stack(self._matrices) if self._matrices else np.empty((0, 3, 4), np.float32),
+            filters=np.concatenate(self._filters) if self._filters else np.empty(0, np.float32),
             rectangles=np.concatenate(self._rectangles) if self._rectangles else np.empty((0, 4), np.int32),
             points=self._points,
         )

@@ -93,7 +93,10 @@ def _check_instructions(program: Program, used: Flags) -> None:
         (Op.POINT, "point function", tables.points),
     ):
         refuse((opcode == op) & ((first < 0) | (first >= len(table))), f"{name} {{first:.0f}} does not exist")
-    end = first + np.where(args[..., 3] != 0.0, 2, 3) * args[..., 4]
+    end = first + args[..., 1] * args[..., 2] * args[..., 3]
+    refuse((opcode == Op.FILTER) & ((first < 0) | (end > len(tables.filters))), "weights {first:.0f} do not exist")
+    is_separable, more = args[..., 3] != 0.0, args[..., 6]
+    end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
     refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
     beyond = (first < 0) | (args[..., 1] < 0) | (first + args[..., 1] > len(tables.rectangles))
     refuse((opcode == Op.ERASE) & beyond, "rectangles do not exist")

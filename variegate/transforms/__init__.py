@@ -14,6 +14,7 @@ from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugment
 from variegate.policies.views import MultiView
 from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.transforms.base import Transform
+from variegate.transforms.channels import ChannelDropout, ColorTemperature
 from variegate.transforms.color import (
     AutoContrast,
     Brightness,
@@ -43,8 +44,17 @@ from variegate.transforms.crop import (
 from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
-from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper, Sharpness, ShotNoise
+from variegate.transforms.filters import (
+    GaussianBlur,
+    GaussianNoise,
+    MotionBlur,
+    PixelDropout,
+    SaltAndPepper,
+    Sharpness,
+    ShotNoise,
+)
 from variegate.transforms.finish import FiveCrop, Lambda, TenCrop
+from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
 from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
 from variegate.transforms.jitter import (
     ColorJitter,
@@ -58,6 +68,7 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
+from variegate.transforms.kernels import Convolve, Edges, Emboss, UnsharpMask
 from variegate.transforms.output import (
     ConvertImageDtype,
     Grayscale,
@@ -73,6 +84,7 @@ from variegate.transforms.pipeline import Function, Measure, TracedPipeline
 from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.transforms.resize import RandomResizedCrop, Resize
 from variegate.transforms.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
+from variegate.transforms.symmetries import D4, Transpose
 
 __all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
@@ -80,13 +92,16 @@ __all__ += ["Function", "Measure", "TracedPipeline"]
 __all__ += ["CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize", "TenCrop"]
 __all__ += ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
 __all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
+__all__ += ["D4", "Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize", "Transpose"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
 __all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
+__all__ += ["ChannelDropout", "ColorTemperature"]
 __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
-__all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
+__all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
+__all__ += ["Convolve", "Edges", "Emboss", "UnsharpMask"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]

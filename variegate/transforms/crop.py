@@ -94,7 +94,7 @@ class RandomCrop(Transform):
             emit_crop(sampling, rows, origin - before, wanted, self.fill)
         else:
             after = padded - size - before
-            _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
+            emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
             emit_crop(sampling, rows, origin, wanted, self.fill)
 
 
@@ -116,7 +116,7 @@ class Pad(Transform):
         left, top, right, bottom = padding_sides(self.padding)
         before = np.broadcast_to(np.array([top, left], np.int32), (len(rows), 2))
         after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
-        _emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
+        emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
 
     def sample_one(self, image: OneImage, slot: int) -> None:
         left, top, right, bottom = padding_sides(self.padding)
@@ -187,7 +187,7 @@ def emit_crop_one(image: OneImage, top: int, left: int, size: tuple[int, int], f
         image.emit_one(Op.CROP, top, left, *size, fill=fill, size=size)  # type: ignore[arg-type]
 
 
-def _emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
+def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
     """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone.
 
     What is negative cuts off: together with the border where that is one colour, else before there is a border.

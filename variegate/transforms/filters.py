@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.checks import Refusal, as_integer, as_numbers, number, refused
+from variegate.checks import Refusal, as_integer, as_numbers, number, one_of, refused
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -133,6 +133,22 @@ class SaltAndPepper(MagnitudeOp):
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         sampling.emit(rows, Op.SALT_AND_PEPPER, values, self.salt, slot + 1)
+
+
+@dataclass(frozen=True)
+class PixelDropout(MagnitudeOp):
+    """Set each pixel to ``drop_value``, 0 or 255 in all channels, with probability ``dropout_prob`` (0 to 1; a number
+    or a range): ``SaltAndPepper`` of one colour, by Albumentations' names.
+    """
+
+    dropout_prob: Number = 0.01
+    drop_value: int = 0
+    num_slots = 2
+    _number, _bounds = "dropout_prob", (0.0, 1.0)
+    _checks = checks(drop_value=partial(one_of, choices=(0, 255)))
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.SALT_AND_PEPPER, values, float(self.drop_value == 255), slot + 1, name="PixelDropout")
 
 
 @dataclass(frozen=True)

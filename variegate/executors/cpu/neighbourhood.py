@@ -14,6 +14,7 @@ from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
+from variegate.program.lowering.blurs import AMOUNT_BITS
 from variegate.program.ops import Op
 
 _CONVOLVE = int(Op.CONVOLVE)
@@ -68,22 +69,52 @@ def _filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: 
         for c in range(channels):
             _sharpen_row(first + c * stride, 3 * stride, height, width, y, nb.float32(a[0]), out + c * stride)
         return
-    table, apart, cells = row.side.kernels[int(a[0]) :], int(a[4]), int(a[5])
-    weights = address_of(table)
+    if a[3] == 0.0:
+        _weigh_row(row, slot, height, width, y, channels, scratch)
+        return
+    apart, weights = int(a[4]), address_of(row.side.kernels[int(a[0]) :])
     # Weights of 0 stand behind those that are fewer.
     radius_x, radius_y = max(int(a[1]) // 2, FEW - 1), max(int(a[2]) // 2, FEW - 1)
-    if a[3] == 0.0:
+    for c in range(channels):
+        plane, to = first + c * stride, out + c * stride
+        lines_at = lines + 8 * (y + radius_y + 1)
+        _blur_row(plane, lines_at, width, weights, weights + 2 * apart, radius_x, radius_y, scratch.blurred, to)
+        if a[6] != 0.0:
+            _unsharpen_row(plane + 3 * y * stride, width, int(a[6]) - 1, int(a[7]), to)
+
+
+@inlined
+def _weigh_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
+    """Full kernels, one after another: the first into the planes, and what the others make is added."""
+    a, stride = row.args[slot], scratch.planes.shape[1]
+    first, lines = filtered_planes(row, slot, scratch), address_of(scratch.lines)
+    apart, cells = int(a[4]), int(a[5])
+    for number in range(int(a[6]) + 1):
+        table = row.side.kernels[int(a[0]) + 3 * number * apart :]
         for i in range(cells):
             line = min(max(y + table[2 * apart + i], 0), height - 1)
             scratch.lines[i] = 3 * line * stride + table[apart + i]
-    for c in range(channels):
-        plane, to = first + c * stride, out + c * stride
-        if a[3] == 0.0:
+        to = address_of(scratch.planes) if number == 0 else address_of(scratch.spare)
+        for c in range(channels):
             for x in range(0, width, COLUMNS):
-                weigh_cells(plane + x, lines, weights, cells, to + x)
-        else:
-            lines_at = lines + 8 * (y + radius_y + 1)
-            _blur_row(plane, lines_at, width, weights, weights + 2 * apart, radius_x, radius_y, scratch.blurred, to)
+                weigh_cells(first + c * stride + x, lines, address_of(table), cells, to + c * stride + x)
+            if number > 0:
+                _add_row(scratch.planes[c], scratch.spare[c], width)
+
+
+@inner_kernel()
+def _add_row(levels: Any, more: Any, width: Any) -> None:
+    for x in range(width):
+        levels[x] = min(nb.int32(levels[x]) + nb.int32(more[x]), 255)
+
+
+@inner_kernel()
+def _unsharpen_row(plane: Any, width: Any, amount: Any, threshold: Any, blurred: Any) -> None:
+    row, out = bytes_at(plane, width), bytes_at(blurred, width)
+    for x in range(width):
+        away = nb.int64(row[x]) - nb.int64(out[x])
+        added = (away * amount + (1 << AMOUNT_BITS - 1)) >> AMOUNT_BITS
+        out[x] = min(max(row[x] + (added if abs(away) > threshold else 0), 0), 255)
 
 
 @inner_kernel()

@@ -109,10 +109,14 @@ def blur_along(builder: Any, row: Any, weights: Any, count: Any, target: Any) ->
 
 @vector_block(I64, I64, I64, I64, I64)
 def weigh_cells(builder: Any, plane: Any, cells: Any, weights: Any, count: Any, target: Any) -> Any:
-    """32 pixels, each a sum of what lies at the ``count`` int64 offsets ``cells`` from it -> 32 levels."""
+    """32 pixels, each a sum of what lies at the ``count`` int64 offsets ``cells`` from it, clipped -> 32 levels."""
 
     def read(term: Any) -> Any:
         at = _line(builder, plane, cells, term)
         return lambda x: _levels(builder, at, x)
 
-    _store_levels(builder, _weigh(builder, weights, count, read, WEIGHT_BITS), target)
+    least, most, parts = filled(HALVES, 0), filled(HALVES, 255), []
+    for part in _weigh(builder, weights, count, read, WEIGHT_BITS):
+        part = builder.select(builder.icmp_signed("<", part, least), least, part)
+        parts.append(builder.select(builder.icmp_signed(">", part, most), most, part))
+    _store_levels(builder, parts, target)

@@ -64,6 +64,7 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 c[L.ARG], c[L.FLAG] = at.kernels + 2 * int(a[0]), int(a[3])
                 c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
                 c[L.COEFFICIENT + 2], c[L.COEFFICIENT + 3] = int(a[4]), int(a[5])
+                c[L.COEFFICIENT + 4], c[L.COEFFICIENT + 5] = int(a[6]), int(a[7])
             elif op == Op.SHARPNESS:
                 c[L.FLAG] = _sees_source_plainly(program, r, k)
             elif kind == Kind.STATISTIC:

@@ -46,9 +46,7 @@ HEADER = 36
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-COEFFICIENT = (
-    10  # six of a fixed map; sizes, distance of parts and cells of a CONVOLVE; offset of the lines of a table map
-)
+COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map
 CODE = 16
 
 # CLASS.
@@ -65,8 +63,8 @@ WORKSPACE = 1028
 # Where the table of normal numbers begins in ``constants``: behind scale and bias, for one channel and for three.
 SEGMENTS = 12
 
-# Fraction bits of a CONVOLVE's weights, and of levels between its two passes.
-WEIGHT_BITS, LEVEL_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS
+# Fraction bits of a CONVOLVE's weights, of levels between its two passes, and of the amount of an unsharp mask.
+WEIGHT_BITS, LEVEL_BITS, AMOUNT_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS, blurs.AMOUNT_BITS
 
 # Rows along the second axis of a launch's grid; more of them lie along the third.
 ROWS_SIDE_BY_SIDE = 1 << 15

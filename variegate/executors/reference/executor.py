@@ -49,6 +49,8 @@ OPERATIONS: dict[Op, Operation] = {
     Op.SHARPNESS: neighbourhood.sharpness,
     Op.GAUSSIAN_BLUR: neighbourhood.gaussian_blur,
     Op.MOTION_BLUR: neighbourhood.motion_blur,
+    Op.FILTER: neighbourhood.filtered,
+    Op.UNSHARP_MASK: neighbourhood.unsharp_mask,
     Op.GAUSSIAN_NOISE: position.gaussian_noise,
     Op.SALT_AND_PEPPER: position.salt_and_pepper,
     Op.SHOT_NOISE: position.shot_noise,

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction
+from variegate.executors.reference.instruction import Image, Instruction, to_uint8
 from variegate.executors.reference.values import blend
-from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS, half_weights, motion_kernel
+from variegate.program.lowering.blurs import (
+    AMOUNT_BITS,
+    LEVEL_BITS,
+    WEIGHT_BITS,
+    half_weights,
+    motion_kernel,
+    whole_amount,
+    whole_weights,
+)
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,6 +52,23 @@ def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
 def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
     kernel = motion_kernel(int(ins.args[0]), ins.args[1:2], ins.args[2:3])[0]
     return _rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS).astype(np.uint8)
+
+
+def filtered(img_HWC: Image, ins: Instruction) -> Image:
+    """What several kernels make of the image, each clipped to levels, added up."""
+    first, size_x, size_y, count = ins.integers(4)
+    weights = ins.side_tables().filters[first : first + size_x * size_y * count]
+    total = np.zeros(img_HWC.shape, np.int64)
+    for kernel in whole_weights(weights.reshape(count, -1)).reshape(count, size_y, size_x):
+        total += to_uint8(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
+    return to_uint8(total)
+
+
+def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
+    """What a level has beyond the blurred one is added, times the amount, where it is more than the threshold."""
+    away = img_HWC.astype(np.int64) - gaussian_blur(img_HWC, ins)
+    added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
+    return to_uint8(img_HWC + np.where(np.abs(away) > ins.args[5], added, 0))
 
 
 def _mirrored(size: int, sigma: float) -> Ints:

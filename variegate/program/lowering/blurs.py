@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,10 @@ from variegate.program.program import Program
 # Fraction bits: of a full kernel's weights, and of the half of a separable one's; and of levels between its two passes.
 # A sum of two levels with LEVEL_BITS, and a weight, each fit into 16 bits; any number of products into 32.
 WEIGHT_BITS, LEVEL_BITS = 14, 6
+# Of the amount of an unsharp mask.
+AMOUNT_BITS = 8
 _ONE = 1 << WEIGHT_BITS
+_LARGEST = (1 << 15) - 1
 # Kernels that are worked out at a time have at most so many cells together.
 _MOST_CELLS = 1 << 20
 
@@ -20,11 +25,15 @@ Floats = npt.NDArray[np.float64]
 
 
 def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
-    """CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells): where its table begins in the one returned.
+    """CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells, more, threshold): where its table begins in
+    the one returned.
 
     A separable one's: ``half_weights`` along x, then those along y, as far as they are not 0, with at least one 0
     behind each. Else the weights of ``cells`` cells, an even number, then their columns and then their lines from the
     centre. Each of these parts begins ``apart`` after the one before it. No part has fewer than four numbers.
+
+    ``more``: of a separable one, 0, or of an unsharp mask its amount plus 1, with its ``threshold``; else how many
+    kernels with as many cells follow, whose results are added.
     """
     at_r, at_k = np.nonzero(IS_BLUR[program.opcode])
     if not len(at_r):
@@ -33,16 +42,22 @@ def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
     # One kernel at a time would cost about as much as the pixels of a small image.
     alike: dict[tuple[int, int, int], list[int]] = {}
     for i, (op, x, y) in enumerate(zip(program.opcode[at_r, at_k].tolist(), *args[:, :2].T.tolist(), strict=True)):
-        alike.setdefault((op, int(x), int(y) if op == Op.GAUSSIAN_BLUR else int(x)), []).append(i)
+        # Of a filter, which weights.
+        key = (op, int(x), 0) if op == Op.FILTER else (op, int(x), int(x if op == Op.MOTION_BLUR else y))
+        alike.setdefault(key, []).append(i)
     tables, start = [], 0
     for (op, x, y), same in alike.items():
         step = max(1, _MOST_CELLS // (x + 1) // (y + 1))
         for part in (same[begin : begin + step] for begin in range(0, len(same), step)):
-            if op == Op.GAUSSIAN_BLUR:
+            if op == Op.FILTER:
+                table, held = _dense(program.tables.filters[x:], args[part, 1:4])
+            elif op != Op.MOTION_BLUR:
                 table, held = _separable(x, y, args[part, 2:4])
+                if op == Op.UNSHARP_MASK:
+                    held[:, 6], held[:, 7] = whole_amount(args[part, 4]) + 1, args[part, 5]
             else:
                 table, held = _sparse(x, args[part, 1:3])
-            held[:, 0] = start + np.arange(len(part)) * (table.size // len(part))
+            held[:, 0] = start + np.arange(len(part)) * (table.size // len(part) if op != Op.FILTER else 0)
             program.args[at_r[part], at_k[part]] = held
             tables.append(table.reshape(-1))
             start += table.size
@@ -78,6 +93,42 @@ def _sparse(size: int, line: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
     table[which, 0, place] = kernel[which, lines, columns]
     table[which, 1, place], table[which, 2, place] = columns - half, lines - half
     return table, held
+
+
+def _dense(weights: npt.NDArray[np.float32], sizes: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
+    """int16[kernels, 3, apart], as ``_separable``, of one FILTER's kernels, and its arguments for all that have it.
+
+    A weight that 16 bits do not hold is that of several cells in one place.
+    """
+    size_x, size_y, count = (int(size) for size in sizes[0])
+    lists = []
+    for kernel in whole_weights(weights[: size_x * size_y * count].reshape(count, -1)):
+        cells = np.flatnonzero(kernel)
+        parts = -(-np.abs(kernel[cells]) // _LARGEST)
+        cells, last = np.repeat(cells, parts), parts.cumsum() - 1
+        value = np.sign(kernel[cells]) * _LARGEST
+        value[last] = (kernel - np.sign(kernel) * _LARGEST * (-(-np.abs(kernel) // _LARGEST) - 1))[cells[last]]
+        lists.append((value, cells % size_x - size_x // 2, cells // size_x - size_y // 2))
+    most = max(len(value) for value, _, _ in lists)
+    held = np.zeros((len(sizes), NUM_ARGS))
+    held[:, 1], held[:, 2], held[:, 5], held[:, 6] = size_x, size_y, max((most + 1) // 2 * 2, 2), count - 1
+    held[:, 4] = apart = max(int(held[0, 5]), 4)
+    table = np.zeros((count, 3, apart), np.int16)
+    for of, (value, columns, lines) in zip(table, lists, strict=True):
+        of[0, : len(value)], of[1, : len(value)], of[2, : len(value)] = value, columns, lines
+    return table, held
+
+
+def whole_weights(weights: npt.NDArray[np.float32]) -> Ints:
+    """int64[M, cells] of M kernels' weights, in units of 2**-14: the sum of a cell and all before it is the nearest
+    integer to that of the weights, so that a kernel of sum 1 leaves a constant image as it is."""
+    whole = np.floor(weights.astype(np.float64).cumsum(axis=1) * _ONE + 0.5).astype(np.int64)
+    return np.diff(whole, axis=1, prepend=0)
+
+
+def whole_amount(amount: Any) -> Any:
+    """In units of 2**-8."""
+    return np.floor(np.asarray(amount, np.float64) * (1 << AMOUNT_BITS) + 0.5).astype(np.int64)
 
 
 def half_weights(size: int, sigma: Floats) -> Ints:

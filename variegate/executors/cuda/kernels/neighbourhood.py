@@ -142,7 +142,26 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
         total_g += weight * (sum_g >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
         total_b += weight * (sum_b >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
     bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
-    return pack(total_r >> bits, total_g >> bits, total_b >> bits)
+    r, g, b = total_r >> bits, total_g >> bits, total_b >> bits
+    amount, threshold = tl.load(at + L.COEFFICIENT + 4) - 1, tl.load(at + L.COEFFICIENT + 5)
+    if amount >= 0:
+        pixel = _before(buffer, code, header, slot, x, y, inside, FORMAT)
+        r = _unsharpened(red(pixel), r, amount, threshold)
+        g = _unsharpened(green(pixel), g, amount, threshold)
+        b = _unsharpened(blue(pixel), b, amount, threshold)
+    return pack(r, g, b)
+
+
+@triton.jit
+def _unsharpened(level, blurred, amount, threshold):
+    away = level - blurred
+    added = (away * amount + (1 << (L.AMOUNT_BITS - 1))) >> L.AMOUNT_BITS
+    return _clipped(level + tl.where(tl.abs(away) > threshold, added, 0))
+
+
+@triton.jit
+def _clipped(level):
+    return tl.minimum(tl.maximum(level, 0), 255)
 
 
 @triton.jit
@@ -154,19 +173,26 @@ def _mirrored(half, i):
 
 @triton.jit
 def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The cells of a full kernel, edge padding, rounded half up."""
+    """The cells of full kernels, edge padding, rounded half up and clipped; of several, the results added up."""
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     at = code + slot * L.CODE
     apart, cells = tl.load(at + L.COEFFICIENT + 2), tl.load(at + L.COEFFICIENT + 3)
     weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
-    total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
-    total_g, total_b = total_r, total_r
-    for cell in range(cells):
-        weight = tl.load(weights + cell).to(tl.int32)
-        u = tl.minimum(tl.maximum(x + tl.load(weights + apart + cell), 0), width - 1)
-        v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * apart + cell), 0), height - 1)
-        pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
-        total_r += weight * red(pixel)
-        total_g += weight * green(pixel)
-        total_b += weight * blue(pixel)
-    return pack(total_r >> L.WEIGHT_BITS, total_g >> L.WEIGHT_BITS, total_b >> L.WEIGHT_BITS)
+    r = tl.full(x.shape, 0, tl.int32)
+    g, b = r, r
+    for _ in range(tl.load(at + L.COEFFICIENT + 4) + 1):
+        total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
+        total_g, total_b = total_r, total_r
+        for cell in range(cells):
+            weight = tl.load(weights + cell).to(tl.int32)
+            u = tl.minimum(tl.maximum(x + tl.load(weights + apart + cell), 0), width - 1)
+            v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * apart + cell), 0), height - 1)
+            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
+            total_r += weight * red(pixel)
+            total_g += weight * green(pixel)
+            total_b += weight * blue(pixel)
+        r += _clipped(total_r >> L.WEIGHT_BITS)
+        g += _clipped(total_g >> L.WEIGHT_BITS)
+        b += _clipped(total_b >> L.WEIGHT_BITS)
+        weights += 3 * apart
+    return pack(_clipped(r), _clipped(g), _clipped(b))
