@@ -110,7 +110,7 @@ def custom(monkeypatch: pytest.MonkeyPatch) -> list[Transform]:
         def color_matrix(self, m: float) -> np.ndarray:
             return np.eye(3, 4) * m
 
-    class Function(CustomOp):
+    class Points(CustomOp):
         magnitude = Magnitude(0, 1)
         point = staticmethod(lambda r, g, b, m: (r * m, g, b))
 
@@ -118,7 +118,7 @@ def custom(monkeypatch: pytest.MonkeyPatch) -> list[Transform]:
         def lut(self, m: float) -> np.ndarray:
             return np.zeros(256, np.uint8)
 
-    return [Table(0.3), Map(0.3), Matrix(0.3), Function(0.3), Plain()]
+    return [Table(0.3), Map(0.3), Matrix(0.3), Points(0.3), Plain()]
 
 
 def test_custom_operations_show_their_name_and_magnitude(custom: list[Transform]) -> None:
@@ -127,9 +127,9 @@ def test_custom_operations_show_their_name_and_magnitude(custom: list[Transform]
         transform.sample(batch, np.array([0]), 0)
     program = batch.finish(Output())
     described = operations_of(program, 0)
-    names = ["Table", "Map", "Matrix", "Function"]
+    names = ["Table", "Map", "Matrix", "Points"]
     assert described == [*({"op": name, "magnitude": 0.3} for name in names), {"op": "Plain"}]
     assert captions(described) == [*(f"{name} magnitude=0.30" for name in names), "Plain"]
     explained = explain_row(program, lower(program))
     assert "  Map magnitude=0.30\n" in explained
-    assert "LUT -> map_fixed -> Matrix -> Function -> LUT -> uint8 CHW" in explained
+    assert "LUT -> map_fixed -> Matrix -> Points -> LUT -> uint8 CHW" in explained
