@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.backends.decode_plan import DecodePlan, buffer_for, decode_planned, plan_rows
+from variegate.backends.decode_plan import buffer_for, decode_planned, plan_rows
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.images import as_tensor, check_image
+from variegate.backends.shared_files import length_of_runs, one_decode_for_all
 from variegate.data.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,
@@ -25,7 +25,6 @@ from variegate.data.decode import (
     checked_header,
     decode_jpeg_box,
     decode_jpeg_scaled,
-    decode_plain,
     is_complete,
     is_jpeg,
     read_image,
@@ -194,9 +193,7 @@ class EncodedBatch:
         """
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
-        shared = self.shared_by(fused)
-        if fused.blend is not None:
-            shared = None
+        shared = self._shared_by(fused)
         plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales)
         files = cast("Sequence[bytes]", self.files)
 
@@ -208,60 +205,21 @@ class EncodedBatch:
             self.decode_seconds.append(time.perf_counter() - begin)
             return image
 
-        return alone if shared is None else self._sharing(fused, plans, shared.tolist(), alone)
+        return alone if shared is None else one_decode_for_all(self, fused, plans, shared.tolist(), alone)
 
     def first_of(self, fused: Program) -> npt.NDArray[np.intp]:
         """For each row its file, by the number of the first that holds the same bytes."""
         return self._first[fused.source]
 
-    def shared_by(self, fused: Program) -> npt.NDArray[np.intp] | None:
-        """``first_of``; None where no two rows read one file."""
+    def _shared_by(self, fused: Program) -> npt.NDArray[np.intp] | None:
+        """``first_of``; None where no two rows read one file, and for blends, whose rows share parts instead."""
         shared = self.first_of(fused)
-        return None if len(np.unique(shared)) == len(shared) else shared
+        return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared
 
     def together(self, fused: Program) -> int:
         """How many rows in a row read one file, if that is the same for all files; else 1."""
-        shared = self.shared_by(fused)
-        if shared is None or fused.blend is not None:
-            return 1
-        ends = np.flatnonzero(np.diff(shared, append=-1)) + 1
-        lengths = np.diff(ends, prepend=0)
-        return int(lengths[0]) if (lengths == lengths[0]).all() else 1
-
-    def _sharing(
-        self, fused: Program, plans: list[DecodePlan | None], shared: list[int], alone: Callable[[int, int], Image]
-    ) -> Callable[[int, int], Image]:
-        """Of rows that read one file one after another, a thread decodes it for the first."""
-        latest, are_views = threading.local(), fused.grouping is not None
-
-        def load(row: int, place: int) -> Image:
-            plan, number = plans[row], shared[row]
-            if not are_views and (plan is None or plan.divisor > 1):
-                return alone(row, place)
-            if getattr(latest, "number", None) != number:
-                begin = time.perf_counter()
-                latest.image = None  # its memory may serve for the next
-                latest.image, latest.number = self._decode_shared(plan, number), number
-                self.decode_seconds.append(time.perf_counter() - begin)
-            image: Image = latest.image
-            fused.in_shape[row, :2] = image.shape[:2]
-            return image
-
-        return load
-
-    def _decode_shared(self, plan: DecodePlan | None, number: int) -> Image:
-        """In memory of its own: how long rows read it is not known."""
-        # Imported on demand: Numba takes a while.
-        from variegate.executors.cpu.memory import RESULTS
-
-        if plan is not None:
-            data = cast("bytes", self.files[number])
-            file = RESULTS.take(len(data)) if plan.height_offset else None
-            room = RESULTS.take(plan.room)
-            image = decode_plain(data, plan.height, plan.width, 1, plan.height_offset, room, file)
-            if image is not None:
-                return image
-        return self.whole(number)
+        shared = self._shared_by(fused)
+        return 1 if shared is None else length_of_runs(shared)
 
     def _load(self, fused: Program, row: int, place: int) -> Image:
         source = int(fused.source[row])

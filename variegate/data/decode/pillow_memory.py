@@ -17,6 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from PIL import Image
 
+from variegate.data.decode.memory_words import value_at
 from variegate.program.compiled import pixel_kernel
 
 # Words of eight bytes in Arrow's ``struct ArrowArray``.
@@ -54,15 +55,7 @@ def unpack_nothing() -> None:
     _unpack(np.zeros(8, np.int64).ctypes.data, np.empty((1, 1, 3), np.uint8))
 
 
-@intrinsic
-def _word(typing_context: Any, address: Any, at: Any) -> Any:
-    """Word ``at`` of eight bytes of the memory at an address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(words, [args[1]]))
-
-    return types.int64(types.int64, types.int64), codegen
+_word = value_at(types.int64)
 
 
 def _narrowing(pixels: int) -> Any:

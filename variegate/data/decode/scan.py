@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from variegate.data.decode.header import JpegHeader
+from variegate.data.decode.memory_words import value_at
 from variegate.data.decode.refusals import MAX_DECODE_BYTES, MAX_PIXELS
 from variegate.program.compiled import pixel_kernel
 from variegate.program.program import MAX_SIDE
@@ -58,15 +57,7 @@ def header_of(row: npt.NDArray[np.int64]) -> JpegHeader | None:
 _NOTHING = np.zeros(0, np.uint8)
 
 
-@intrinsic
-def _byte(typing_context: Any, address: Any, at: Any) -> Any:
-    """Byte ``at`` of the memory at an address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
-        return builder.load(builder.gep(data, [args[1]]))
-
-    return types.uint8(types.int64, types.int64), codegen
+_byte = value_at(types.uint8)
 
 
 @pixel_kernel

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.layout import Instructions, SideTables, make_scratch
+from variegate.executors.cpu.resize_weights import filter_radius
 from variegate.executors.cpu.simd import BLOCK
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.held import held_as, tuple_kind, words_of
-from variegate.program.ops import KIND_OF, NUM_ARGS, Interpolation, Kind, Op
+from variegate.program.ops import KIND_OF, NUM_ARGS, Kind, Op
 from variegate.program.passes import BEGIN, FIRST, PASS_FIELDS, SOURCE, PassSource
 
 Array = npt.NDArray[Any]
@@ -141,7 +142,7 @@ def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
 
     See ``resize_weights.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
     """
-    radius = 2.0 if flag == Interpolation.BICUBIC else 1.0
+    radius = filter_radius(flag)
     for axis in range(2):
         extent, size = a[2 + axis], a[4 + axis]
         # One more than Pillow's formula, for a scale that rounds up in float32.

@@ -23,7 +23,6 @@ from variegate.executors.cpu.layout import (
 )
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.passes import run_rows
-from variegate.executors.cpu.resize_weights import LANCZOS, make_room
 from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
@@ -160,8 +159,6 @@ def _run_rows(
     memory = held_batch(batch)
     at, sources = place_of(memory), batch.sources
     measure(at)
-    if (program.flags == LANCZOS).any():
-        make_room(batch.needs)
     needs = tuple(batch.needs.tolist())
     kind, streams = form.kind, form.streams
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))

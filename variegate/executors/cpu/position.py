@@ -74,21 +74,28 @@ def _add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, p
                     shot_block(row + x, drawn + 4 * x, segments, first)
 
 
+@inner_kernel()
+def _columns(rectangle: Any, y: Any, width: Any) -> Any:
+    """The part of row ``y`` that a rectangle (top, left, height, width) covers -> (first, end)."""
+    if y < rectangle[0] or y >= rectangle[0] + rectangle[2]:
+        return 0, 0
+    first = max(0, rectangle[1])
+    return first, max(first, min(width, rectangle[1] + rectangle[3]))
+
+
 @inlined
 def _erase_with_noise(a: Any, rectangles: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
     words = chunk_memory()
     for q in range(int(a[0]), int(a[0]) + int(a[1])):
-        if rectangles[q, 0] <= y < rectangles[q, 0] + rectangles[q, 2]:
-            first = max(0, rectangles[q, 1])
-            end = max(first, min(width, rectangles[q, 1] + rectangles[q, 3]))
-            for start in range(first, end, CHUNK):
-                count = min(CHUNK, end - start)
-                _draw_words(y * width + start, count, int(a[3]), noise, words)
-                for c in range(channels):
-                    # The highest byte of a word is the level.
-                    drawn = bytes_at(words + c * CHUNK_STRIDE, CHUNK_STRIDE)
-                    for x in range(count):
-                        planes[c, start + x] = drawn[4 * x + 3]
+        first, end = _columns(rectangles[q], y, width)
+        for start in range(first, end, CHUNK):
+            count = min(CHUNK, end - start)
+            _draw_words(y * width + start, count, int(a[3]), noise, words)
+            for c in range(channels):
+                # The highest byte of a word is the level.
+                drawn = bytes_at(words + c * CHUNK_STRIDE, CHUNK_STRIDE)
+                for x in range(count):
+                    planes[c, start + x] = drawn[4 * x + 3]
 
 
 @inlined
@@ -96,13 +103,12 @@ def erase_row(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: 
     """ERASE on row ``y``, in place, with a colour -> whether it is noise that belongs there instead."""
     wants_noise = False
     for q in range(int(a[0]), int(a[0]) + int(a[1])):
-        if rectangles[q, 0] <= y < rectangles[q, 0] + rectangles[q, 2]:
-            wants_noise = a[2] != 0.0
-            if not wants_noise:
-                first = max(0, rectangles[q, 1])
-                end = max(first, min(width, rectangles[q, 1] + rectangles[q, 3]))
-                for c in range(channels):
-                    planes[c, first:end] = fill[c]
+        first, end = _columns(rectangles[q], y, width)
+        if a[2] != 0.0:
+            wants_noise = wants_noise or first < end
+        else:
+            for c in range(channels):
+                planes[c, first:end] = fill[c]
     return wants_noise
 
 

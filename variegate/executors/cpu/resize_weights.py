@@ -16,7 +16,7 @@ from variegate.program.ops import Interpolation
 PRECISION = 22
 LANES = 16
 _BILINEAR, _BICUBIC = int(Interpolation.BILINEAR), int(Interpolation.BICUBIC)
-_BOX, _HAMMING, LANCZOS = int(Interpolation.BOX), int(Interpolation.HAMMING), int(Interpolation.LANCZOS)
+_BOX, _HAMMING, _LANCZOS = int(Interpolation.BOX), int(Interpolation.HAMMING), int(Interpolation.LANCZOS)
 # Pillow has these in single precision.
 _HAMMING_MEAN, _HAMMING_SWING = float(np.float32(0.54)), float(np.float32(0.46))
 
@@ -26,13 +26,7 @@ def filter_radius(kind: Any) -> float:
     """How far a filter reaches at scale 1, in source pixels."""
     if kind == _BICUBIC:
         return 2.0
-    return 3.0 if kind == LANCZOS else 0.5 if kind == _BOX else 1.0
-
-
-def make_room(needs: Any) -> None:
-    """Of what ``batch.measure`` counts, more for Lanczos's filter, which reaches up to three times as far: its last two
-    numbers are the weights of a resize and those of one output."""
-    needs[-2:] *= 3
+    return 3.0 if kind == _LANCZOS else 0.5 if kind == _BOX else 1.0
 
 
 @inlined
@@ -49,7 +43,7 @@ def _filter(x: Any, kind: Any) -> float:
         return 1.0 - x if x < 1.0 else 0.0
     if kind == _HAMMING:
         return _sinc(x) * (_HAMMING_MEAN + _HAMMING_SWING * math.cos(x * math.pi)) if x < 1.0 else 0.0
-    if kind == LANCZOS:
+    if kind == _LANCZOS:
         return _sinc(x) * _sinc(x / 3.0) if x < 3.0 else 0.0
     a = -0.5
     if x < 1.0:

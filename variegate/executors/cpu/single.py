@@ -20,7 +20,6 @@ from variegate.executors.cpu.executor import STREAM_FROM_BYTES, form_of, run
 from variegate.executors.cpu.layout import Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
 from variegate.executors.cpu.passes import run_rows
-from variegate.executors.cpu.resize_weights import LANCZOS, make_room
 from variegate.program import lowering
 from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
@@ -113,11 +112,7 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     if rewrite_all(desk.work_at, composed, False):
         check_tables(desk.work)
         desk.hold_blurs()
-    suffices = measure(desk.batch_at)
-    if any(record[1] == LANCZOS for record in records):
-        make_room(desk.batch.needs)
-        suffices = False
-    if not suffices:
+    if not measure(desk.batch_at):
         desk.grow()
     height, width = image.height, image.width
     desk.set_output(output)
