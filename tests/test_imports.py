@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "threads": set(),
     "pickling": set(),
     "per_image": set(),
+    "mixed_labels": {"program"},
     "plotting": {"sinks"},
     # What functions and commands can be told; so light that --help waits for nothing.
     "options": set(),
@@ -74,14 +75,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backends": {"program", "executors", "data/decode"},
     "augmenter": {
         *("program", "transforms", "policies", "executors", "data/decode", "backends"),
-        *("pickling", "per_image"),
+        *("pickling", "per_image", "mixed_labels"),
     },
     "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {
         *("program", "transforms", "executors", "backends", "augmenter"),
-        *("data", "data/decode", "data/sources", "pickling"),
+        *("data", "data/decode", "data/sources", "pickling", "mixed_labels"),
     },
     "integrations": {
         *("program", "transforms", "backends", "augmenter", "warm"),

@@ -20,6 +20,7 @@ from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Lay
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
+from variegate.mixed_labels import check_partners, mix_labels
 from variegate.per_image import (
     Conditions,
     Copies,
@@ -29,6 +30,7 @@ from variegate.per_image import (
     check_copies,
     check_id,
     check_ids,
+    with_labels,
 )
 from variegate.pickling import CopiedByState, check_copied
 from variegate.program import rng
@@ -135,8 +137,16 @@ class Augmenter(CopiedByState):
 
     @renamed(given="conditions")
     def __call__(
-        self, images: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
-    ) -> torch.Tensor | list[torch.Tensor]:
+        self,
+        images: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        labels: Any = None,
+    ) -> Any:
         """Augment a batch.
 
         Args:
@@ -150,19 +160,27 @@ class Augmenter(CopiedByState):
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
                 one integer for the batch, or one per image.
             conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
+            partners: whom a transform that mixes images (``MixUp``) mixes them with: "batch" for the image before each
+                one, as torchvision does; or the place in the batch of one (of three, for ``Mosaic``) for each output.
+                Of N images then the first ones are outputs, as many as there are partners.
+            labels: one for each image, to be mixed as the images are; also given as ``conditions["label"]``.
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ.
+            With ``labels`` a pair of that and the labels: float32 [N, num_classes], or ``MixedLabels`` where the
+            transform says no ``num_classes``; as a tensor where the transform mixes nothing.
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
-        if type(images) is list and len(images) == 1 and isinstance(self._runner, CpuRunner):
+        is_one = type(images) is list and len(images) == 1 and isinstance(self._runner, CpuRunner)
+        if is_one and labels is None and not self.transform._mixers:
             return self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)[None]
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
-        return with_wanted_channels(self._runner.run(program, batch), program.output)
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), partners)
+        outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
+        return outputs if labels is None else (outputs, self._labels(program, labels))
 
     def of_one(
         self,
@@ -223,7 +241,10 @@ class Augmenter(CopiedByState):
         epoch: int = 0,
         copy: Copies = 0,
         conditions: Conditions = None,
-    ) -> torch.Tensor | list[torch.Tensor]:
+        *,
+        partners: Any = None,
+        labels: Any = None,
+    ) -> Any:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
         Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
@@ -239,37 +260,69 @@ class Augmenter(CopiedByState):
         Raises DecodeError naming ``files[i]`` and the reason.
         """
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
-        return with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), partners)
+        outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
+        return outputs if labels is None else (outputs, self._labels(program, labels))
 
     @renamed(given="conditions")
     def program(
-        self, images_or_sizes: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
+        self,
+        images_or_sizes: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
         ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image.
+        ``partners`` as for a call; what they mix is in ``Program.mixture``.
         """
         are_sizes = looks_like_sizes(images_or_sizes)
         shapes = check_sizes(images_or_sizes) if are_sizes else self._runner.shapes(images_or_sizes)
-        return self._sample(shapes, ids, epoch, copy, conditions)
+        return self._sample(shapes, ids, epoch, copy, conditions, partners)
 
     @renamed(given="conditions")
     def explain(
-        self, id: int, epoch: int = 0, copy: int = 0, size: tuple[int, ...] = (224, 224), conditions: Conditions = None
+        self,
+        id: int,
+        epoch: int = 0,
+        copy: int = 0,
+        size: tuple[int, ...] = (224, 224),
+        conditions: Conditions = None,
+        *,
+        partners: Sequence[int] | None = None,
     ) -> str:
         """What happens to one sample: its operations with their arguments, and the fused passes they run in.
 
-        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it.
+        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
+        ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, conditions=conditions)
+        ids = [id, *(() if partners is None else partners)]
+        values = {name: [*value] * len(ids) for name, value in (conditions or {}).items()}  # type: ignore[misc]
+        places = None if partners is None else [range(1, len(ids))]
+        sampled = self.program([size] * len(ids), ids=ids, epoch=epoch, copy=copy, conditions=values, partners=places)
         operations = explain_row(sampled, self._runner.lower(sampled))
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
+    def _labels(self, program: Program, labels: Any) -> Any:
+        mixers = self.transform._mixers
+        if program.mixture is None or not mixers:
+            return labels if isinstance(labels, torch.Tensor) else torch.as_tensor(np.asarray(labels))
+        return mix_labels(labels, program.mixture, mixers[0].num_classes)
+
     def _sample(
-        self, shapes: npt.NDArray[np.int32], ids: Any, epoch: int, copy: Copies = 0, conditions: Conditions = None
+        self,
+        shapes: npt.NDArray[np.int32],
+        ids: Any,
+        epoch: int,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        partners: Any = None,
     ) -> Program:
         check_running("Augmenter")
         values = check_conditions(conditions, len(shapes))
@@ -278,5 +331,8 @@ class Augmenter(CopiedByState):
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
         sampling.output = self._output
+        if partners is not None and self.transform._mixers:
+            needed = max(mixer.num_partners for mixer in self.transform._mixers)
+            sampling.partners = check_partners(partners, len(shapes), needed)
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.backends.decode_plan import SCALES, buffer_for, decode_planned, plan_rows
+from variegate.backends.decode_plan import SCALES, buffer_for, decode_planned, is_shared, plan_rows
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.images import as_tensor, check_image
 from variegate.data.decode import (
@@ -181,27 +181,28 @@ class EncodedBatch:
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
         plans, files = plan_rows(fused, self._heads, is_decoded), cast("Sequence[bytes]", self.files)
+        shared = is_shared(fused)
 
         def load(row: int, place: int) -> Image:
             begin, plan = time.perf_counter(), plans[row]
             image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place)
             if image is None:
-                image = self._load(fused, row, place)
+                image = self._load(fused, row, place, bool(shared[row]))
             self.decode_seconds.append(time.perf_counter() - begin)
             return image
 
         return load
 
-    def _load(self, fused: Program, row: int, place: int) -> Image:
+    def _load(self, fused: Program, row: int, place: int, shared: bool) -> Image:
         source = int(fused.source[row])
         header, support = self.header(source), crop_support(fused, row)
         if header is None or support is None:
             image = self.whole(source)
-            if fused.blend is not None:
+            if shared:
                 self.decoded[source] = image  # other rows read it as well
             return image
         try:
-            if fused.blend is not None:
+            if shared:
                 return self._decode_once(fused, row, source, header, support)
             buffer = buffer_for(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
             return self._decode_for(fused, row, source, header, support, buffer)

@@ -62,6 +62,7 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
+from variegate.transforms.mix import CutMix, MixUp, Mosaic, ResizeMix
 from variegate.transforms.output import ConvertImageDtype, Grayscale, Identity, Normalize, ToDtype, ToImage
 from variegate.transforms.resize import RandomResizedCrop, Resize
 
@@ -77,6 +78,7 @@ __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "Rando
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
+__all__ += ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "ToDtype", "ToImage"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmRandAugment"]
 __all__ += ["AugMix", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]

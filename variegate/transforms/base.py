@@ -62,6 +62,8 @@ class Transform:
     _format_setter: Transform | None = None
     _format_advice: ClassVar[str] = ""
     _tree_depth: int = 1
+    # Those of this tree that mix an image with others.
+    _mixers: tuple[Any, ...] = ()
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
     # What arguments may be: a subclass states those of its own, beside those of its base.
