@@ -178,7 +178,7 @@ def test_what_is_refused() -> None:
         mixed(IMAGES, partners=[12])
     with pytest.raises(ValueError, match=r"labels: got class 3; accepted: 0 to 2 \(num_classes=3\)"):
         mixed(IMAGES, labels=LABELS, partners="batch")
-    with pytest.raises(ValueError, match=r"MixUp: got an image 17x31 of 3 channels, to be mixed with one 9x9"):
+    with pytest.raises(ValueError, match=r"MixUp: got an image 17x31 \(channels: 3\), to be mixed with one 9x9"):
         mixed([IMAGES[0], photo(9, 9)], partners="batch")
     with pytest.raises(ValueError, match="HorizontalFlip after MixUp: images are already mixed with others"):
         run(T.MixUp(), T.RandomHorizontalFlip(1.0))

@@ -107,7 +107,7 @@ def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: Ints) -> None:
     if not differs.any():
         return
     at = int(differs.argmax())
-    own, other = (f"{h}x{w} of {c} channel{'s'[: c > 1]}" for h, w, c in shapes[[entries.target[at], entries.row[at]]])
+    own, other = ("{}x{} (channels: {})".format(*shapes[row].tolist()) for row in (entries.target[at], entries.row[at]))
     raise ValueError(
         f"{mixes[int(entries.mix[at])].name}: got an image {own}, to be mixed with one {other}; accepted: images that "
         "are alike by then, as a crop or Resize makes them; gray ones among gray ones"
