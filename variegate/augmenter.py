@@ -20,7 +20,7 @@ from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Lay
 from variegate.checks import integer, one_of, renamed
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.mixed_labels import check_partners, mix_labels
+from variegate.mixed_labels import check_partners, mix_labels, num_partners
 from variegate.per_image import (
     Conditions,
     Copies,
@@ -332,7 +332,6 @@ class Augmenter(CopiedByState):
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values)
         sampling.output = self._output
         if partners is not None and self.transform._mixers:
-            needed = max(mixer.num_partners for mixer in self.transform._mixers)
-            sampling.partners = check_partners(partners, len(shapes), needed)
+            sampling.partners = check_partners(partners, len(shapes), num_partners(self.transform))
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         return sampling.finish(replace(sampling.output, layout=self.layout))

@@ -26,6 +26,11 @@ class MixedLabels(NamedTuple):
     weight: torch.Tensor  # float32[N]: the partner's share; 0 where nothing is mixed
 
 
+def num_partners(transform: Any) -> int:
+    """How many others a transform mixes an image with."""
+    return max((mixer.num_partners for mixer in transform._mixers), default=0)
+
+
 def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.int32]:
     """What a call says of partners -> int32[outputs, needed], places in the batch.
 
