@@ -91,7 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
-        *("data/sources", "data/decode", "sinks", "plotting", "options"),
+        *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels"),
     },
     "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"},
     # What a search decides, which trains nothing; what trains its members comes on top.

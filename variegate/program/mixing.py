@@ -50,7 +50,7 @@ class Entries(NamedTuple):
     mix: Ints
 
 
-class _Part(NamedTuple):
+class _ImagePart(NamedTuple):
     """The same before rows are known, of images instead."""
 
     target: Ints
@@ -76,13 +76,13 @@ def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float
     for mix in mixes:
         alone[mix.samples] = False
     rest = np.flatnonzero(alone)
-    parts = [_Part(rest, rest, np.ones(len(rest)), _whole(len(rest)), np.zeros(len(rest)), np.full(len(rest), -1))]
+    parts = [_ImagePart(rest, rest, np.ones(len(rest)), _whole(len(rest)), np.zeros(len(rest)), np.full(len(rest), -1))]
     for number, mix in enumerate(mixes):
         samples = mix.samples[mix.of]
         image = np.where(mix.column == 0, samples, partners[samples, np.maximum(mix.column - 1, 0)])
         is_shrunk = (mix.column > 0) & mix.is_shrunk
-        parts.append(_Part(samples, image, mix.weight, mix.box, is_shrunk, np.full(len(samples), number)))
-    every = _Part(*map(np.concatenate, zip(*parts, strict=True)))
+        parts.append(_ImagePart(samples, image, mix.weight, mix.box, is_shrunk, np.full(len(samples), number)))
+    every = _ImagePart(*map(np.concatenate, zip(*parts, strict=True)))
     image = every.image
     # A sample of several rows (AugMix) has an entry for each of them.
     order = np.argsort(source, kind="stable")
