@@ -479,6 +479,7 @@ def test_image_files_of_a_folder(tmp_path: Path) -> None:
 def test_collate_mixes_within_the_batch() -> None:
     images = [np.full((8, 8, 3), 10 * n, np.uint8) for n in range(4)]
     made, labels = vg.Collate(T.MixUp(num_classes=4))([(image, n) for n, image in enumerate(images)])
+    assert isinstance(made, torch.Tensor)
     assert made.shape == (4, 3, 8, 8)
     assert labels.shape == (4, 4)
     for n in range(4):

@@ -19,7 +19,7 @@ from variegate.data.loader.ranks import Share
 from variegate.data.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
 from variegate.data.loader.weights import DrawnOrder
 from variegate.data.shuffle import OrderPurpose, partner_positions, partners_of
-from variegate.data.sources.base import PixelSource, Source, check_index
+from variegate.data.sources.base import PixelSource, SampleName, Source, check_index
 from variegate.program import rng
 
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
@@ -114,8 +114,14 @@ class IndexedOrder:
             positions, partners = _with_partners(positions, self._partners(order, epoch, positions))
         indices, copies = order.at(positions)
         ids, numbers = source.ids(indices), indices.tolist()
-        known: dict[str, Any] = {"copies": copies, "partners": partners}
-        rows = partial(Rows, ids, padding, share.done_after(step), lambda row: source.name(numbers[row]), **known)
+
+        def rows(data: Any, labels: Any) -> Rows:
+            done = share.done_after(step)
+            return Rows(ids, padding, done, name_of, data, labels, copies=copies, partners=partners)
+
+        def name_of(row: int) -> SampleName:
+            return source.name(numbers[row])
+
         if self._reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
 
             def gather() -> Rows:
@@ -126,11 +132,11 @@ class IndexedOrder:
 
             return gather
         chunk = 1 if source.is_remote else _CHUNK
-        each = ids.tolist()
+        known = ids.tolist()
 
         def read(start: int) -> list[tuple[Any, Any]]:
             end = start + chunk
-            samples = map(self._to_read, each[start:end], numbers[start:end])
+            samples = map(self._to_read, known[start:end], numbers[start:end])
             return self._reader.read(samples, observer, is_stopped)
 
         parts = [pool.submit(read, start) for start in range(0, len(numbers), chunk)]
