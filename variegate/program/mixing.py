@@ -7,12 +7,16 @@ So transforms say which outputs they mix, and nothing is joined before all rows 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.program import MAX_SIDE, Mixture
+from variegate.program.ops import Interpolation, Op
+from variegate.program.program import MAX_SIDE, Blend, Mixture, empty_instructions
+
+if TYPE_CHECKING:
+    from variegate.program.sampling import Rows, Sampling
 
 Ints = npt.NDArray[np.integer]
 Floats32 = npt.NDArray[np.float32]
@@ -131,3 +135,57 @@ def mixture_of(mixes: Sequence[Mix], partners: npt.NDArray[np.int32]) -> Mixture
         for sample in mix.samples.tolist():
             names[sample] = mix.name
     return Mixture(partners, shares, tuple(names))
+
+
+def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
+    """The outputs among the samples of ``rows``, which ``mixer`` is to mix with their partners."""
+    if sampling.partners is None:
+        raise ValueError(
+            f"{mixer}: mixes an image with others, and none are known here; accepted: a Loader, which finds them in "
+            'its data set, or an Augmenter called with a batch and partners="batch"'
+        )
+    samples = np.unique(sampling.source[rows])
+    samples = samples[samples < len(sampling.partners)]
+    if before := mixed_by(sampling.mixes, samples):
+        raise ValueError(f"{mixer} after {before}: an image is mixed once; accepted: RandomChoice of the two")
+    return samples.astype(np.intp)
+
+
+def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, Rows]:
+    """How the rows make up the outputs, once everything is sampled; and the rows that do: pictures that nobody is mixed
+    with are not made. ``weights``: of the first rows, where images have several.
+    """
+    assert sampling.partners is not None
+    mixes, partners, weight = sampling.mixes, sampling.partners, np.ones(len(sampling.source), np.float32)
+    if weights is not None:
+        weight[: len(weights)] = weights
+    entries = entries_of(mixes, partners, sampling.source, weight)
+    if len(shrunk := np.flatnonzero(entries.is_shrunk)):
+        size = sampling.size[entries.target[shrunk]]
+        entries.row[shrunk] = _shrink(sampling, entries.row[shrunk].astype(np.intp), entries.box[shrunk], size)
+    check_sizes(mixes, entries, np.concatenate([sampling.size, sampling.shape[:, 2:]], axis=1))
+    used = np.unique(entries.row).astype(np.intp)
+    row = np.searchsorted(used, entries.row).astype(np.int32)
+    blend = Blend(entries.target, entries.weight, row, entries.box, starts(mixes, len(partners)))
+    return blend, mixture_of(mixes, partners), used
+
+
+def _shrink(sampling: Sampling, rows: Rows, boxes: npt.NDArray[np.int32], size: npt.NDArray[np.int32]) -> Rows:
+    """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of an output."""
+    forks = sampling.fork(rows, 1)[0]
+    opcode, args = sampling.instructions["opcode"], sampling.instructions["args"]
+    while True:  # what is erased of the normalised output is not in the picture
+        last = np.maximum(sampling.length[forks] - 1, 0)
+        is_late = (sampling.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)
+        if not is_late.any():
+            break
+        sampling.length[forks[is_late]] -= 1
+        for name, cleared in empty_instructions(int(is_late.sum()), 1).items():
+            sampling.instructions[name][forks[is_late], last[is_late]] = cleared[:, 0]
+    height, width = sampling.size[forks].T
+    top, left, bottom, right = boxes.T
+    inner = np.stack([bottom - top, right - left], axis=1)
+    resize = (0.0, 0.0, height, width, inner[:, 0], inner[:, 1])
+    sampling.append(forks, Op.RESIZED_CROP, resize, Interpolation.BILINEAR, size=inner)
+    sampling.append(forks, Op.PAD, (left, top, size[:, 1] - right, size[:, 0] - bottom), size=size)
+    return forks

@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from variegate.program import rng
 from variegate.program.custom import PointFunction
-from variegate.program.mixing import Mix, check_sizes, entries_of, mixed_by, mixture_of, starts
-from variegate.program.ops import NUM_ARGS, SPECS, Interpolation, Op
+from variegate.program.mixing import Mix, join, mixed_by
+from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import (
     MAX_SIDE,
     Blend,
-    Mixture,
     Output,
     Program,
     Tables,
@@ -117,9 +116,9 @@ class Sampling:
         if size is not None and int(np.max(size)) > MAX_SIDE:
             height, width = np.reshape(size, (-1, 2)).max(axis=0)
             raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {MAX_SIDE:,} pixels")
-        self._append(rows, op, args, flags, fill, size, name)
+        self.append(rows, op, args, flags, fill, size, name)
 
-    def _append(
+    def append(
         self,
         rows: Rows,
         op: Op | npt.NDArray[np.int16],
@@ -129,6 +128,7 @@ class Sampling:
         size: npt.NDArray[np.int32] | None = None,
         name: str | None = None,
     ) -> None:
+        """``emit``, wherever it is."""
         at = self.length[rows]
         if int(at.max()) >= self._grids["opcode"].shape[1]:
             self._widen()
@@ -209,46 +209,15 @@ class Sampling:
 
     # -- mixing ------------------------------------------------------------------------------------------------
 
-    def outputs_of(self, rows: Rows, mixer: str) -> Rows:
-        """The outputs among the samples of ``rows``, which ``mixer`` is to mix with their partners."""
-        if self.partners is None:
-            raise ValueError(
-                f"{mixer}: mixes an image with others, and none are known here; accepted: a Loader, which finds them "
-                'in its data set, or an Augmenter called with a batch and partners="batch"'
-            )
-        samples = np.unique(self.source[rows])
-        samples = samples[samples < len(self.partners)]
-        if before := mixed_by(self.mixes, samples):
-            raise ValueError(f"{mixer} after {before}: an image is mixed once; accepted: RandomChoice of the two")
-        return samples.astype(np.intp)
+    @property
+    def instructions(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Of all rows so far: the arrays of ``empty_instructions``."""
+        return self._grids
 
     def mix(self, mix: Mix) -> None:
         """Join outputs of several samples' pictures, as these are when everything is sampled."""
         if len(mix.samples):
             self.mixes = [*self.mixes, mix]
-
-    def _shrink(self, rows: Rows, boxes: npt.NDArray[np.int32], size: npt.NDArray[np.int32]) -> Rows:
-        """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of an output."""
-        forks = self.fork(rows, 1)[0]
-        opcode, args = self._grids["opcode"], self._grids["args"]
-        while True:  # what is erased of the normalised output is not in the picture
-            last = np.maximum(self.length[forks] - 1, 0)
-            is_late = (self.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)
-            if not is_late.any():
-                break
-            self.length[forks[is_late]] -= 1
-            for name, cleared in empty_instructions(int(is_late.sum()), 1).items():
-                self._grids[name][forks[is_late], last[is_late]] = cleared[:, 0]
-        height, width = self.size[forks].T
-        top, left, bottom, right = boxes.T
-        inner = np.stack([bottom - top, right - left], axis=1)
-        resize = (0.0, 0.0, height, width, inner[:, 0], inner[:, 1])
-        for op, arguments, flags, becomes in (
-            (Op.RESIZED_CROP, resize, Interpolation.BILINEAR, inner),
-            (Op.PAD, (left, top, size[:, 1] - right, size[:, 0] - bottom), 0, size),
-        ):
-            self._append(forks, op, arguments, flags, size=becomes)
-        return forks
 
     # -- the result --------------------------------------------------------------------------------------------
 
@@ -256,7 +225,7 @@ class Sampling:
         blend = mixture = None
         kept: Any = slice(None)
         if self.partners is not None:
-            blend, mixture, kept = self._joined()
+            blend, mixture, kept = join(self, self._blend_weight)
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
         longest = max(1, int(self.length.max(initial=0)))
@@ -280,24 +249,6 @@ class Sampling:
             mixture=mixture,
             names=tuple(self._names),
         )
-
-    def _joined(self) -> tuple[Blend, Mixture, Rows]:
-        """How rows make up the outputs, and the rows that do: pictures that nobody is mixed with are not made."""
-        assert self.partners is not None
-        weight = np.ones(len(self.source), np.float32)
-        if self._blend_weight is not None:
-            weight[: len(self._blend_weight)] = self._blend_weight
-        entries = entries_of(self.mixes, self.partners, self.source, weight)
-        if len(shrunk := np.flatnonzero(entries.is_shrunk)):
-            size = self.size[entries.target[shrunk]]
-            entries.row[shrunk] = self._shrink(entries.row[shrunk].astype(np.intp), entries.box[shrunk], size)
-        check_sizes(self.mixes, entries, np.concatenate([self.size, self.shape[:, 2:]], axis=1))
-        used = np.unique(entries.row).astype(np.intp)
-        blend = Blend(
-            entries.target, entries.weight, np.searchsorted(used, entries.row).astype(np.int32), entries.box,
-            start=starts(self.mixes, len(self.partners)),
-        )  # fmt: skip
-        return blend, mixture_of(self.mixes, self.partners), used
 
     def _name_index(self, name: str) -> int:
         if name not in self._names:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from variegate.checks import integer, number
 from variegate.program import rng
-from variegate.program.mixing import Mix
+from variegate.program.mixing import Mix, outputs_among
 from variegate.program.program import MAX_SIDE
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import checks, optional
@@ -45,7 +45,7 @@ class Mixer(Transform, abstract=True):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows):
-            samples = sampling.outputs_of(rows, type(self).__name__)
+            samples = outputs_among(sampling, rows, type(self).__name__)
             sampling.mix(self._mix(sampling, samples, slot))
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
