@@ -58,6 +58,7 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
+from variegate.transforms.mix import CutMix, MixUp, Mosaic, ResizeMix
 from variegate.transforms.output import (
     ConvertImageDtype,
     Grayscale,
@@ -86,6 +87,7 @@ __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "Rando
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
+__all__ += ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
