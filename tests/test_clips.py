@@ -101,3 +101,5 @@ def test_clips_without_the_word_are_refused_with_it() -> None:
         vg.Augmenter(MIX, consistent="yes")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="decode_and_run: got files with consistent=True"):
         vg.Augmenter(MIX, consistent=True).decode_and_run([b""])
+    with pytest.raises(ValueError, match="consistent: got True with a transform that has CutMix, which mixes images"):
+        vg.Augmenter(T.Compose([MIX, T.CutMix()]), consistent=True)

@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "threads": set(),
     "pickling": set(),
     "per_image": set(),
+    "mixed_labels": {"program"},
     "plotting": {"sinks"},
     # What functions and commands can be told; so light that --help waits for nothing.
     "options": set(),
@@ -77,14 +78,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bound_transform": {"program", "transforms", "backends", "pickling", "per_image"},
     "augmenter": {
         *("program", "transforms", "policies", "executors", "data/decode", "backends"),
-        *("bound_transform", "per_image"),
+        *("bound_transform", "per_image", "mixed_labels"),
     },
     "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {
         *("program", "transforms", "executors", "backends", "augmenter"),
-        *("data", "data/decode", "data/sources", "pickling"),
+        *("data", "data/decode", "data/sources", "pickling", "mixed_labels"),
     },
     "integrations": {
         *("program", "transforms", "backends", "augmenter", "warm"),
@@ -93,7 +94,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
-        *("data/sources", "data/decode", "sinks", "plotting", "options"),
+        *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels"),
     },
     "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"},
     # What a search decides, which trains nothing; what trains its members comes on top.

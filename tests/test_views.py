@@ -205,6 +205,8 @@ def test_it_is_described_explained_and_sent() -> None:
         (lambda: T.Compose([VIEWS, T.Invert()]), r"Compose: transforms=MultiView inside Compose; accepted: transforms"),
         (lambda: T.MultiView([VIEWS]), r"MultiView: transforms=MultiView inside MultiView"),
         (lambda: T.Cond("uniform", [(0, 1, VIEWS)]), r"Cond: cases=MultiView inside Cond"),
+        (lambda: T.MultiView([LARGE, T.RandomApply([T.MixUp()])]), r"transforms=MixUp inside MultiView; accepted"),
+        (lambda: T.Compose([VIEWS, T.CutMix()]), r"Compose: transforms=MultiView inside Compose"),
     ],
 )
 def test_what_it_refuses(make: Any, message: str) -> None:

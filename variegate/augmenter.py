@@ -19,7 +19,17 @@ from variegate.backends.images import Tensors, check_image, check_sizes, looks_l
 from variegate.bound_transform import BoundTransform
 from variegate.checks import integer, renamed
 from variegate.executors.images import check_fits
-from variegate.per_image import Conditions, Copies, Ids, check_conditions, check_copies, check_id, check_ids
+from variegate.mixed_labels import check_partners, mix_labels, num_partners
+from variegate.per_image import (
+    Conditions,
+    Copies,
+    Ids,
+    check_conditions,
+    check_copies,
+    check_id,
+    check_ids,
+    with_labels,
+)
 from variegate.policies.views import MultiView
 from variegate.program import rng
 from variegate.program.clips import over_frames
@@ -65,8 +75,16 @@ class Augmenter(BoundTransform):
 
     @renamed(given="conditions")
     def __call__(
-        self, images: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
-    ) -> Tensors:
+        self,
+        images: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        labels: Any = None,
+    ) -> Any:
         """Augment a batch.
 
         Args:
@@ -82,23 +100,30 @@ class Augmenter(BoundTransform):
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
                 one integer for the batch, or one per image.
             conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
+            partners: whom a transform that mixes images (``MixUp``) mixes them with: "batch" for the image before each
+                one, as torchvision does; or the place in the batch of one (of three, for ``Mosaic``) for each output.
+                Of N images then the first ones are outputs, as many as there are partners.
+            labels: one for each image, to be mixed as the images are; also given as ``conditions["label"]``.
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ. Of a
             ``T.MultiView`` a tuple with one such for each group of views: [N, views, C, H, W], see there. Frames have
             an axis before those of the image: [N, T, C, H, W].
+            With ``labels`` a pair of that and the labels: float32 [N, num_classes], or ``MixedLabels`` where the
+            transform says no ``num_classes``; as a tensor where the transform mixes nothing.
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
-        if type(images) is list and len(images) == 1 and self._takes_one:
+        if type(images) is list and len(images) == 1 and labels is None and self._takes_one:
             one = self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)
             return one[None] if isinstance(one, torch.Tensor) else [one]
         images, frames = self._frames(images)
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions, frames)
-        return with_wanted_channels(self._runner.run(program, batch), program.output)
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), frames, partners)
+        outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
+        return outputs if labels is None else (outputs, self._labels(program, labels))
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
         """What clips consist of, and how many each has; None for images."""
@@ -147,7 +172,8 @@ class Augmenter(BoundTransform):
     @property
     def _takes_one(self) -> bool:
         """Whether one image alone has a shorter way."""
-        return isinstance(self._runner, CpuRunner) and not self.transform._is_alone and not self.consistent
+        is_plain = not (self.transform._is_alone or self.transform._mixers or self.consistent)
+        return is_plain and isinstance(self._runner, CpuRunner)
 
     def run(self, program: Program, images: Any) -> Tensors:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
@@ -185,7 +211,10 @@ class Augmenter(BoundTransform):
         epoch: int = 0,
         copy: Copies = 0,
         conditions: Conditions = None,
-    ) -> Tensors:
+        *,
+        partners: Any = None,
+        labels: Any = None,
+    ) -> Any:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
         Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
@@ -207,36 +236,61 @@ class Augmenter(BoundTransform):
             )
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
         batch.scales = SCALES if self.fast_decode else ()
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions)
-        return with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), partners=partners)
+        outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
+        return outputs if labels is None else (outputs, self._labels(program, labels))
 
     @renamed(given="conditions")
     def program(
-        self, images_or_sizes: Any, ids: Ids = None, epoch: int = 0, copy: Copies = 0, conditions: Conditions = None
+        self,
+        images_or_sizes: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
         ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
-        that is what happens to each of its frames.
+        that is what happens to each of its frames. ``partners`` as for a call; what they mix is in ``Program.mixture``.
         """
         if looks_like_sizes(images_or_sizes):
-            return self._sample(check_sizes(images_or_sizes), ids, epoch, copy, conditions)
+            return self._sample(check_sizes(images_or_sizes), ids, epoch, copy, conditions, partners=partners)
         images, frames = self._frames(images_or_sizes)
-        return self._sample(self._runner.shapes(images), ids, epoch, copy, conditions, frames)
+        return self._sample(self._runner.shapes(images), ids, epoch, copy, conditions, frames, partners)
 
     @renamed(given="conditions")
     def explain(
-        self, id: int, epoch: int = 0, copy: int = 0, size: tuple[int, ...] = (224, 224), conditions: Conditions = None
+        self,
+        id: int,
+        epoch: int = 0,
+        copy: int = 0,
+        size: tuple[int, ...] = (224, 224),
+        conditions: Conditions = None,
+        *,
+        partners: Sequence[int] | None = None,
     ) -> str:
         """What happens to one sample: its operations with their arguments, and the fused passes they run in.
 
-        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it.
+        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
+        ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        sampled = self.program([size], ids=[id], epoch=epoch, copy=copy, conditions=conditions)
+        ids = [id, *(() if partners is None else partners)]
+        values = {name: [*value] * len(ids) for name, value in (conditions or {}).items()}  # type: ignore[misc]
+        places = None if partners is None else [range(1, len(ids))]
+        sampled = self.program([size] * len(ids), ids=ids, epoch=epoch, copy=copy, conditions=values, partners=places)
         operations = explain_row(sampled, self._runner.lower(sampled))
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
+
+    def _labels(self, program: Program, labels: Any) -> Any:
+        mixers = self.transform._mixers
+        if program.mixture is None or not mixers:
+            return labels if isinstance(labels, torch.Tensor) else torch.as_tensor(np.asarray(labels))
+        return mix_labels(labels, program.mixture, mixers[0].num_classes)
 
     def _sample(
         self,
@@ -246,6 +300,7 @@ class Augmenter(BoundTransform):
         copy: Copies = 0,
         conditions: Conditions = None,
         frames: list[int] | None = None,
+        partners: Any = None,
     ) -> Program:
         check_running("Augmenter")
         if frames is not None:
@@ -258,6 +313,8 @@ class Augmenter(BoundTransform):
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
         sampling.output = self._output
+        if partners is not None and self.transform._mixers:
+            sampling.partners = check_partners(partners, len(shapes), num_partners(self.transform))
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         program = sampling.finish(replace(sampling.output, layout=self.layout))
         return program if frames is None else over_frames(program, frames)

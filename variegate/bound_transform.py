@@ -53,6 +53,12 @@ class BoundTransform(CopiedByState):
         self.decode = decode
         self.fast_decode = one_of("fast_decode", fast_decode, (True, False))
         self.consistent = one_of("consistent", consistent, (True, False))
+        if self.consistent and transform._mixers:
+            mixer = type(transform._mixers[0]).__name__
+            raise ValueError(
+                f"consistent: got True with a transform that has {mixer}, which mixes images; accepted: transforms of "
+                "one clip alone"
+            )
         self._output = Output(dtype=str(self.dtype).removeprefix("torch."), layout=self.layout)
         self._wanted_device = device
         self._count = RunningCount()

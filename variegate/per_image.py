@@ -71,6 +71,14 @@ def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArr
     }
 
 
+def with_labels(conditions: Conditions, labels: Any) -> Conditions:
+    """The conditions, and the labels as ``label`` where they are classes and nothing else is."""
+    if labels is None or (isinstance(conditions, Mapping) and "label" in conditions):
+        return conditions
+    array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else np.asarray(labels)
+    return {**(conditions or {}), "label": array} if array.dtype.kind in "iu" and array.ndim == 1 else conditions
+
+
 def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
     """One for all, uint32[1], or uint32[number]."""
     if isinstance(copy, Integral):

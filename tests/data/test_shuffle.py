@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from variegate.data.loader.stream import shuffled
-from variegate.data.shuffle import OrderPurpose, Permutation
+from variegate.data.shuffle import OrderPurpose, Permutation, partner_positions, partners_of
 from variegate.program import rng
 
 
@@ -140,3 +140,28 @@ def test_large_buffer_shuffles_evenly() -> None:
     """With room for all, any item comes at any place: mean place of item 0 over epochs."""
     places = [buffered(10, 10, epoch=epoch).index(0) for epoch in range(2000)]
     assert abs(np.mean(places) - 4.5) < 4 * 2.87 / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 64, 65, 1000])
+def test_a_permutation_can_be_asked_the_other_way_round(length: int) -> None:
+    order = Permutation(length, seed=3, epoch=7)
+    np.testing.assert_array_equal(order.inverse(order(np.arange(length))), np.arange(length))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 31, 33, 64, 65, 127, 128, 1000])
+def test_partners_are_others_all_over_the_order(length: int) -> None:
+    places = partner_positions(np.arange(length), length, 3)
+    assert places.min() >= 0
+    assert places.max() < length
+    if length > 1:
+        assert (places != np.arange(length)[:, None]).all()
+    if length >= 4:
+        assert all(len({*row}) == 3 for row in places.tolist())
+    # Everybody is asked for about as often.
+    assert np.bincount(places[:, 0], minlength=length).max() <= 2
+
+
+def test_partners_are_pinned() -> None:
+    assert partners_of(np.arange(6), 6, 0, 0, 1)[:, 0].tolist() == [5, 4, 3, 1, 0, 2]
+    pinned = [[778, 805, 397], [17, 725, 212], [385, 680, 587]]
+    assert partners_of(np.array([0, 5, 999]), 1000, 1, 2, 3).tolist() == pinned

@@ -474,3 +474,14 @@ def test_image_files_of_a_folder(tmp_path: Path) -> None:
     assert not rest
     expected = vg.Augmenter(POLICY)([Photos().image(i) for i in range(4)], ids=range(4))
     assert torch.equal(images, expected)
+
+
+def test_collate_mixes_within_the_batch() -> None:
+    images = [np.full((8, 8, 3), 10 * n, np.uint8) for n in range(4)]
+    made, labels = vg.Collate(T.MixUp(num_classes=4))([(image, n) for n, image in enumerate(images)])
+    assert isinstance(made, torch.Tensor)
+    assert made.shape == (4, 3, 8, 8)
+    assert labels.shape == (4, 4)
+    for n in range(4):
+        share = labels[n, n].item()
+        assert abs(made[n, 0, 0, 0].item() - (10 * n * share + 10 * ((n - 1) % 4) * (1 - share))) <= 0.5

@@ -159,6 +159,13 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "TranslateY": [T.TranslateY(5), T.TranslateY((-0.3, 0.3), relative=True)],
     "UnsharpMask": [T.UnsharpMask(), T.UnsharpMask(5, (0.5, 2.0), 1.5, threshold=0)],
 }
+# What needs others to mix an image with: of these a batch has enough, a single image has not.
+MIXERS: dict[str, list[T.Transform]] = {
+    "CutMix": [T.CutMix(), T.CutMix(alpha=0.5, num_classes=10)],
+    "MixUp": [T.MixUp(alpha=0.2), T.MixUp(num_classes=10)],
+    "Mosaic": [T.Mosaic(), T.Mosaic((0.5, 0.5), num_classes=10)],
+    "ResizeMix": [T.ResizeMix(), T.ResizeMix((0.2, 0.4), num_classes=10)],
+}
 POLICIES = [
     *(vg.load_policy(name) for name in ("imagenet", "v0", "randaugment", "trivialaugment", "augmix", "3-augment")),
     *(vg.load_policy(name) for name in ("pba-cifar10", "rand-m9-mstd0.5-inc1")),

@@ -69,8 +69,9 @@ def plan_rows(
     """
     source = fused.source.astype(np.int64)
     head = heads[source]
-    plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source]
-    if fused.blend is not None or not plain.any():
+    # What several rows read is decoded once, for the first of them.
+    plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source] & ~is_shared(fused)
+    if not plain.any():
         return [None] * len(source)
     height, width, block = head[:, HEIGHT], head[:, WIDTH], head[:, MCU_HEIGHT]
     support = crop_supports(fused)
@@ -106,6 +107,13 @@ def plan_rows(
     columns = (source, out_height, out_width, room, divisor, offset, is_crop)
     every = zip(plain.tolist(), *(column.tolist() for column in columns), strict=True)
     return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]
+
+
+def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
+    """Which rows read an image that other rows read as well; none of a program that blends no rows."""
+    if fused.blend is None:
+        return np.zeros(fused.num_rows, np.bool_)
+    return np.asarray(np.bincount(fused.source)[fused.source] > 1)
 
 
 def decode_planned(plan: DecodePlan, data: bytes, fused: Program, row: int, place: int) -> Image | None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.backends.decode_plan import buffer_for, decode_planned, plan_rows
+from variegate.backends.decode_plan import buffer_for, decode_planned, is_shared, plan_rows
 from variegate.backends.first_crop import Box, crop_reach, crop_support, shift_crop
 from variegate.backends.images import as_tensor, check_image
 from variegate.backends.shared_files import length_of_runs, one_decode_for_all
@@ -193,7 +193,7 @@ class EncodedBatch:
         """
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
-        shared = self._shared_by(fused)
+        forked, shared = is_shared(fused), self._shared_by(fused)
         plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales)
         files = cast("Sequence[bytes]", self.files)
 
@@ -201,7 +201,7 @@ class EncodedBatch:
             begin, plan = time.perf_counter(), plans[row]
             image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place)
             if image is None:
-                image = self._load(fused, row, place)
+                image = self._load(fused, row, place, bool(forked[row]))
             self.decode_seconds.append(time.perf_counter() - begin)
             return image
 
@@ -221,17 +221,17 @@ class EncodedBatch:
         shared = self._shared_by(fused)
         return 1 if shared is None else length_of_runs(shared)
 
-    def _load(self, fused: Program, row: int, place: int) -> Image:
+    def _load(self, fused: Program, row: int, place: int, is_forked: bool) -> Image:
         source = int(fused.source[row])
         header, support = self.header(source), crop_support(fused, row)
         # Views read other parts of one picture each.
         if header is None or support is None or fused.grouping is not None:
             image = self.whole(source)
-            if fused.blend is not None:
+            if is_forked:
                 self.decoded[source] = image  # other rows read it as well
             return image
         try:
-            if fused.blend is not None:
+            if is_forked:
                 return self._decode_once(fused, row, source, header, support)
             buffer = buffer_for(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
             return self._decode_for(fused, row, source, header, support, buffer)

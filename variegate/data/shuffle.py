@@ -49,9 +49,58 @@ class Permutation:
 
     def __call__(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """int64[N] in 0..length-1 -> what stands at these positions, int64[N]."""
-        out = np.empty(len(positions), np.int64)
-        _permute(positions, np.uint64(self._length), np.uint64(self._half), self._key, out)
+        return self._walk(positions, False)
+
+    def inverse(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """int64[N] in 0..length-1 -> at which positions they stand, int64[N]."""
+        return self._walk(values, True)
+
+    def _walk(self, values: npt.NDArray[np.int64], is_back: bool) -> npt.NDArray[np.int64]:
+        out = np.empty(len(values), np.int64)
+        _permute(values, np.uint64(self._length), np.uint64(self._half), self._key, is_back, out)
         return out
+
+
+# Places between partners, a power of two: so close that both are in one batch, of 64 samples or a multiple; so far that
+# among up to 32 ranks both are on the same one.
+_APART = 32
+# A sample is mixed with no more than so many.
+MOST_PARTNERS = 3
+
+
+def partner_positions(positions: npt.NDArray[np.int64], length: int, number: int) -> npt.NDArray[np.int64]:
+    """With whom a sample is mixed, by its place in a shuffled order of ``length`` samples: places int64[N, number], no
+    sample's own where there is another one.
+
+    Samples are in pairs (of ``number`` 3: in fours), so that who is read is mostly in the same batch as well. Those at
+    the end of the order, for whom no pair is left, take the sample that stands a quarter of the order on (half of it,
+    three quarters).
+    """
+    turn = np.arange(1, number + 1)
+    last_of_them = positions | _APART * (1 if number == 1 else MOST_PARTNERS)
+    near = positions[:, None] ^ (_APART * turn)
+    far = (positions[:, None] + np.maximum(turn * length // (MOST_PARTNERS + 1), 1)) % length
+    return np.where(last_of_them[:, None] < length, near, far)
+
+
+def partners_of(
+    indices: npt.NDArray[np.int64],
+    length: int,
+    seed: int,
+    epoch: int,
+    number: int,
+    purpose: OrderPurpose = OrderPurpose.SAMPLES,
+    copies: int = 1,
+) -> npt.NDArray[np.int64]:
+    """The same of samples by their index, int64[N, number]: as if the epoch were shuffled, whether or not it is.
+
+    ``copies``: of each sample there are so many in a row, which are shuffled together; ``length`` counts all of them.
+    """
+    order = Permutation(length // copies, seed, epoch, purpose)
+    samples, again = np.divmod(indices, copies)
+    places = partner_positions(order.inverse(samples) * copies + again, length, number)
+    samples, again = np.divmod(places.reshape(-1), copies)
+    return (order(samples) * copies + again).reshape(places.shape)
 
 
 def permute_within(
@@ -69,9 +118,9 @@ def permute_within(
 
 
 @kernel
-def _permute(positions: Any, length: Any, half: Any, key: Any, out: Any) -> None:
+def _permute(positions: Any, length: Any, half: Any, key: Any, is_back: Any, out: Any) -> None:
     for n in range(positions.shape[0]):
-        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(0), key)
+        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(0), key, is_back)
 
 
 @kernel
@@ -80,18 +129,22 @@ def _permute_within(positions: Any, lengths: Any, groups: Any, key: Any, out: An
         length, half = np.uint64(lengths[n]), np.uint64(1)
         while length - np.uint64(1) >> np.uint64(2) * half:
             half += np.uint64(1)
-        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(groups[n]), key)
+        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(groups[n]), key, False)
 
 
 @kernel(inline="always")
-def _walk(value: Any, length: Any, half: Any, group: Any, key: Any) -> Any:
+def _walk(value: Any, length: Any, half: Any, group: Any, key: Any, is_back: Any) -> Any:
     mask = (np.uint64(1) << half) - np.uint64(1)
     # The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
     while True:
         left, right = value >> half, value & mask
-        for turn in range(_ROUNDS):
-            word, _, _, _ = rng.philox_block(np.uint32(0), group, np.uint32(right), np.uint32(turn), key[0], key[1])
-            left, right = right, left ^ (np.uint64(word) & mask)
+        for step in range(_ROUNDS):
+            seen, turn = (left, _ROUNDS - 1 - step) if is_back else (right, step)
+            word, _, _, _ = rng.philox_block(np.uint32(0), group, np.uint32(seen), np.uint32(turn), key[0], key[1])
+            if is_back:
+                left, right = right ^ (np.uint64(word) & mask), left
+            else:
+                left, right = right, left ^ (np.uint64(word) & mask)
         value = left << half | right
         if value < length:
             return np.int64(value)

@@ -81,7 +81,8 @@ class Session:
         """Compile what the transform needs, and see the shorter side of its outputs, where they have one size."""
         pictures = self.chosen.pictures[:_SIDE_SHOWN_BY]
         conditions = conditions_by_labels([sample.item.label for sample in self.chosen.samples[: len(pictures)]])
-        outputs = Augmenter(self.transform, self._device, num_threads=1)(pictures, conditions=conditions)
+        augmenter = Augmenter(self.transform, self._device, num_threads=1)
+        outputs = augmenter(pictures, conditions=conditions, partners="batch")
         sizes = {tuple(output.shape[-2:]) for output in outputs}
         self.out_side = min(sizes.pop()) if len(sizes) == 1 else None
 

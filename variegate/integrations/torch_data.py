@@ -59,10 +59,10 @@ class _InWorkers:
             self._augmenters[is_single] = Augmenter(**self._arguments | ({"num_threads": 1} if is_single else {}))
         return self._augmenters[is_single]
 
-    def _run(self, images: Any, ids: Any, given: Mapping[str, Any] | None) -> Tensors:
+    def _run(self, images: Any, ids: Any, given: Mapping[str, Any] | None, **more: Any) -> Any:
         """``ids``: None for running ones."""
         ids = self._running_ids.take(len(images)) if ids is None else ids
-        return self._get_augmenter()(images, ids=ids, epoch=self.epoch, conditions=given)
+        return self._get_augmenter()(images, ids=ids, epoch=self.epoch, conditions=given, **more)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_augmenters": {}}
@@ -165,7 +165,9 @@ class Collate(_InWorkers):
             (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ;
             of a ``T.MultiView`` a tuple of such, one for each group.
             Labels: int64[N], float32[N] or bool[N] of numbers, arrays stacked, containers as ``default_collate`` does,
-            anything else a list. Labels that are numbers are given to ``Cond(by="label")``.
+            anything else a list. Labels that are numbers are given to ``Cond(by="label")``. A transform that mixes
+            images (``T.MixUp``) mixes each with the one before it in the batch, and their labels likewise: float32
+            [N, num_classes], or ``MixedLabels``.
 
         Raises TypeError or ValueError naming the item and what is accepted.
         """
@@ -173,6 +175,9 @@ class Collate(_InWorkers):
         stacked = stack_labels(labels)
         is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
         given = {"label": stacked.tolist()} if is_numbers else None
+        if self._arguments["transform"]._mixers:
+            mixed: tuple[Tensors, Any] = self._run(arrays, ids, given, labels=stacked, partners="batch")
+            return mixed
         return self._run(arrays, ids, given), stacked
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from variegate.checks import integer, number
 from variegate.policies.augmentation import entries_of
-from variegate.policies.mixture import WIDEST, Mixture
+from variegate.policies.mixture import WIDEST, ChainMixture
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable
 from variegate.program import rng
@@ -23,7 +23,7 @@ _ONLY_WITH_ALL = ("Brightness", "Color", "Contrast", "Sharpness")
 
 
 @dataclass(frozen=True)
-class AugMix(Mixture):
+class AugMix(ChainMixture):
     """The image mixed with ``mixture_width`` chains of operations, all over the same image.
 
     Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly, at a bin drawn

@@ -17,7 +17,7 @@ DEEPEST = 3
 WIDEST = 16
 
 
-class Mixture(Policy, abstract=True):
+class ChainMixture(Policy, abstract=True):
     """``mixture_width`` chains of ``chain_depth`` operations, -1 for one to three; weights by ``alpha``."""
 
     mixture_width: int

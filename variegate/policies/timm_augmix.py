@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from variegate.checks import integer, number
 from variegate.policies.augmentation import entries_of
-from variegate.policies.mixture import WIDEST, Mixture
+from variegate.policies.mixture import WIDEST, ChainMixture
 from variegate.policies.noise import (
     AnyInterpolation,
     check_any_interpolation,
@@ -34,7 +34,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class TimmAugMix(Mixture):
+class TimmAugMix(ChainMixture):
     """The image mixed with ``mixture_width`` chains of operations, all over the same image, on timm's scale of 0 to 10.
 
     Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly of thirteen, at a

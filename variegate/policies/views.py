@@ -12,7 +12,7 @@ from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import ArgumentError
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.container import adopt
+from variegate.transforms.container import Said, adopt
 
 # Of one image. Multi-crop has about ten.
 _MAX_VIEWS = 256
@@ -57,6 +57,10 @@ class MultiView(Transform):
         if self.counts is not None:
             set_field(self, "counts", counts)
         each = [one for group in checked for one in (group if isinstance(group, tuple) else (group,))]
+        mixer = next((mixer for one in each for mixer in one._mixers), None)
+        if mixer is not None:
+            accepted = "transforms that change one image alone; mix the batch of each view afterwards"
+            raise ArgumentError(self, "transforms", Said(f"{type(mixer).__name__} inside MultiView"), accepted)
         adopt(self, "transforms", each, own=0, is_choice=False)
         # Every view begins at slot 0 of words of its own.
         set_field(self, "_view_slots", max(one.num_slots for one in each))

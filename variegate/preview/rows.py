@@ -69,13 +69,14 @@ def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[De
 
 
 def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
-    """For every image: itself, then copies 0 .. ``samples`` - 1, as ``augment`` would write them."""
+    """For every image: itself, then copies 0 .. ``samples`` - 1, as ``augment`` would write them; but that images are
+    mixed among themselves, where the transform mixes samples."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
     rows = [[original(image)] for image in images]
     pictures = [image.img_HWC for image in images]
     ids = [image.sample_id for image in images]
     for copy in range(samples):
-        program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy)
+        program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy, partners="batch")
         if program.grouping is not None:
             program = program.replace(output=Output(layout="NHWC"))  # views are whole recipes, which end in floats
         outputs = augmenter.run(program, pictures)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode
 from variegate.program.passes import BEGIN, BREAK, BREAKER, END, PassBreak
@@ -30,29 +31,56 @@ def operations_of(program: Program, output: int) -> list[dict[str, Any]]:
     """What was done to output ``output``, in order: ``{"op": "Rotate", "angle": -9.0, ...}``, fit for JSON.
 
     Arguments are named as in ``docs/operations.md``; those left to their default are left out. An output blended of
-    several rows (AugMix) holds one entry: ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``.
+    several rows (AugMix) holds one entry: ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``. So
+    does one that is mixed with other samples (MixUp), named by its transform; chains of others have their "id", those
+    that show in a rectangle alone its "box" (top, left, height, width), and "weight" is the share of the whole image.
     """
     if program.blend is None:
         return _row_operations(program, output)
-    rows = np.flatnonzero(program.blend.target == output)
-    if len(rows) == 1:
-        return _row_operations(program, int(rows[0]))
-    chains = [
-        {"weight": round(float(program.blend.weight[row]), 6), "operations": _row_operations(program, int(row))}
-        for row in rows
-    ]
-    return [{"op": "Blend", "chains": chains}]
+    name, (entries, rows) = "Blend", _rows_of(program, output)
+    if program.mixture is not None:
+        name = program.mixture.names[output] or name
+    if name == "Blend" and len(rows) == 1:
+        return _row_operations(program, rows[0])
+    chains = [_chain(program, output, row, entries[np.equal(rows, row)]) for row in dict.fromkeys(rows)]
+    return [{"op": name, "chains": chains}]
+
+
+def _rows_of(program: Program, output: int) -> tuple[npt.NDArray[np.intp], list[int]]:
+    """-> (the entries of the blend that make an output, the row of each of them)."""
+    blend = program.blend
+    entries = np.array([output]) if blend is None else np.flatnonzero(blend.target == output)
+    return entries, (entries if blend is None or blend.row is None else blend.row[entries]).tolist()
+
+
+def _chain(program: Program, output: int, row: int, entries: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """One row's part of an output, which it has by these entries of the blend."""
+    assert program.blend is not None
+    height, width = program.final_size(row)
+    weight, box = program.blend.weight[entries].astype(np.float64), program.blend.box
+    described: dict[str, Any] = {}
+    if program.source[row] != program.source[output]:
+        described["id"] = int(program.ids[row])
+    if box is not None:
+        top, left, bottom, right = np.minimum(box[entries], [height, width, height, width]).T
+        areas = (bottom - top) * (right - left)
+        weight = weight * areas / (height * width)
+        if len(entries) == 1 and areas[0] < height * width:
+            described["box"] = [int(top[0]), int(left[0]), int(bottom[0] - top[0]), int(right[0] - left[0])]
+    described["weight"] = round(float(weight.sum()), 6)
+    return {**described, "operations": _row_operations(program, row)}
 
 
 def captions(operations: list[dict[str, Any]]) -> list[str]:
     """One short line for each operation; ``["unchanged"]`` where there is none."""
     lines: list[str] = []
     for operation in operations:
-        if operation["op"] == "Blend":
-            lines.append("Blend of")
+        if "chains" in operation:
+            lines.append(f"{operation['op']} of")
             for chain in operation["chains"]:
                 names = ", ".join(captions(chain["operations"]))
-                lines.append(f"{chain['weight']:.2f} x {names}")
+                whose = f"sample {chain['id']}: " if "id" in chain else ""
+                lines.append(f"{chain['weight']:.2f} x {whose}{names}")
         else:
             lines.append(_caption(operation))
     return lines or ["unchanged"]
@@ -124,11 +152,10 @@ def explain_row(sampled: Program, fused: Program) -> str:
         raise ValueError("explain_row: the second program must be lowered")
     counts = () if sampled.grouping is None else sampled.grouping.counts
     views = [f"group {group}, view {view}:" for group, count in enumerate(counts) for view in range(count)]
-    target = np.arange(fused.num_rows) if fused.blend is None else fused.blend.target
     lines: list[str] = []
     for output in range(sampled.num_outputs):
         lines += views[output : output + 1]
-        lines += _explain_output(sampled, fused, output, np.flatnonzero(target == output).tolist())
+        lines += _explain_output(sampled, fused, output, list(dict.fromkeys(_rows_of(fused, output)[1])))
     return "\n".join(lines)
 
 

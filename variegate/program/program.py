@@ -1,7 +1,7 @@
 """A Program: what will be done to every row of a batch, as plain arrays.
 
 Axes: R rows, K instruction slots, A = 8 arguments, T tables. A *row* is one image being made; most samples have one
-row, AugMix gives a sample several rows over the same source image, joined by a blend.
+row, AugMix gives a sample several rows over the same source image, MixUp joins rows of several samples, by a blend.
 """
 
 from __future__ import annotations
@@ -72,12 +72,55 @@ class Tables:
     points: list[PointFunction] = field(default_factory=list)
 
 
+class BlendEntries(NamedTuple):
+    """A Blend's entries by the output they go to, as executors take them."""
+
+    begins: Any  # int64[outputs + 1]: where each output's entries begin
+    row: Any  # int64[E]
+    weight: Any  # float32[E]
+    box: Any  # int32[E, 4]: top, left, bottom, right; bottom and right may lie beyond the image
+    start: Any  # float32[outputs]
+    pastes: Any  # bool[outputs]: of several entries, all of weight 1
+
+
 @dataclass
 class Blend:
-    """Rows joined into outputs: output n is ``trunc(sum of weight[r] * row r)`` over rows with ``target[r] == n``."""
+    """Rows joined into outputs: output n is ``trunc(start[n] + sum of weight[e] * row[e])``, no less than 0 and no more
+    than 255, over the entries with ``target[e] == n``, each within its box. The first of them is a row of the output's
+    own sample; where all of several have weight 1, their boxes cover the output without overlapping. None: entry e is
+    row e; whole images; sums that start at 0.
+    """
 
-    target: npt.NDArray[np.int32]  # [R]
-    weight: npt.NDArray[np.float32]  # [R]
+    target: npt.NDArray[np.int32]  # [E]
+    weight: npt.NDArray[np.float32]  # [E]
+    row: npt.NDArray[np.int32] | None = None  # [E]
+    box: npt.NDArray[np.int32] | None = None  # [E, 4]: top, left, bottom, right
+    start: npt.NDArray[np.float32] | None = None  # [outputs]
+
+    def entries(self) -> BlendEntries:
+        number, outputs = len(self.target), int(self.target.max(initial=-1)) + 1
+        order = np.argsort(self.target, kind="stable")
+        counts = np.bincount(self.target, minlength=outputs)
+        row = np.arange(number) if self.row is None else self.row
+        box = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int32), (number, 1)) if self.box is None else self.box
+        start = np.zeros(outputs, np.float32) if self.start is None else self.start
+        return BlendEntries(
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            row[order].astype(np.int64),
+            self.weight[order].astype(np.float32),
+            np.ascontiguousarray(box[order], np.int32),
+            np.ascontiguousarray(start, np.float32),
+            (counts > 1) & (np.bincount(self.target, weights=self.weight == 1.0, minlength=outputs) == counts),
+        )
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What outputs are joined of several samples: image ``n`` of the batch and its partners, by these shares."""
+
+    partners: npt.NDArray[np.int32]  # [outputs, K]: images of the batch
+    shares: npt.NDArray[np.float32]  # [outputs, 1 + K]: of the sample itself, then of its partners
+    names: tuple[str | None, ...]  # [outputs]: what mixed it; None for what stayed as it was
 
 
 class Grouping(NamedTuple):
@@ -138,6 +181,7 @@ class Program:
     tables: Tables
     blend: Blend | None = None
     grouping: Grouping | None = None  # None: every image has one output
+    mixture: Mixture | None = None
     names: tuple[str, ...] = ()
     stage: str = "sampled"
     # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;

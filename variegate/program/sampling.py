@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program import rng
 from variegate.program.custom import PointFunction
+from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, Tables, empty_instructions
 
@@ -20,7 +22,14 @@ CHOICE = "a choice of operations"
 
 
 class Sampling:
-    """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``."""
+    """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``.
+
+    ``partners``: int32[outputs, K], the images that each output may be mixed with; images beyond the outputs are there
+    as partners alone. None: every image is an output, and nothing is known to mix it with.
+    """
+
+    partners: npt.NDArray[np.int32] | None = None
+    mixes: Sequence[Mix] = ()
 
     def __init__(
         self,
@@ -106,11 +115,30 @@ class Sampling:
         if self.output.steps:
             raise after_steps(_title(op), self.output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
-        if self.output.is_float and not (isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])):
+        is_last = isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])
+        if self.mixes and not is_last and (mixer := mixed_by(self.mixes, self.source[rows])):
+            raise ValueError(
+                f"{_title(op)} after {mixer}: images are already mixed with others there; only Normalize may follow. "
+                f"Put it before {mixer}."
+            )
+        if self.output.is_float and not is_last:
             raise ValueError(f"{_title(op)} after Normalize: only RandomErasing may follow it. Put Normalize last.")
         if size is not None and int(np.max(size)) > MAX_SIDE:
             height, width = np.reshape(size, (-1, 2)).max(axis=0)
             raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {MAX_SIDE:,} pixels")
+        self.append(rows, op, args, flags, fill, size, name)
+
+    def append(
+        self,
+        rows: Rows,
+        op: Op | npt.NDArray[np.int16],
+        args: Sequence[npt.ArrayLike],
+        flags: npt.ArrayLike = 0,
+        fill: Sequence[int] | npt.NDArray[np.uint8] | None = None,
+        size: npt.NDArray[np.int32] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """``emit``, wherever it is."""
         at = self.length[rows]
         if int(at.max()) >= self._grids["opcode"].shape[1]:
             self._widen()
@@ -230,13 +258,28 @@ class Sampling:
             return len(rows) >= self._alike
         return len(np.unique(self.source[rows])) == self._alike
 
+    # -- mixing ------------------------------------------------------------------------------------------------
+
+    @property
+    def instructions(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Of all rows so far: the arrays of ``empty_instructions``."""
+        return self._grids
+
+    def mix(self, mix: Mix) -> None:
+        """Join outputs of several samples' pictures, as these are when everything is sampled."""
+        if len(mix.samples):
+            self.mixes = [*self.mixes, mix]
+
     # -- the result --------------------------------------------------------------------------------------------
 
     def finish(self, output: Output) -> Program:
-        longest = max(1, int(self.length.max(initial=0)))
-        blend = None
-        if self._blend_weight is not None:
+        blend = mixture = None
+        kept: Any = slice(None)
+        if self.partners is not None:
+            blend, mixture, kept = join(self, self._blend_weight)
+        elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
+        longest = max(1, int(self.length.max(initial=0)))
         tables = Tables(
             luts=np.stack(self._luts) if self._luts else np.empty((0, 3, 256), np.uint8),
             matrices=np.stack(self._matrices) if self._matrices else np.empty((0, 3, 4), np.float32),
@@ -244,17 +287,19 @@ class Sampling:
             rectangles=np.concatenate(self._rectangles) if self._rectangles else np.empty((0, 4), np.int32),
             points=self._points,
         )
+        source = self.source[kept]
         return Program(
-            **{name: np.ascontiguousarray(grid[:, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
-            length=self.length,
-            source=self.source if self._grouping is None else self.source // np.int32(self._grouping.views),
-            in_shape=self.shape,
-            ids=self._ids[self.source],
-            key=self.key[self.source],
+            **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
+            length=self.length[kept],
+            source=source if self._grouping is None else source // np.int32(self._grouping.views),
+            in_shape=self.shape[kept],
+            ids=self._ids[source],
+            key=self.key[source],
             output=output,
             tables=tables,
             blend=blend,
             grouping=self._grouping,
+            mixture=mixture,
             names=tuple(self._names),
         )
 

@@ -58,8 +58,10 @@ def validate(program: Program) -> Program:
     _check_instructions(program, used)
     if program.stage == "fused":
         _check_passes(program, used)
-    if program.blend is not None:
-        _require(len(program.blend.weight) == rows, "the blend does not weigh every row")
+    if (blend := program.blend) is not None:
+        entries = rows if blend.row is None else len(blend.row)
+        _require(len(blend.weight) == len(blend.target) == entries, "the blend does not weigh every row")
+        _require(blend.row is None or bool(((blend.row >= 0) & (blend.row < rows)).all()), "the blend names no row")
     return program
 
 

@@ -69,6 +69,7 @@ from variegate.transforms.jitter import (
     RandomSolarize,
 )
 from variegate.transforms.kernels import Convolve, Edges, Emboss, UnsharpMask
+from variegate.transforms.mix import CutMix, MixUp, Mosaic, ResizeMix
 from variegate.transforms.output import (
     ConvertImageDtype,
     Grayscale,
@@ -103,6 +104,7 @@ __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "Rand
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["Convolve", "Edges", "Emboss", "UnsharpMask"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
+__all__ += ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]

@@ -72,6 +72,8 @@ class Transform:
     _tree_depth: int = 1
     # It makes several images of each, and can be part of no other transform.
     _is_alone: ClassVar[bool] = False
+    # Those of this tree that mix an image with others.
+    _mixers: tuple[Any, ...] = ()
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
     # What arguments may be: a subclass states those of its own, beside those of its base.

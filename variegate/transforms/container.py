@@ -7,6 +7,7 @@ number drawn for another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,7 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
             f"what leaves all images of a batch in one format; {setter._format_advice}",
         )  # fmt: skip
     set_field(owner, "_format_setter", setter)
+    set_field(owner, "_mixers", mixers_of(owner, argument, children))
     ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
     size = 1 + sum(child._tree_size for child in children)
     depth = 1 + max(child._tree_depth for child in children)
@@ -92,3 +94,12 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
     set_field(owner, "num_slots", ends[-1])
     set_field(owner, "_tree_size", size)
     set_field(owner, "_tree_depth", depth)
+
+
+def mixers_of(owner: Transform, argument: str, children: Sequence[Transform]) -> tuple[Any, ...]:
+    """The transforms among the children's that mix images. Raises ArgumentError where they make different labels."""
+    mixers = tuple(mixer for child in children for mixer in child._mixers)
+    if len({mixer.num_classes for mixer in mixers}) > 1:
+        got = Said(" and ".join(sorted({f"num_classes={mixer.num_classes}" for mixer in mixers})))
+        raise ArgumentError(owner, argument, got, "one num_classes in all transforms that mix images")
+    return mixers

@@ -8,12 +8,12 @@ import pytest
 import variegate as vg
 from tests.images import noise
 from variegate import transforms as T
-from variegate.executors.cpu.blend import TILE
+from variegate.executors.cpu.blend import SPAN
 from variegate.executors.cpu.memory import RESULTS
 
 NORMALIZE = [T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD), T.RandomErasing(1.0)]
-# One value; a few; around one tile of a plane, of an image in colour, and of one in gray; many.
-SIZES = [(1, 1), (3, 2), (17, 31), (32, 32), (11, 93), (1, 1025), (48, 64), (61, 101), (100, 223)]
+# One value; a few; around one span of an image in colour, and of a plane; many.
+SIZES = [(1, 1), (3, 2), (17, 31), (35, 39), (1, 1366), (64, 64), (17, 241), (61, 101), (100, 223)]
 
 
 def poison(size: int) -> None:
@@ -42,8 +42,9 @@ def test_blends_equal_the_reference(layout: str, channels: int, behind: list[T.T
                 np.testing.assert_array_equal(one.numpy(), wanted.numpy())
 
 
-def test_sizes_are_on_both_sides_of_a_tile() -> None:
-    values = [3 * height * width for height, width in SIZES]
-    assert min(values) < TILE < max(values)
-    assert any(height * width > TILE for height, width in SIZES)
-    assert TILE % 3 == 0
+def test_sizes_are_on_both_sides_of_a_span() -> None:
+    for channels in (1, 3):
+        values = [channels * height * width for height, width in SIZES]
+        assert any(SPAN - 4 < value <= SPAN for value in values)
+        assert any(SPAN < value < SPAN + 4 for value in values)
+        assert any(value > 2 * SPAN for value in values)

@@ -65,12 +65,12 @@ class Batch(tuple[Any, Any]):
         return sum(tensor.nbytes for tensor in tensors_of(self.images))
 
 
-def tensors_of(images: Any) -> Iterator[torch.Tensor]:
-    """All that a batch's images consist of."""
-    if isinstance(images, torch.Tensor):
-        yield images
+def tensors_of(whole: Any) -> Iterator[torch.Tensor]:
+    """All that a batch's images, or its labels, consist of."""
+    if isinstance(whole, torch.Tensor):
+        yield whole
     else:
-        for part in images:
+        for part in whole:
             yield from tensors_of(part)
 
 

@@ -14,7 +14,7 @@ from variegate.checks import integer
 from variegate.data.loader.batch import Batch, Failure
 from variegate.data.loader.epochs import BatchIterator, Epochs
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
-from variegate.data.loader.options import OnError
+from variegate.data.loader.options import OnError, Partners
 from variegate.data.loader.pipeline import Pipeline
 from variegate.pickling import CopiedByState, check_copied
 from variegate.threads import at_fork, check_running
@@ -69,6 +69,9 @@ class Loader(CopiedByState):
             batch reads and decodes it once. ``batch_size`` counts copies, and an epoch is as many times longer. On
             several ranks the copies of a sample go to different ones.
         shuffle_buffer, shuffle_bytes: samples, and bytes of files, among which a stream is shuffled.
+        partners: whom a transform that mixes samples (``T.MixUp``) mixes them with: "epoch" for any others of the
+            epoch, a function of (seed, epoch, id), whatever the batch; "batch" for the ones before them in their batch,
+            which is all that a stream can. In the place of one that cannot be read stands the sample itself.
 
     A copy by pickling is made of the arguments and stands where this loader stands: its next iteration is the one that
     this loader would begin next. So does a loader in a forked child. An iteration stays with its process.
@@ -108,6 +111,7 @@ class Loader(CopiedByState):
         copies: int = 1,
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
+        partners: Partners = "epoch",
     ) -> None:
         self._start({name: value for name, value in locals().items() if name != "self"})
 
@@ -208,6 +212,12 @@ class Loader(CopiedByState):
         Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError for a stream.
         """
         return self._pipeline.batch(step, self.epoch if epoch is None else epoch)
+
+    def partners(self, index: int, epoch: int | None = None) -> list[int]:
+        """The ids of those that sample ``index`` is mixed with in an epoch (None: the current one), as
+        ``augmenter.explain`` takes them. Raises ValueError for a sampler, weights, copies, and partners of the batch.
+        """
+        return self._pipeline.partners(index, self.epoch if epoch is None else epoch)
 
     def stats(self) -> LoaderStats:
         """Where the time goes: of each stage (read, decode, augment, hand_over, wait) the seconds, samples and bytes

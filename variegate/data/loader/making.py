@@ -20,6 +20,7 @@ from variegate.data.loader.options import LoaderOptions
 from variegate.data.loader.reading import Rows
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.threads import extra_seconds
+from variegate.mixed_labels import MixedLabels, check_partners, num_partners
 from variegate.threads import by_openmp
 
 # (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
@@ -62,7 +63,8 @@ class BatchMaker:
             with torch.cuda.device(self._device), torch.cuda.stream(stream):
                 result = self._make(epoch, observer, rows)
                 batch = result.batch
-                labels = batch.labels.pin_memory().to(self._device, non_blocking=True)
+                parts = [part.pin_memory().to(self._device, non_blocking=True) for part in tensors_of(batch.labels)]
+                labels = MixedLabels(*parts) if isinstance(batch.labels, MixedLabels) else parts[0]
                 result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
                 result.ready = torch.cuda.Event()
                 result.ready.record()
@@ -91,7 +93,7 @@ class BatchMaker:
             return batch
         current = torch.cuda.current_stream(self._device)
         current.wait_event(result.ready)
-        for tensor in [batch.labels, *tensors_of(batch.images)]:
+        for tensor in (*tensors_of(batch.labels), *tensors_of(batch.images)):
             # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
             tensor.record_stream(current)
         return batch
@@ -103,6 +105,9 @@ class _OneBatch:
     def __init__(self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer) -> None:
         self._augmenter, self._substitutes = maker.augmenter, maker.substitutes
         self._on_error, self._limits = maker.options.on_error, maker.options.decode_limits
+        self._is_mixed = bool(needed := num_partners(self._augmenter.transform))
+        if self._is_mixed and rows.partners is None:
+            rows = replace(rows, partners=check_partners("batch", len(rows.ids), needed))
         self._rows, self._epoch, self._observer = rows, epoch, observer
         self._bad: dict[int, DecodeError] = {}
 
@@ -110,16 +115,19 @@ class _OneBatch:
         rows, bad = self._rows, self._bad
         if not isinstance(rows.data, np.ndarray):
             bad.update({row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)})
-        outputs = self._augment_good()
+        outputs, targets = self._augment_good()
         if bad and self._on_error == "raise":
             raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
+        number = len(rows.padding)
         if not bad:
-            batch = Batch(_whole(outputs), _labels(rows.labels), rows.ids, rows.padding, rows.copies)
+            copies = None if rows.copies is None else rows.copies[:number]
+            batch = Batch(_whole(outputs), _labels(targets), rows.ids[:number], rows.padding, copies)
             return BatchResult(batch, rows.done, [])
         failures = [self._failure(row) for row in sorted(bad)]
-        images, labels, padding = _by_row(outputs), list(rows.labels), rows.padding.copy()
+        images, labels, padding = _by_row(outputs), _each(targets), rows.padding.copy()
         # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
-        replaced = sorted(bad) if self._on_error == "replace" else ([0] if len(bad) == len(images) else [])
+        own = [row for row in sorted(bad) if row < number]
+        replaced = own if self._on_error == "replace" else ([0] if len(own) == number else [])
         for row in replaced:
             images[row], labels[row] = self._replace(row)
             padding[row] = True
@@ -133,12 +141,13 @@ class _OneBatch:
         )
         return BatchResult(batch, rows.done, failures)
 
-    def _augment_good(self) -> Any:
-        """Outputs by row; bad rows hold anything. Notes what turns out to be bad."""
-        rows, bad = self._rows, self._bad
+    def _augment_good(self) -> tuple[Any, Any]:
+        """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
+        rows, bad = self._rows.without(self._bad), self._bad
         good = [row for row in range(len(rows.data)) if row not in bad]
         if not good:
-            return [torch.empty(0)] * len(rows.data)  # all of them are left out or replaced
+            # All of them are left out or replaced.
+            return [torch.empty(0)] * len(rows.padding), [None] * len(rows.padding)
         if bad:
             data, labels = list(rows.data), list(rows.labels)
             for row in bad:
@@ -146,7 +155,7 @@ class _OneBatch:
             rows = replace(rows, data=data, labels=labels)
         failures: dict[int, DecodeError] = {}
         try:
-            outputs = self._augment(rows, failures)
+            result = self._augment(rows, failures)
         except ValueError:
             if self._on_error == "raise":
                 raise
@@ -158,14 +167,23 @@ class _OneBatch:
                 raise  # a matter of the batch
             bad.update(refused)
             return self._augment_good()
-        bad.update({row: error for row, error in failures.items() if row not in bad})
-        return outputs
+        found = {row: error for row, error in failures.items() if row not in bad}
+        bad.update(found)
+        if rows.partners is not None and np.isin(rows.partners, list(found)).any():
+            return self._augment_good()  # others were mixed with those
+        return result
 
-    def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> Any:
-        """Outputs by row; notes files that do not decode, whose rows hold anything."""
-        data = rows.data
+    def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
+        """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
         key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": conditions_by_labels(rows.labels)}
         key["copy"] = 0 if rows.copies is None else rows.copies
+        if self._is_mixed:
+            key |= {"partners": rows.partners, "labels": rows.labels}
+        outputs = self._run(rows, key, failures)
+        return outputs if self._is_mixed else (outputs, rows.labels)
+
+    def _run(self, rows: Rows, key: dict[str, Any], failures: dict[int, DecodeError]) -> Any:
+        data = rows.data
         if isinstance(data, np.ndarray):
             return self._augmenter(data, **key)
         on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
@@ -186,14 +204,16 @@ class _OneBatch:
 
     def _replace(self, row: int) -> tuple[Any, Any]:
         """Another image, augmented by the random numbers of the bad one."""
+        alone = self._rows.without(self._bad).alone(row)
         for data, label in self._substitutes(self._rows, row, self._epoch):
             if isinstance(data, DecodeError):
                 continue
             failures: dict[int, DecodeError] = {}
+            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]])
             with suppress(ValueError):  # the transform does not take this one either
-                output = self._augment(replace(self._rows.alone(row), data=[data], labels=[label]), failures)
+                outputs, targets = self._augment(one, failures)
                 if not failures:
-                    return _by_row(output)[0], label
+                    return _by_row(outputs)[0], _each(targets)[0]
         # Not one good sample among so many: this is not a matter of single images.
         raise self._bad[row]
 
@@ -218,8 +238,17 @@ def _whole(outputs: Any) -> Any:
     return by_openmp(lambda: torch.stack(list(outputs))) if same else list(outputs)
 
 
-def _labels(labels: Any) -> torch.Tensor:
+def _each(labels: Any) -> list[Any]:
+    """Labels by row."""
+    return list(map(MixedLabels._make, zip(*labels, strict=True))) if isinstance(labels, MixedLabels) else list(labels)
+
+
+def _labels(labels: Any) -> torch.Tensor | MixedLabels:
     """int64 for whole numbers, float32 for Python's and NumPy's floats, else as they come; stacked."""
+    if isinstance(labels, (torch.Tensor, MixedLabels)):
+        return labels
+    if isinstance(labels[0], MixedLabels):
+        return MixedLabels(*(torch.stack(parts) for parts in zip(*labels, strict=True)))
     if isinstance(labels[0], torch.Tensor):
         return torch.stack(list(labels))
     array = np.asarray(labels)

@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
-from variegate.checks import integer
+from variegate.checks import integer, one_of
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ranks import find_rank, processes_here
 from variegate.threads import default_threads
 from variegate.transforms.base import Transform
 
 OnError = Literal["raise", "skip", "replace"]
+Partners = Literal["epoch", "batch"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class LoaderOptions:
     copies: int
     shuffle_buffer: int
     shuffle_bytes: int
+    partners: Partners
 
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> LoaderOptions:
@@ -70,6 +72,7 @@ class LoaderOptions:
             options[name] = integer(name, given[name], least)
         for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
             options[name] = check_limit(name, given[name], default)
+        one_of("partners", given["partners"], get_args(Partners))
         on_error, max_errors = given["on_error"], given["max_errors"]
         if on_error not in get_args(OnError):
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, get_args(OnError))))

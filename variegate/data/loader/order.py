@@ -10,14 +10,15 @@ from threading import Event
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.checks import integer
 from variegate.data.loader.observer import Observer
 from variegate.data.loader.picks import ListedOrder, Order, Picks, RepeatedOrder
 from variegate.data.loader.ranks import Share
 from variegate.data.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
-from variegate.data.shuffle import OrderPurpose
-from variegate.data.sources.base import PixelSource, Source
+from variegate.data.shuffle import OrderPurpose, partner_positions, partners_of
+from variegate.data.sources.base import PixelSource, SampleName, Source, check_index
 from variegate.program import rng
 
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
@@ -46,9 +47,12 @@ _ADVICE_ON_PICKS = {
 class IndexedOrder:
     """Samples by index, as they are picked."""
 
-    def __init__(self, source: Source, reader: Reader, picks: Picks, seed: int, shuffle: bool) -> None:
+    def __init__(
+        self, source: Source, reader: Reader, picks: Picks, seed: int, shuffle: bool, num_partners: int = 0
+    ) -> None:
+        """``num_partners``: how many others of the epoch each sample is mixed with."""
         self._source, self._reader, self._picks = source, reader, picks
-        self._seed, self._shuffle = seed, shuffle
+        self._seed, self._shuffle, self._num_partners = seed, shuffle, num_partners
         self.is_remote = source.is_remote
         self.is_known = picks.is_known
         # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
@@ -90,12 +94,13 @@ class IndexedOrder:
     def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
         """Those from ``first`` on."""
         stopped, order = Event(), self._order(epoch)
-        start = partial(self._start, order, share, pool, observer, stopped.is_set)
+        start = partial(self._start, order, epoch, share, pool, observer, stopped.is_set)
         return map(start, range(first, len(share))), stopped.set
 
     def _start(
         self,
         order: Order,
+        epoch: int,
         share: Share,
         pool: Executor,
         observer: Observer,
@@ -104,9 +109,19 @@ class IndexedOrder:
     ) -> Waiting:
         """Begin to read a step, by all threads of the pool, until ``is_stopped``."""
         source, (positions, padding) = self._source, share.positions(step)
+        partners = None
+        if self._num_partners:
+            positions, partners = _with_partners(positions, self._partners(order, epoch, positions))
         indices, copies = order.at(positions)
         ids, numbers = source.ids(indices), indices.tolist()
-        rows = partial(Rows, ids, padding, share.done_after(step), lambda row: source.name(numbers[row]), copies=copies)
+
+        def rows(data: Any, labels: Any) -> Rows:
+            done = share.done_after(step)
+            return Rows(ids, padding, done, name_of, data, labels, copies=copies, partners=partners)
+
+        def name_of(row: int) -> SampleName:
+            return source.name(numbers[row])
+
         if self._reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
 
             def gather() -> Rows:
@@ -135,6 +150,28 @@ class IndexedOrder:
 
         return wait
 
+    def _partners(self, order: Order, epoch: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Places in the epoch's order of those that each sample is mixed with, [N, K]: by the sample's own place in a
+        shuffled order, so that they depend on nothing but the seed, the epoch, the sample and its copy."""
+        if self._shuffle:
+            return partner_positions(positions, order.length, self._num_partners)
+        once, times = (order.once, order.times) if isinstance(order, RepeatedOrder) else (order, 1)
+        purpose = OrderPurpose.SAMPLES if once.is_every else OrderPurpose.DRAWS
+        return partners_of(positions, order.length, self._seed, epoch, self._num_partners, purpose, times)
+
+    def partner_ids(self, index: int, epoch: int) -> list[int]:
+        """The ids of those that a sample is mixed with. Raises ValueError where an epoch is not every sample once."""
+        check_index(index, len(self._source))
+        order = self._order(epoch)
+        if not order.is_every:
+            got = "copies" if isinstance(order, RepeatedOrder) else "a sampler or weights"
+            raise ValueError(
+                f"partners: this loader has {got}, by which a sample may come several times; accepted: a loader of "
+                "every sample once"
+            )
+        indices = partners_of(np.array([index]), len(self._source), self._seed, epoch, self._num_partners)[0]
+        return [int(sample_id) for sample_id in self._source.ids(indices)]
+
     def _to_read(self, sample_id: int, index: int) -> SampleToRead:
         return SampleToRead(sample_id, partial(self._source.name, index), partial(self._source.read, index))
 
@@ -158,6 +195,16 @@ class IndexedOrder:
         for old in list(self._orders)[:-_KEPT]:
             self._orders.pop(old, None)
         return order
+
+
+def _with_partners(
+    positions: npt.NDArray[np.int64], partners: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """-> (the positions, and behind them those of partners that are not among them; where each partner is there)."""
+    every = np.concatenate([positions, np.setdiff1d(partners, positions)])
+    order = np.argsort(every, kind="stable")
+    places = order[np.searchsorted(every[order], partners)]
+    return every, places.astype(np.int32)
 
 
 def make_state(epoch: int, done: int, fixed: Mapping[str, Any], order: str | None) -> dict[str, Any]:

@@ -65,15 +65,15 @@ class RepeatedOrder:
     is_every = False
 
     def __init__(self, order: ListedOrder | DrawnOrder, times: int) -> None:
-        self.length, self._order, self._times = order.length * times, order, times
+        self.length, self.once, self.times = order.length * times, order, times
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
-        places, again = np.divmod(positions, self._times)
-        indices, copies = self._order.at(places)
-        return indices, (copies * np.uint32(self._times) + again).astype(np.uint32)
+        places, again = np.divmod(positions, self.times)
+        indices, copies = self.once.at(places)
+        return indices, (copies * np.uint32(self.times) + again).astype(np.uint32)
 
     def digest(self) -> str | None:
-        return self._order.digest() if isinstance(self._order, ListedOrder) else None
+        return self.once.digest() if isinstance(self.once, ListedOrder) else None
 
 
 Order = ListedOrder | DrawnOrder | RepeatedOrder

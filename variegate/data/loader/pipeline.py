@@ -24,6 +24,7 @@ from variegate.data.loader.reading import Reader, reader_threads
 from variegate.data.loader.stream import StreamOrder
 from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
+from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown, speakable
 from variegate.threads import Threads
 from variegate.transforms.output import Identity
@@ -71,10 +72,12 @@ class Pipeline:
         reader = Reader(options, self.cache, in_memory=isinstance(source, PixelSource))
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
+            self._check_partners()
             self.order = StreamOrder(source, reader, options, self.shuffle)
         else:
             picks = picks_of(source, options, self.shuffle).repeated(options.copies)
-            self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle)
+            number = self._num_partners if options.partners == "epoch" else 0
+            self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle, number)
         self.facts = self.order.facts()  # asked once: a state may be taken at every step
         self._check_length()
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
@@ -83,6 +86,26 @@ class Pipeline:
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
         self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
+
+    @property
+    def _num_partners(self) -> int:
+        return num_partners(self.augmenter.transform)
+
+    def _check_partners(self) -> None:
+        if self._num_partners and self.options.partners == "epoch":
+            mixer = type(self.augmenter.transform._mixers[0]).__name__
+            raise ValueError(
+                f"transform: {mixer} mixes samples with any others of the epoch, and this source is a stream, which "
+                'gives them in its own order; accepted: partners="batch", or samples by index: open_source(..., '
+                "stream=False)"
+            )
+
+    def partners(self, index: int, epoch: int) -> list[int]:
+        """Ids of those that a sample is mixed with in an epoch."""
+        if not self._num_partners or self.options.partners == "batch" or not isinstance(self.order, IndexedOrder):
+            got = "a loader that mixes nothing, or within its batches alone"
+            raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
+        return self.order.partner_ids(index, epoch)
 
     def _check_length(self) -> None:
         options, length = self.options, self.length(0) if self.options.drop_last else None

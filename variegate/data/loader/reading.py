@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ def reader_threads(is_remote: bool, num_threads: int) -> int:
 
 @dataclass
 class Rows:
-    """The samples of one batch.
+    """The samples of one batch, and those that they are mixed with.
 
     ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
     [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called. ``others``: where a
@@ -46,13 +46,41 @@ class Rows:
     labels: Any
     others: Callable[[int], Iterator[tuple[Any, Any]]] | None = None
     copies: npt.NDArray[np.uint32] | None = None  # which copy of its sample a row is; None for the first
+    # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
+    # is ``padding`` for N rows, everything else for all.
+    partners: npt.NDArray[np.int32] | None = None
 
     def alone(self, row: int) -> Rows:
-        """One of them, as a batch."""
+        """One of them, as a batch, with its partners."""
+        if self.partners is not None:
+            return self._alone_with_partners(row)
         one, name = slice(row, row + 1), self.name_of(row)
         copies = None if self.copies is None else self.copies[one]
         data, labels = self.data[one], self.labels[one]
         return Rows(self.ids[one], self.padding[one], self.done, lambda _: name, data, labels, copies=copies)
+
+    def _alone_with_partners(self, row: int) -> Rows:
+        assert self.partners is not None
+        is_partner = row >= len(self.partners)  # of others; as one of the batch it would be as any
+        own = [row] * self.partners.shape[1] if is_partner else self.partners[row].tolist()
+        rows = list(dict.fromkeys([row, *own]))
+        return Rows(
+            self.ids[rows],
+            np.zeros(1, np.bool_) if is_partner else self.padding[row : row + 1],
+            self.done,
+            lambda place: self.name_of(rows[place]),
+            [self.data[each] for each in rows],
+            [self.labels[each] for each in rows],
+            copies=None if self.copies is None else self.copies[rows],
+            partners=np.array([[rows.index(each) for each in own]], np.int32),
+        )
+
+    def without(self, bad: Iterable[int]) -> Rows:
+        """A row that is to be mixed with a bad one is mixed with itself, which leaves it as it is."""
+        if self.partners is None:
+            return self
+        own = np.arange(len(self.partners), dtype=np.int32)[:, None]
+        return replace(self, partners=np.where(np.isin(self.partners, list(bad)), own, self.partners))
 
 
 # Waits until the rows of a step are read; None where there are no more.

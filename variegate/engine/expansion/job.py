@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,15 +38,26 @@ _FILES_AT_ONCE = 64
 Image_HWC = npt.NDArray[np.uint8]
 
 
+class Decoded(NamedTuple):
+    """A sample, and those that it is mixed with."""
+
+    id: int
+    image: Image_HWC
+    label: Any
+    partners: Sequence[Decoded] = ()
+
+    @property
+    def nbytes(self) -> int:
+        return self.image.nbytes + sum(partner.image.nbytes for partner in self.partners)
+
+
 @dataclass
 class DecodedItem:
     """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``failure``: why it has none."""
 
     item: int
     index: int  # of the sample
-    id: int
-    image: Image_HWC
-    label: Any
+    sample: Decoded
     outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
     failure: str = ""
 
@@ -94,7 +105,7 @@ class ExpansionJob:
         image = np.random.default_rng(0).integers(0, 256, (256, 256, 3)).astype(np.uint8)
         for copy in range(2):
             try:
-                self._augmenter([image] * 8, ids=list(range(8)), copy=copy)
+                self._augmenter([image] * 8, ids=list(range(8)), copy=copy, partners="batch")
             except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
                 return
 
@@ -109,9 +120,8 @@ class ExpansionJob:
             if isinstance(found, DecodeError):
                 failed.update(dict.fromkeys(wanted, found.reason))
                 continue
-            image, label = found
-            group += [DecodedItem(item, index, self._plan.sample_id(index), image, label) for item in wanted]
-            size += image.nbytes
+            group += [DecodedItem(item, index, found) for item in wanted]
+            size += found.nbytes
             if size >= _GROUP_BYTES:
                 self._finish(group, made, failed, beat)
                 group, size = [], 0
@@ -128,12 +138,12 @@ class ExpansionJob:
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
-        one = DecodedItem(self._plan.item_of(index, copy), index, self._plan.sample_id(index), *found)
+        one = DecodedItem(self._plan.item_of(index, copy), index, found)
         _, images = self._augment([one], copy)
         return encode_image(images[0], self._plan.format, self._plan.quality)
 
-    def _read(self, items: range) -> Iterator[tuple[int, list[int], tuple[Image_HWC, Any] | DecodeError]]:
-        """(index, items, (pixels, label) or what went wrong) of every sample, decoded ahead by all threads."""
+    def _read(self, items: range) -> Iterator[tuple[int, list[int], Decoded | DecodeError]]:
+        """(index, items, pixels and label or what went wrong) of every sample, decoded ahead by all threads."""
         samples = [(index, list(wanted)) for index, wanted in groupby(items, self._plan.sample_of)]
         if self._pool is None:
             yield from ((index, wanted, self._decode(index)) for index, wanted in samples)
@@ -148,10 +158,19 @@ class ExpansionJob:
             assert decoded is not None
             found = decoded.result()
             if not isinstance(found, DecodeError):
-                largest = max(largest, found[0].nbytes)
+                largest = max(largest, found.nbytes)
             yield index, wanted, found
 
-    def _decode(self, index: int) -> tuple[Image_HWC, Any] | DecodeError:
+    def _decode(self, index: int) -> Decoded | DecodeError:
+        """A sample with its partners; itself stands in the place of one that cannot be read."""
+        own = self._decode_alone(index)
+        if isinstance(own, DecodeError):
+            return own
+        partners = self._plan.partners(np.array([index], np.int64))[0].tolist()
+        found = list(map(self._decode_alone, partners))
+        return own._replace(partners=[own if isinstance(other, DecodeError) else other for other in found])
+
+    def _decode_alone(self, index: int) -> Decoded | DecodeError:
         source = self._plan.source
         try:
             data, label = source.read(index)
@@ -170,7 +189,7 @@ class ExpansionJob:
                 self._labels.check(label, "label")
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
-        return image, label
+        return Decoded(self._plan.sample_id(index), image, label)
 
     def _finish(
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
@@ -190,7 +209,7 @@ class ExpansionJob:
         for one in good:
             rows = tuple(json.dumps(row) for row, _ in one.outputs)
             data = tuple(data for _, data in one.outputs)
-            made[one.item] = ItemOutputs(rows, data, one.label) if self._storage is None else ItemOutputs(rows)
+            made[one.item] = ItemOutputs(rows, data, one.sample.label) if self._storage is None else ItemOutputs(rows)
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         try:
@@ -214,14 +233,22 @@ class ExpansionJob:
             if isinstance(data, ValueError):
                 one.failure = str(data)
             else:
-                operations = operations_of(program, row)
-                described = self._plan.written_row(one.index, one.id, copy, one.label, image.shape, operations, data)
+                sample, operations = one.sample, _with_labels(operations_of(program, row), one.sample)
+                described = self._plan.written_row(
+                    one.index, sample.id, copy, sample.label, image.shape, operations, data
+                )
                 one.outputs.append((described, data))
 
     def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
-        images, ids, labels = map(list, zip(*((one.image, one.id, one.label) for one in group), strict=True))
-        given = {"label": labels} if all(isinstance(label, (int, np.integer)) for label in labels) else None
-        program = self._augmenter.program(images, ids=ids, epoch=self._plan.epoch, copy=copy, conditions=given)
+        samples = [one.sample for one in group]
+        every = samples + [partner for sample in samples for partner in sample.partners]
+        labels, images = [sample.label for sample in every], [sample.image for sample in every]
+        given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
+        if all(isinstance(label, (int, np.integer)) for label in labels):
+            given["conditions"] = {"label": labels}
+        if len(every) > len(samples):
+            given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
+        program = self._augmenter.program(images, **given)
         return program, [output.cpu().numpy() for output in self._augmenter.run(program, images)]
 
     def _encode(self, image: Image_HWC) -> bytes | ValueError:
@@ -248,3 +275,14 @@ class ExpansionJob:
             write()
         except OSError as error:
             raise FatalError(str(error)) from error
+
+
+def _with_labels(operations: list[dict[str, Any]], sample: Decoded) -> list[dict[str, Any]]:
+    """What was mixed says the labels of the partners as well, where these are classes; with the shares they are what
+    the output's label is made of."""
+    known = {partner.id: partner.label for partner in sample.partners}
+    for operation in operations:
+        for chain in operation.get("chains", ()):
+            if isinstance(label := known.get(chain.get("id")), (int, np.integer)):
+                chain["label"] = int(label)
+    return operations

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
+from variegate.data.shuffle import partners_of
 from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS
+from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown
 from variegate.sinks.encode import ImageFormat, check_format
 from variegate.sinks.naming import OutputNames, output_path
@@ -131,6 +134,13 @@ class Plan:
     def names(self) -> OutputNames:
         return OutputNames(self.source)
 
+    def partners(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The indices of those that samples are mixed with, [N, K], the same ones as by a ``Loader``."""
+        number = num_partners(self.transform)
+        if not number:
+            return np.empty((len(indices), 0), np.int64)
+        return partners_of(indices, len(self.source), self.seed, self.epoch, number)
+
     def sample_id(self, index: int) -> int:
         return int(self.source.ids(np.array([index], np.int64))[0])
 
@@ -196,7 +206,8 @@ def _no_image_after(transform: Transform, seed: int) -> str | None:
     """What the transform ends in that leaves no image of bytes."""
     augmenter = Augmenter(transform, "reference", seed)
     try:
-        output = augmenter.program([(4096, 4096)], ids=[0], conditions={"label": [0]}).output
+        given = {"label": [0]}
+        output = augmenter.program([(4096, 4096)], ids=[0], conditions=given, partners="batch").output
     except ValueError:  # it takes other images; those that it does not take will be named
         return None
     return "Normalize" if output.is_float else str(output.steps[0]) if output.steps else None

@@ -59,12 +59,16 @@ def compare(
     if not len(files):
         return remade, True
     done = _samples_done(destination, plan)
-    before = np.concatenate([[0], np.cumsum(done)])
+    # What an output was mixed with, it was made of as well.
+    partners, read = plan.partners(np.arange(len(done))), done.copy()
+    read[partners[done]] = True
+    before = np.concatenate([[0], np.cumsum(read)])
     used = files[(before[stamps.ends(len(done))] > before[stamps.starts])[files]]
     if len(used):
         _check_allowed(was, stamps, used, changed)
         if changed == "remake":
             remade[stamps.samples_of(used, len(plan.source))] = True
+            remade |= remade[partners].any(axis=1)
             remade &= done
     elif done.any():
         warnings.warn(

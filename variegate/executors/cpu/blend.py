@@ -1,5 +1,6 @@
-"""Blends: weighted sums of rows, truncated to uint8, then stored (and erased after Normalize) as an unblended
-row would be.
+"""Blends: weighted sums of rows, or rectangles of rows side by side, truncated to uint8, then stored (and erased after
+Normalize) as an unblended row would be. Plane by plane, and sums a few thousand at a time, so that they stay in the
+nearest cache.
 """
 
 from __future__ import annotations
@@ -8,55 +9,42 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import bytes_at, floats_at
-from variegate.executors.cpu.layout import FLOATS_CHW, target_at
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined
+from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW, target_at
 from variegate.executors.cpu.part_calls import CHANNELS, ERASED, call_part, tell_target
+from variegate.executors.cpu.simd import BLOCK, STREAMED, scale_block, stream_levels
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.program import Program
 
-TILE = 3072
-"""Values of an image that are summed at a time, few enough to stay near the processor: whole pixels, of 1 or 3."""
-
-
-def rows_by_output(program: Program) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(rows ordered by the output they go to, where each output's rows begin, with the end appended)."""
-    assert program.blend is not None
-    order = np.argsort(program.blend.target, kind="stable").astype(np.int64)
-    counts = np.bincount(program.blend.target, minlength=program.num_outputs)
-    return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+# Sums of whole images are made so many at a time.
+SPAN = 4096
 
 
 @pixel_kernel
 def blend_outputs(
-    outputs: Any, blending: Any, batch: Any, canvases: Any, targets: Any, form: Any, total: Any, scratch: Any
+    outputs: Any, entries: Any, batch: Any, canvases: Any, targets: Any, form: Any, sums: Any, levels: Any, scratch: Any
 ) -> None:
     """Join the rows of each output of the batch at address ``batch``. ``canvases`` and ``targets`` are addresses;
-    ``total`` is float32[TILE], ``scratch`` the address of the thread's.
+    ``sums`` is float32 scratch of SPAN or of a line of all channels, ``levels`` uint8 of an image, ``scratch`` the
+    address of the thread's.
     """
-    program, own, order = batch_at(batch).program, scratch_at(scratch), blending.order
+    program, own = batch_at(batch).program, scratch_at(scratch)
+    is_planar = form.kind == FLOATS_CHW or form.kind == BYTES_CHW
     for n in outputs:
-        begin, end = blending.begins[n], blending.begins[n + 1]
-        row = order[begin]
+        row = entries.row[entries.begins[n]]
         channels, last = nb.int64(program.in_shape[row, 2]), program.length[row] - 1
         h = nb.int64(program.out_size[row, last, 0]) if last >= 0 else nb.int64(program.in_shape[row, 0])
         w = nb.int64(program.out_size[row, last, 1]) if last >= 0 else nb.int64(program.in_shape[row, 1])
+        step = 1 if is_planar else channels  # values of a pixel that lie side by side
+        size = h * w * step
         target = target_at(targets[n], form.kind, h, w, channels, form)
-        # Of one channel, or of all side by side.
-        planes = channels if form.kind == FLOATS_CHW else 1
-        size = h * w * channels // planes
-        for plane in range(planes):
-            for start in range(plane * size, (plane + 1) * size, TILE):
-                number = min(TILE, (plane + 1) * size - start)
-                total[:number] = 0.0
-                for at in range(begin, end):
-                    _add(total, canvases[order[at]] + start, number, blending.weight[order[at]])
-                if form.kind < FLOATS_CHW:
-                    _store_bytes(total, number, targets[n] + start)
-                else:
-                    _store_floats(total, number, targets[n] + 4 * start, plane, channels // planes, target)
+        for plane in range(channels // step):
+            if form.kind < FLOATS_CHW:
+                _join(entries, n, canvases, plane * size, h, w, step, sums, bytes_at(targets[n] + plane * size, size))
+            else:
+                _join(entries, n, canvases, plane * size, h, w, step, sums, levels)
+                _store(levels, size, step, targets[n] + 4 * plane * size, target, plane)
         if form.kind >= FLOATS_CHW:
             own.sweep[CHANNELS] = channels
             tell_target(target, own.sweep)
@@ -64,34 +52,83 @@ def blend_outputs(
 
 
 @inner_kernel()
-def _add(total: Any, canvas: Any, number: Any, share: Any) -> None:
-    pixels = bytes_at(canvas, number)
-    for i in range(number):
-        total[i] += share * np.float32(pixels[i])
-
-
-@inner_kernel()
-def _store_bytes(total: Any, number: Any, target: Any) -> None:
-    levels = bytes_at(target, number)
-    for i in range(number):
-        levels[i] = np.uint8(_truncated(total[i]))
-
-
-@inner_kernel()
-def _store_floats(total: Any, number: Any, at: Any, first: Any, channels: Any, target: Any) -> None:
-    """Values of ``channels`` channels side by side, the first of which is ``first``."""
-    floats = floats_at(at, number)
-    if channels == 1:  # side by side, which takes vectors
-        scale, bias = target.scale[first], target.bias[first]
-        for i in range(number):
-            floats[i] = _truncated(total[i]) * scale + bias
+def _join(entries: Any, n: Any, canvases: Any, offset: Any, h: Any, w: Any, step: Any, sums: Any, levels: Any) -> None:
+    """Output ``n``, of the planes that begin ``offset`` bytes into its canvases, into ``levels``."""
+    begin, end, width, boxes = entries.begins[n], entries.begins[n + 1], w * step, entries.box
+    if entries.pastes[n]:
+        for at in range(begin, end):
+            _paste(canvases[entries.row[at]] + offset, boxes[at], h, width, step, levels)
         return
-    for c in range(channels):
-        scale, bias = target.scale[first + c], target.bias[first + c]
-        for i in range(c, number, channels):
-            floats[i] = _truncated(total[i]) * scale + bias
+    is_whole = True
+    for at in range(begin, end):
+        is_whole &= boxes[at, 0] == 0 and boxes[at, 1] == 0 and boxes[at, 2] >= h and boxes[at, 3] >= w
+    span = SPAN if is_whole else width
+    for first in range(0, h * width, span):
+        count, y = min(span, h * width - first), first // width
+        to = levels[first : first + count]
+        if is_whole and end - begin == 2:
+            _sum_of_two(entries, n, canvases, offset + first, to)
+            continue
+        for i in range(count):
+            sums[i] = entries.start[n]
+        for at in range(begin, end):
+            left, right = 0, count
+            if not is_whole:
+                if not boxes[at, 0] <= y < boxes[at, 2]:
+                    continue
+                left, right = nb.int64(boxes[at, 1]) * step, min(nb.int64(boxes[at, 3]) * step, width)
+            pixels = bytes_at(canvases[entries.row[at]] + offset + first + left, right - left)
+            share, part = entries.weight[at], sums[left:right]
+            for i in range(right - left):
+                part[i] += share * np.float32(pixels[i])
+        for i in range(count):
+            to[i] = _level(sums[i])
 
 
-@pixel_kernel(inline="always")
-def _truncated(value: Any) -> Any:
-    return np.floor(min(max(value, np.float32(0.0)), np.float32(255.0)))
+@inlined
+def _sum_of_two(entries: Any, n: Any, canvases: Any, offset: Any, to: Any) -> None:
+    """Two whole rows: the same sum, without a stop in memory."""
+    at, start = entries.begins[n], entries.start[n]
+    first = bytes_at(canvases[entries.row[at]] + offset, to.shape[0])
+    second = bytes_at(canvases[entries.row[at + 1]] + offset, to.shape[0])
+    share, rest = entries.weight[at], entries.weight[at + 1]
+    for i in range(to.shape[0]):
+        to[i] = _level(start + share * np.float32(first[i]) + rest * np.float32(second[i]))
+
+
+@inlined
+def _paste(canvas: Any, box: Any, h: Any, width: Any, step: Any, levels: Any) -> None:
+    """A rectangle as it is; lines that reach from side to side at once."""
+    top, bottom = nb.int64(box[0]), min(nb.int64(box[2]), h)
+    left, right = nb.int64(box[1]) * step, min(nb.int64(box[3]) * step, width)
+    length = right - left
+    if length == width:
+        length *= bottom - top
+        bottom = min(bottom, top + 1)
+    for y in range(top, bottom):
+        pixels, to = bytes_at(canvas + y * width + left, length), levels[y * width + left :]
+        for i in range(length):
+            to[i] = pixels[i]
+
+
+@inlined
+def _level(value: Any) -> Any:
+    return np.uint8(np.int32(min(max(value, np.float32(0.0)), np.float32(255.0))))
+
+
+@inlined
+def _store(levels: Any, size: Any, step: Any, to: Any, target: Any, plane: Any) -> None:
+    """As ``x * scale + bias`` in float32."""
+    source = address_of(levels)
+    if step == 1 and target.streams and size % STREAMED == 0 and to % (4 * STREAMED) == 0:
+        for x in range(0, size, STREAMED):
+            stream_levels(source + x, to + 4 * x, target.scale[plane], target.bias[plane])
+    elif step == 1 and size >= BLOCK:
+        for block in range((size + BLOCK - 1) // BLOCK):
+            x = min(block * BLOCK, size - BLOCK)  # the last one overlaps the one before it
+            scale_block(source + x, to + 4 * x, target.scale[plane], target.bias[plane])
+    else:
+        floats = floats_at(to, size)
+        for c in range(step):
+            for i in range(c, size, step):
+                floats[i] = np.float32(levels[i]) * target.scale[plane + c] + target.bias[plane + c]

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.batch import NEEDS, BatchArrays, held_batch, measure, new_batch
-from variegate.executors.cpu.blend import TILE, blend_outputs, rows_by_output
+from variegate.executors.cpu.blend import SPAN, blend_outputs
 from variegate.executors.cpu.layout import (
     BYTES_CHW,
     BYTES_HWC,
     FLOATS_CHW,
     FLOATS_HWC,
-    Blending,
     Instructions,
     ResultFormat,
     SideTables,
@@ -201,12 +200,15 @@ def _blend(
     program: Program, batch: BatchArrays, canvases: npt.NDArray[np.int64], form: ResultFormat, num_threads: int | None
 ) -> None:
     assert program.blend is not None
-    blending = Blending(*rows_by_output(program), program.blend.weight)
+    entries = program.blend.entries()
+    largest = max(prod(result_shape(program, row)) for row in range(program.num_rows))
+    longest = max(SPAN, int((program.final_sizes()[:, 1] * program.in_shape[:, 2]).max(initial=1)))
     memory = held_batch(batch)
     at = place_of(memory)
 
     def work(outputs: npt.NDArray[np.int64]) -> None:
-        total = np.empty(TILE, np.float32)
-        blend_outputs(outputs, blending, at, canvases, batch.targets, form, total, scratch_for((1,) * NEEDS))
+        sums, levels = RESULTS.take(4 * longest).view(np.float32), RESULTS.take(largest)
+        scratch = scratch_for((1,) * NEEDS)
+        blend_outputs(outputs, entries, at, canvases, batch.targets, form, sums, levels, scratch)
 
     share_out(work, program.num_outputs, num_threads)

@@ -57,14 +57,6 @@ class ResultFormat(NamedTuple):
     bias: Array  # float32[2, 3]
 
 
-class Blending(NamedTuple):
-    """Which rows of a program make up each output."""
-
-    order: Array  # int64[R]: rows by the output they go to
-    begins: Array  # int64[outputs + 1]: where each output's rows begin
-    weight: Array  # float32[R]
-
-
 class NoiseKey(NamedTuple):
     """What the noise of an image is drawn by."""
 

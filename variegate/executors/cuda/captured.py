@@ -16,7 +16,8 @@ from variegate.executors.cuda.pack import Array, Capacity, DoesNotFit, Packer
 from variegate.program.program import Program
 
 # Sections whose size the batch, its passes and its slots decide; all others vary from draw to draw.
-_FIXED = frozenset({"headers", "code", "args", "constants", "lists", "begins", "last_canvases", "blend_weights"})
+_FIXED = frozenset({"headers", "code", "args", "constants", "lists"})
+_FIXED |= {"begins", "starts", "last_canvases", "blend_weights", "boxes"}
 
 
 class CapturedRun:

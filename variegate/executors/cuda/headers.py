@@ -126,14 +126,14 @@ def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
 
 @pixel_kernel
 def fill_blend_headers(
-    program: Any, headers: Any, order: Any, begins: Any, targets: Any, block: Any, blend_headers: Any, launch: Any
+    program: Any, headers: Any, row: Any, begins: Any, targets: Any, block: Any, blend_headers: Any, launch: Any
 ) -> None:
     """A header per output: of its first row's last pass, but over all the row's instructions. And the launch."""
     slots = program.opcode.shape[1]
     launch[:] = 0
     launch[L.NUM_ROWS] = len(targets)
     for n in range(len(targets)):
-        r = order[begins[n]]
+        r = row[begins[n]]
         header = blend_headers[n]
         for field in range(L.HEADER):
             header[field] = headers[program.num_passes[r] - 1, r, field]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.blend import rows_by_output
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers
 from variegate.executors.cuda.images import DeviceImages
@@ -114,9 +113,10 @@ class Packer:
             "maps": 8 * RECORD * maps,
         }
         if self.is_blended:
-            outputs = self.program.num_outputs
-            sections |= {"blend_headers": 8 * L.HEADER * outputs, "begins": 4 * (outputs + 1)}
-            sections |= {"last_canvases": 8 * rows, "blend_weights": 4 * rows}
+            assert self.program.blend is not None
+            outputs, entries = self.program.num_outputs, len(self.program.blend.target)
+            sections |= {"blend_headers": 8 * L.HEADER * outputs, "begins": 4 * (outputs + 1), "starts": 4 * outputs}
+            sections |= {"last_canvases": 8 * entries, "blend_weights": 4 * entries, "boxes": 16 * entries}
         return sections | {"statistics": L.TABLE * statistics, "resize_weights": 4 * weights, "canvases": 4 * pixels}
 
     def fill(
@@ -152,14 +152,16 @@ class Packer:
         fill_headers(self._arrays, addresses, self.is_blended, block, records)
         self._fill_tables(memory)
         if program.blend is not None:
-            order, begins = rows_by_output(program)
+            entries = program.blend.entries()
             blend_headers = self._view(memory, "blend_headers", np.int64, program.num_outputs, L.HEADER)
             fill_blend_headers(
-                self._arrays, records.headers, order, begins, targets, block, blend_headers, launches[-1]
+                self._arrays, records.headers, entries.row, entries.begins, targets, block, blend_headers, launches[-1]
             )
-            self._write(memory, "begins", begins.astype(np.int32))
-            self._write(memory, "last_canvases", records.last_canvas[order])
-            self._write(memory, "blend_weights", program.blend.weight[order].astype(np.float32))
+            self._write(memory, "begins", entries.begins.astype(np.int32))
+            self._write(memory, "starts", entries.start)
+            self._write(memory, "last_canvases", records.last_canvas[entries.row])
+            self._write(memory, "blend_weights", entries.weight)
+            self._write(memory, "boxes", entries.box)
         return launches
 
     def _fill_tables(self, memory: npt.NDArray[np.uint8]) -> None:

@@ -100,14 +100,15 @@ def run(program: Program, images: Sequence[Image]) -> list[Array]:
     rows = [_run_row(program, row, images[int(program.source[row])]) for row in range(program.num_rows)]
     if program.blend is None:
         return [_finish(program, row, img) for row, img in enumerate(rows)]
-    target = program.blend.target
+    entries = program.blend.entries()
     outputs = []
-    for n in range(program.num_outputs):
-        members = np.flatnonzero(target == n)
-        mixed = np.zeros(rows[members[0]].shape, np.float32)
-        for row in members:
-            mixed += program.blend.weight[row] * rows[row].astype(np.float32)
-        outputs.append(_finish(program, int(members[0]), to_uint8(mixed)))
+    for begin, end, start in zip(entries.begins[:-1], entries.begins[1:], entries.start, strict=True):
+        first = int(entries.row[begin])
+        mixed = np.full(rows[first].shape, start, np.float32)
+        for row, weight, box in zip(*(of[begin:end] for of in entries[1:4]), strict=True):
+            inside = slice(box[0], box[2]), slice(box[1], box[3])
+            mixed[inside] += weight * rows[row][inside].astype(np.float32)
+        outputs.append(_finish(program, first, to_uint8(mixed)))
     return outputs
 
 

@@ -1,4 +1,5 @@
-"""Blends: weighted sums of rows, truncated to a level, then stored as an unblended row would be."""
+"""Blends: weighted sums of rows or of rectangles of them, truncated to a level, then stored as an unblended row would
+be."""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ def blend_rows(
     args_at,
     headers_at,
     begins_at,
+    starts_at,
     canvases_at,
     weights_at,
+    boxes_at,
     constants_at,
     rows,
     HAS_NOISE: tl.constexpr,
@@ -30,10 +33,12 @@ def blend_rows(
     BLOCK_X: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """Output n of ``rows``, which joins rows ``begins[n]`` to ``begins[n + 1]`` (int32).
+    """Output n of ``rows``, which joins entries ``begins[n]`` to ``begins[n + 1]`` (int32) from ``starts[n]`` (float32)
+    on.
 
-    ``canvases`` (int64, addresses) and ``weights`` (float32) have an entry for each of those rows. ``headers_at`` has a
-    header per output, of its first row's last pass, with the result as its target.
+    ``canvases`` (int64, addresses), ``weights`` (float32) and ``boxes`` (int32[4]: top, left, bottom, right) have one
+    for each of those entries. ``headers_at`` has a header per output, of its first row's last pass, with the result as
+    its target.
     """
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
@@ -50,12 +55,17 @@ def blend_rows(
     begins = (buffer + begins_at).to(tl.pointer_type(tl.int32)) + n
     canvases = (buffer + canvases_at).to(tl.pointer_type(tl.int64))
     weights = (buffer + weights_at).to(tl.pointer_type(tl.float32))
-    total_r = tl.full([BLOCK_Y * BLOCK_X], 0.0, tl.float32)
+    boxes = (buffer + boxes_at).to(tl.pointer_type(tl.int32))
+    start = tl.load((buffer + starts_at).to(tl.pointer_type(tl.float32)) + n)
+    total_r = tl.full([BLOCK_Y * BLOCK_X], 0.0, tl.float32) + start
     total_g, total_b = total_r, total_r
     for i in range(tl.load(begins), tl.load(begins + 1)):
         canvas = tl.load(canvases + i).to(tl.pointer_type(tl.int32))
         weight = tl.load(weights + i)
-        pixel = tl.load(canvas + (y * width + x).to(tl.uint32), mask=inside, other=0)
+        box = boxes + 4 * i
+        in_y, in_x = (y >= tl.load(box)) & (y < tl.load(box + 2)), (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
+        # What is masked adds a weight times 0, which changes no sum: they are no less than 0.
+        pixel = tl.load(canvas + (y * width + x).to(tl.uint32), mask=inside & in_y & in_x, other=0)
         total_r += weight * red(pixel).to(tl.float32)
         total_g += weight * green(pixel).to(tl.float32)
         total_b += weight * blue(pixel).to(tl.float32)

@@ -1,0 +1,191 @@
+"""Mixes: what a transform asks for where an output is joined of several samples, and the entries of a blend it becomes.
+
+A sample's row does not depend on who is mixed with it: a picture is the same as an image of its own and as a partner.
+So transforms say which outputs they mix, and nothing is joined before all rows are sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.ops import Interpolation, Op
+from variegate.program.program import MAX_SIDE, Blend, Mixture, empty_instructions
+
+if TYPE_CHECKING:
+    from variegate.program.sampling import Rows, Sampling
+
+Ints = npt.NDArray[np.integer]
+Floats32 = npt.NDArray[np.float32]
+
+# Sums of several samples' levels are rounded to the nearest, half a level up, so that a mix is as bright as its parts.
+# (AugMix's are truncated, as torchvision's are.)
+_ROUNDED = 0.5
+
+
+class Mix(NamedTuple):
+    """Outputs that one transform mixes, S of them, of Q parts, those of the samples themselves first.
+
+    A part is the picture of sample ``of`` (a place in ``samples``) itself, or of its partner number ``column`` - 1,
+    within a box; ``is_shrunk``: the whole picture, made as small as the box. ``shares``: of the labels.
+    """
+
+    name: str
+    samples: Ints  # [S], images of the batch
+    shares: Floats32  # [S, 1 + K]
+    of: Ints  # [Q]
+    column: Ints  # [Q]: 0 for the sample itself
+    weight: Floats32  # [Q]
+    box: Ints  # [Q, 4]: top, left, bottom, right
+    is_shrunk: bool = False  # those of the partners
+
+
+class Entries(NamedTuple):
+    """As of a ``Blend``, E of them; ``mix``: which of the mixes one comes from, -1 for none."""
+
+    target: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int32]
+    weight: Floats32
+    box: npt.NDArray[np.int32]
+    is_shrunk: npt.NDArray[np.bool_]
+    mix: Ints
+
+
+class _ImagePart(NamedTuple):
+    """The same before rows are known, of images instead."""
+
+    target: Ints
+    image: Ints
+    weight: npt.NDArray[np.floating]
+    box: Ints
+    is_shrunk: npt.NDArray[np.generic]
+    mix: Ints
+
+
+def _whole(number: int) -> Ints:
+    return np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int64), (number, 1))
+
+
+def mixed_by(mixes: Sequence[Mix], samples: Ints) -> str:
+    """The name of a mix that some of these samples are in already; "" if there is none."""
+    return next((mix.name for mix in mixes if np.isin(samples, mix.samples).any()), "")
+
+
+def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Floats32) -> Entries:
+    """``partners``: [outputs, K]; ``source``, ``weight``: of every row, its image and its share of that image."""
+    alone = np.ones(len(partners), np.bool_)
+    for mix in mixes:
+        alone[mix.samples] = False
+    rest = np.flatnonzero(alone)
+    parts = [_ImagePart(rest, rest, np.ones(len(rest)), _whole(len(rest)), np.zeros(len(rest)), np.full(len(rest), -1))]
+    for number, mix in enumerate(mixes):
+        samples = mix.samples[mix.of]
+        image = np.where(mix.column == 0, samples, partners[samples, np.maximum(mix.column - 1, 0)])
+        is_shrunk = (mix.column > 0) & mix.is_shrunk
+        parts.append(_ImagePart(samples, image, mix.weight, mix.box, is_shrunk, np.full(len(samples), number)))
+    every = _ImagePart(*map(np.concatenate, zip(*parts, strict=True)))
+    image = every.image
+    # A sample of several rows (AugMix) has an entry for each of them.
+    order = np.argsort(source, kind="stable")
+    counts = np.bincount(source, minlength=int(image.max(initial=0)) + 1)
+    first = np.cumsum(counts) - counts
+    part = np.repeat(np.arange(len(image)), counts[image])
+    within = np.arange(len(part)) - np.repeat(np.cumsum(counts[image]) - counts[image], counts[image])
+    row = order[first[image][part] + within]
+    return Entries(
+        every.target[part].astype(np.int32),
+        row.astype(np.int32),
+        every.weight.astype(np.float32)[part] * weight[row],
+        every.box[part].astype(np.int32),
+        every.is_shrunk[part].astype(np.bool_),
+        every.mix[part],
+    )
+
+
+def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: Ints) -> None:
+    """Raises ValueError where pictures that are to be mixed differ in size or channels. ``shapes``: of rows, [R, 3]."""
+    differs = (shapes[entries.row] != shapes[entries.target]).any(axis=1)
+    if not differs.any():
+        return
+    at = int(differs.argmax())
+    own, other = ("{}x{} (channels: {})".format(*shapes[row].tolist()) for row in (entries.target[at], entries.row[at]))
+    raise ValueError(
+        f"{mixes[int(entries.mix[at])].name}: got an image {own}, to be mixed with one {other}; accepted: images that "
+        "are alike by then, as a crop or Resize makes them; gray ones among gray ones"
+    )
+
+
+def starts(mixes: Sequence[Mix], outputs: int) -> Floats32:
+    """Where the sum of every output begins."""
+    start = np.zeros(outputs, np.float32)
+    for mix in mixes:
+        start[mix.samples] = _ROUNDED
+    return start
+
+
+def mixture_of(mixes: Sequence[Mix], partners: npt.NDArray[np.int32]) -> Mixture:
+    shares = np.zeros((len(partners), 1 + partners.shape[1]), np.float32)
+    shares[:, 0] = 1.0
+    names: list[str | None] = [None] * len(partners)
+    for mix in mixes:
+        shares[mix.samples, : mix.shares.shape[1]] = mix.shares
+        for sample in mix.samples.tolist():
+            names[sample] = mix.name
+    return Mixture(partners, shares, tuple(names))
+
+
+def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
+    """The outputs among the samples of ``rows``, which ``mixer`` is to mix with their partners."""
+    if sampling.partners is None:
+        raise ValueError(
+            f"{mixer}: mixes an image with others, and none are known here; accepted: a Loader, which finds them in "
+            'its data set, or an Augmenter called with a batch and partners="batch"'
+        )
+    samples = np.unique(sampling.source[rows])
+    samples = samples[samples < len(sampling.partners)]
+    if before := mixed_by(sampling.mixes, samples):
+        raise ValueError(f"{mixer} after {before}: an image is mixed once; accepted: RandomChoice of the two")
+    return samples.astype(np.intp)
+
+
+def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, Rows]:
+    """How the rows make up the outputs, once everything is sampled; and the rows that do: pictures that nobody is mixed
+    with are not made. ``weights``: of the first rows, where images have several.
+    """
+    assert sampling.partners is not None
+    mixes, partners, weight = sampling.mixes, sampling.partners, np.ones(len(sampling.source), np.float32)
+    if weights is not None:
+        weight[: len(weights)] = weights
+    entries = entries_of(mixes, partners, sampling.source, weight)
+    if len(shrunk := np.flatnonzero(entries.is_shrunk)):
+        size = sampling.size[entries.target[shrunk]]
+        entries.row[shrunk] = _shrink(sampling, entries.row[shrunk].astype(np.intp), entries.box[shrunk], size)
+    check_sizes(mixes, entries, np.concatenate([sampling.size, sampling.shape[:, 2:]], axis=1))
+    used = np.unique(entries.row).astype(np.intp)
+    row = np.searchsorted(used, entries.row).astype(np.int32)
+    blend = Blend(entries.target, entries.weight, row, entries.box, starts(mixes, len(partners)))
+    return blend, mixture_of(mixes, partners), used
+
+
+def _shrink(sampling: Sampling, rows: Rows, boxes: npt.NDArray[np.int32], size: npt.NDArray[np.int32]) -> Rows:
+    """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of an output."""
+    forks = sampling.fork(rows, 1)[0]
+    opcode, args = sampling.instructions["opcode"], sampling.instructions["args"]
+    while True:  # what is erased of the normalised output is not in the picture
+        last = np.maximum(sampling.length[forks] - 1, 0)
+        is_late = (sampling.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)
+        if not is_late.any():
+            break
+        sampling.length[forks[is_late]] -= 1
+        for name, cleared in empty_instructions(int(is_late.sum()), 1).items():
+            sampling.instructions[name][forks[is_late], last[is_late]] = cleared[:, 0]
+    height, width = sampling.size[forks].T
+    top, left, bottom, right = boxes.T
+    inner = np.stack([bottom - top, right - left], axis=1)
+    resize = (0.0, 0.0, height, width, inner[:, 0], inner[:, 1])
+    sampling.append(forks, Op.RESIZED_CROP, resize, Interpolation.BILINEAR, size=inner)
+    sampling.append(forks, Op.PAD, (left, top, size[:, 1] - right, size[:, 0] - bottom), size=size)
+    return forks
