@@ -176,6 +176,16 @@ def test_every_class_of_torchvision_is_converted_or_refused() -> None:
     assert sorted((known() | SAME | set(REFUSED)) - names) == []
 
 
+def test_mixes_are_converted_with_a_word_on_their_draws() -> None:
+    mixes = [stand_in(name, alpha=0.4, num_classes=3, _dist=None) for name in ("MixUp", "CutMix")]
+    with pytest.warns(ConversionWarning, match=r"transforms\[0\] MixUp: every image has a share and a partner"):
+        converted = vg.from_torchvision(stand_in("RandomChoice", transforms=mixes, p=[0.5, 0.5]))
+    assert converted == T.RandomChoice([T.MixUp(0.4, num_classes=3), T.CutMix(0.4, num_classes=3)], p=[0.5, 0.5])
+    with pytest.warns(ConversionWarning, match="every image"):
+        behind = vg.from_torchvision(compose(flip(), TO_TENSOR, normalize(), mixes[0]))
+    assert [type(step).__name__ for step in behind.transforms] == ["RandomHorizontalFlip", "MixUp", "Normalize"]
+
+
 def test_antialias_makes_a_difference_to_tensors_alone() -> None:
     resize = stand_in("Resize", size=[40], interpolation="bilinear", max_size=None, antialias=False)
     with pytest.warns(ConversionWarning, match=r"Resize.antialias=False: makes no difference to PIL images"):
@@ -196,7 +206,6 @@ def test_antialias_makes_a_difference_to_tensors_alone() -> None:
         (compose(stand_in("Cut", "my.module")), r"transforms\[0\] Cut: got Cut\(\); accepted: .*vg.from_timm"),
         (compose(abs), r"transforms\[0\] builtin_function_or_method: got <built-in function abs>"),
         (compose(stand_in("NewCrop")), r"transforms\[0\] NewCrop: .*one of AugMix, AutoAugment"),
-        (compose(stand_in("MixUp", alpha=1.0, num_classes=3)), "MixUp: .*mixes whole batches"),
     ],
 )
 def test_what_cannot_be_converted_is_named(source: Any, message: str) -> None:

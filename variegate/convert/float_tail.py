@@ -106,8 +106,10 @@ class FloatTail:
         moves = name in _MAY_FOLLOW and not isinstance(step, RandomCrop)
         if isinstance(step, RandomCrop):
             moves = not (self._erasings or step.padding or step.pad_if_needed)
+        elif step._mixers:
+            moves = not self._erasings
         if not moves:
-            place.refuse("", step, "it before Normalize and RandomErasing; flips alone may follow them")
+            place.refuse("", step, "it before Normalize and RandomErasing; flips alone may follow both")
 
     def finished(self) -> list[Transform]:
         """The steps at the end of the converted pipeline."""

@@ -12,6 +12,7 @@ from typing import Any
 from variegate.convert.float_tail import FloatTail
 from variegate.convert.report import Notes, Place, argument_names, plain
 from variegate.convert.torchvision_table import (
+    DIFFERS,
     EXACT_ON_FLOATS,
     EXTRA,
     IGNORED,
@@ -132,6 +133,8 @@ class _Converter:
             if key not in names:
                 place.refuse(key, value, f"arguments of {name}: {', '.join(names)}")
             arguments[key] = self._argument(place, key, value)
+        if name in DIFFERS:
+            place.differs("", None, DIFFERS[name])
         if self._is_tensor and (how := differs_on_tensors(name, arguments)):
             place.differs("", None, how)
         if self._tail.is_float and name not in EXACT_ON_FLOATS and arguments.get("interpolation") != "nearest":

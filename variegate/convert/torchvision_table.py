@@ -12,10 +12,13 @@ SAME = {
     *("RandomShortestSize", "RandomResize", "ColorJitter", "RandomGrayscale", "Grayscale", "GaussianBlur"),
     *("GaussianNoise", "RandomInvert", "RandomPosterize", "RandomSolarize", "RandomAdjustSharpness"),
     *("RandomAutocontrast", "RandomEqualize", "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"),
-    *("RandomErasing", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix"),
+    *("RandomErasing", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "MixUp", "CutMix"),
 }
 # Attributes that torchvision's objects carry beside their arguments.
 IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",)}
+# What is said of every object of a class.
+_MIXED = "every image has a share and a partner of its own, on whole levels; one draw serves a batch in torchvision"
+DIFFERS: Mapping[str, str] = {"MixUp": _MIXED, "CutMix": _MIXED}
 # Arguments of Variegate's classes under which they mean torchvision's to the bit.
 EXTRA: Mapping[str, Mapping[str, Any]] = {"RandomResizedCrop": {"edges": "crop"}}
 # Classes that do nothing to an image here, with what is to be said of that.
@@ -27,13 +30,11 @@ NOTHING = {
     "RGB": "gray images stay gray here; image folders and decoders give RGB as in torchvision",
 }
 _BOXES = "transforms of images; masks, boxes and key points are not augmented along with them"
-_BATCH = "transforms of single images; torchvision mixes whole batches after this pipeline"
 _VIEWS = "transforms that give one image for each; take the crops one by one"
 _VALUES = "operations on colour images; it needs all values of an image at once, behind the pipeline"
 REFUSED = {
     **dict.fromkeys(("ClampBoundingBoxes", "ConvertBoundingBoxFormat", "SanitizeBoundingBoxes"), _BOXES),
     **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints", "SetClampingMode", "RandomIoUCrop"), _BOXES),
-    **dict.fromkeys(("MixUp", "CutMix"), _BATCH),
     **dict.fromkeys(("FiveCrop", "TenCrop"), _VIEWS),
     "LinearTransformation": _VALUES,
     "Lambda": "an operation that can be described; write a CustomOp, or call the function behind the pipeline",
