@@ -25,6 +25,9 @@ SHARPNESS, BITS, THRESHOLD, SHIFT = 2.0, 4, 128, 20
 SIGMA, NOISE, SALT, PHOTONS = (0.1, 2.0), 0.1, 0.05, (1.0, 8.0)
 HOLE, HOLES, HOLE_SIZES, GRID = 56, (1, 8), (8, 32), (96, 224)
 PADDING, SMALLER, CUT = 16, 160, 192
+KELVIN, DROPPED, COARSER = (3000, 15000), 0.01, 0.25
+# Of Beta(alpha, alpha); labels become soft, of so many classes.
+ALPHA, CLASSES = 1.0, 1000
 # Brightness, contrast, saturation, hue.
 JITTER, SIMCLR_JITTER, BYOL_JITTER = (0.4, 0.4, 0.4, 0.1), (0.8, 0.8, 0.8, 0.2), (0.4, 0.4, 0.2, 0.1)
 SIMCLR_KERNEL, DINO_KERNEL, THREE_KERNEL = 23, 9, 13
@@ -115,6 +118,19 @@ def _operations() -> list[Case]:
     add("random_erasing", "random erasing by black")
     add("coarse_dropout", "coarse dropout, 1 to 8 holes of 8 to 32")
     add("grid_mask", "grid mask, units of 96 to 224")
+    add("transpose", "transpose", fixed=True)
+    add("d4", "one of the eight symmetries of a square")
+    add("downscale", "to a quarter of the size and back, nearest")
+    add("color_temperature", "colour temperature, 3,000 to 15,000 K")
+    add("channel_dropout", "one channel black")
+    add("pixel_dropout", "1 % of the pixels black")
+    add("emboss", "emboss")
+    add("unsharp_mask", "unsharp mask, kernel 3 to 7")
+    add("edges", "edges (Sobel)")
+    add("mixup", "MixUp, within the batch, with labels")
+    add("cutmix", "CutMix, within the batch, with labels")
+    add("resizemix", "ResizeMix, within the batch, with labels")
+    add("mosaic", "Mosaic, within the batch, with labels")
     return made
 
 

@@ -66,6 +66,9 @@ def geometry() -> dict[str, list[Any]]:
         "shear_y": [A.Affine(shear={"x": (0.0, 0.0), "y": (-degrees, degrees)}, **nearest)],
         "translate_x": [A.Affine(translate_px={"x": pixels, "y": none}, **nearest)],
         "translate_y": [A.Affine(translate_px={"x": none, "y": pixels}, **nearest)],
+        "transpose": [A.Transpose(p=1)],
+        "d4": [A.D4()],
+        "downscale": [A.Downscale((C.COARSER, C.COARSER), p=1)],
         "stretch": [A.Affine(scale={"x": C.STRETCH, "y": C.STRETCH}, keep_ratio=False, **BLACK)],
     }
     for word, how in KINDS:
@@ -111,6 +114,11 @@ def values() -> dict[str, list[Any]]:
         "random_erasing": [A.Erasing(p=1)],
         "coarse_dropout": [A.CoarseDropout(C.HOLES, holes, holes, p=1)],
         "grid_mask": [A.GridDropout(0.5, unit_size_range=C.GRID, p=1)],
+        "color_temperature": [A.PlanckianJitter(temperature_range=C.KELVIN, p=1)],
+        "channel_dropout": [A.ChannelDropout(p=1)],
+        "pixel_dropout": [A.PixelDropout(C.DROPPED, p=1)],
+        "emboss": [A.Emboss(p=1)],
+        "unsharp_mask": [A.UnsharpMask(p=1)],
     }
 
 
@@ -158,6 +166,9 @@ class AlbumentationsX(RowLibrary):
         "solarize_add": "no such operation",
         "autoaugment": "no AutoAugment",
         "augmix": "no AugMix",
+        "edges": "no such operation",
+        **dict.fromkeys(("mixup", "cutmix", "resizemix"), "no such operation"),
+        "mosaic": "its Mosaic crops and resizes the parts",
     }
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("resize", "resize_bicubic", "dino_local", "dino"), "reduces without antialiasing"),

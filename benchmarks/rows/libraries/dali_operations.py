@@ -150,6 +150,7 @@ ROWS: dict[str, Row] = {
     "normalize": kept,
     "hflip": partial(kept, mirror=1),
     "vflip": simple(lambda images: fn.flip(images, vertical=1, horizontal=0)),
+    "transpose": simple(lambda images: fn.transpose(images, perm=[1, 0, 2], transpose_layout=False)),
     "rotate90": quarter_turns,
     "pad": partial(padded, size=224 + 2 * C.PADDING),
     "center_crop": partial(padded, size=C.CUT),

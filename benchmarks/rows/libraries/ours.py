@@ -46,6 +46,9 @@ def geometry() -> dict[str, Steps]:
         "translate_x": [T.TranslateX(pixels)],
         "translate_y": [T.TranslateY(pixels)],
         "stretch": [T.Stretch(C.STRETCH, C.STRETCH)],
+        "transpose": [T.Transpose(1.0)],
+        "d4": [T.D4()],
+        "downscale": [T.Downscale(C.COARSER)],
     }
     names: tuple[tuple[str, Any], ...] = (("", "nearest"), ("_bilinear", "bilinear"), ("_bicubic", "bicubic"))
     for word, how in names:
@@ -86,6 +89,21 @@ def values() -> dict[str, Steps]:
         "random_erasing": [T.RandomErasing(1.0)],
         "coarse_dropout": [T.CoarseDropout(C.HOLES, C.HOLE_SIZES)],
         "grid_mask": [T.GridMask(C.GRID)],
+        "color_temperature": [T.ColorTemperature(C.KELVIN)],
+        "channel_dropout": [T.ChannelDropout(p=1.0)],
+        "pixel_dropout": [T.PixelDropout(C.DROPPED)],
+        "emboss": [T.Emboss()],
+        "unsharp_mask": [T.UnsharpMask()],
+        "edges": [T.Edges("sobel")],
+    }
+
+
+def mixes() -> dict[str, Steps]:
+    return {
+        "mixup": [T.MixUp(C.ALPHA, num_classes=C.CLASSES)],
+        "cutmix": [T.CutMix(C.ALPHA, num_classes=C.CLASSES)],
+        "resizemix": [T.ResizeMix(num_classes=C.CLASSES)],
+        "mosaic": [T.Mosaic(num_classes=C.CLASSES)],
     }
 
 
@@ -118,7 +136,7 @@ def pipelines() -> dict[str, Steps]:
     }
 
 
-STEPS = geometry() | values() | pipelines()
+STEPS = geometry() | values() | mixes() | pipelines()
 
 
 def transform(case: Case, is_float: bool | None = None) -> T.Transform:
@@ -137,7 +155,8 @@ def outputs(case: Case, images: Images, device: str, is_float: bool) -> npt.NDAr
     if case.views:
         groups = augmenter.decode_and_run(images, ids=list(range(len(images))))
         return np.concatenate([np.asarray(group).reshape(-1, 3) for group in groups])
-    return np.asarray(augmenter(images, ids=list(range(len(images)))))
+    partners = "batch" if case.name in mixes() else None
+    return np.asarray(augmenter(images, ids=list(range(len(images))), partners=partners))
 
 
 class Variegate(RowLibrary):
@@ -152,6 +171,9 @@ class Variegate(RowLibrary):
         batches = in_turn(images, batch)
         if case.views:
             return {"files": lambda: augmenter.decode_and_run(next(batches))}
+        if case.name in mixes():
+            classes = np.arange(batch) % C.CLASSES
+            return {"one array": lambda: augmenter(next(batches), partners="batch", labels=classes)[0]}
         return {"one array": lambda: augmenter(next(batches))}
 
 

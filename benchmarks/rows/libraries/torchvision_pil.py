@@ -11,7 +11,7 @@ from PIL import Image
 from benchmarks.peers.base import NextBatch
 from benchmarks.rows.catalogue import Case
 from benchmarks.rows.libraries.base import Images, RowLibrary, in_turn
-from benchmarks.rows.libraries.torchvision_steps import LACKS, finish, rows, v2
+from benchmarks.rows.libraries.torchvision_steps import LACKS, finish, mixed, rows, v2
 
 
 class TorchvisionPil(RowLibrary):
@@ -30,10 +30,11 @@ class TorchvisionPil(RowLibrary):
             return [Image.fromarray(image) for image in next(batches)]
 
         batches = in_turn(images, batch)
-        return {
+        ways = {
             "normalised per sample": lambda: torch.stack([last(pixels(image)) for image in opened()]),
             "normalised as a batch": lambda: last(torch.stack([pixels(image) for image in opened()])),
         }
+        return {way: mixed(steps, next_batch) for way, next_batch in ways.items()}
 
 
 def _views(case: Case, files: list[bytes], batch: int) -> NextBatch:

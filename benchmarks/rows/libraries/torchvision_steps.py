@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from benchmarks.inputs import MEAN, STD
+from benchmarks.peers.base import NextBatch
 from benchmarks.peers.torchvision_stub import import_v2
 from benchmarks.rows import catalogue as C
 from benchmarks.rows.catalogue import Case
@@ -30,18 +31,21 @@ LACKS = {
     "cutout": "its erasing draws a shape",
     "cifar": "no cutout",
     "coarse_dropout": "no such operation",
-    "grid_mask": "no such operation",
+    **dict.fromkeys(("grid_mask", "transpose", "d4", "downscale", "color_temperature"), "no such operation"),
+    **dict.fromkeys(("channel_dropout", "pixel_dropout", "emboss", "unsharp_mask", "edges"), "no such operation"),
+    **dict.fromkeys(("resizemix", "mosaic"), "no such operation"),
 }
 
 
 @dataclass(frozen=True)
 class Steps:
     """``pixels``: for Pillow images or uint8 tensors; ``tensors``: for uint8 tensors alone; ``floats``: between the
-    conversion to 0..1 and the normalisation."""
+    conversion to 0..1 and the normalisation; ``batches``: for a finished batch and its labels."""
 
     pixels: list[Any] = field(default_factory=list)
     tensors: list[Any] = field(default_factory=list)
     floats: list[Any] = field(default_factory=list)
+    batches: list[Any] = field(default_factory=list)
 
 
 def finish(case: Case, steps: Steps) -> Callable[[Any], Any]:
@@ -51,6 +55,20 @@ def finish(case: Case, steps: Steps) -> Callable[[Any], Any]:
     last = [v2.ToDtype(torch.float32, scale=True), *steps.floats, v2.Normalize(MEAN, STD, inplace=True)]
     composed: Callable[[Any], Any] = v2.Compose(last)
     return composed
+
+
+def mixed(steps: Steps, next_batch: NextBatch) -> NextBatch:
+    """Its mixes come after the rest, once for a whole batch."""
+    if not steps.batches:
+        return next_batch
+    mix = v2.Compose(steps.batches)
+
+    def next_mixed() -> torch.Tensor:
+        images = next_batch()
+        pixels: torch.Tensor = mix(images, torch.arange(len(images)) % C.CLASSES)[0]
+        return pixels
+
+    return next_mixed
 
 
 def affine(interpolation: Any) -> Any:
@@ -112,6 +130,8 @@ def values() -> dict[str, Steps]:
         **{name: Steps(steps) for name, steps in cases.items()},
         "gaussian_noise": Steps(floats=[v2.GaussianNoise(sigma=C.NOISE)]),
         "random_erasing": Steps(tensors=[v2.RandomErasing(1.0)]),
+        "mixup": Steps(batches=[v2.MixUp(alpha=C.ALPHA, num_classes=C.CLASSES)]),
+        "cutmix": Steps(batches=[v2.CutMix(alpha=C.ALPHA, num_classes=C.CLASSES)]),
     }
 
 

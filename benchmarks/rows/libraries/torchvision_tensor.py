@@ -10,7 +10,7 @@ import torch
 from benchmarks.peers.base import NextBatch
 from benchmarks.rows.catalogue import Case
 from benchmarks.rows.libraries.base import Images, RowLibrary, in_turn
-from benchmarks.rows.libraries.torchvision_steps import LACKS, rows, v2
+from benchmarks.rows.libraries.torchvision_steps import LACKS, mixed, rows, v2
 from benchmarks.rows.libraries.torchvision_steps import finish as _finish
 
 
@@ -39,11 +39,12 @@ class TorchvisionTensor(RowLibrary):
         def whole(given: Callable[[], list[torch.Tensor]]) -> NextBatch:
             return lambda: last(torch.stack([pixels(image) for image in given()])).contiguous()
 
-        return {
+        ways = {
             "CHW, normalised per sample": lambda: torch.stack([last(pixels(image)) for image in from_planar()]),
             "CHW, normalised as a batch": whole(from_planar),
             "view of HWC, normalised as a batch": whole(from_views),
         }
+        return {way: mixed(steps, next_batch) for way, next_batch in ways.items()}
 
 
 LIBRARY = TorchvisionTensor()
