@@ -28,6 +28,7 @@ from variegate.per_image import (
     check_copies,
     check_id,
     check_ids,
+    of_one_sample,
     with_labels,
 )
 from variegate.policies.views import MultiView
@@ -276,11 +277,12 @@ class Augmenter(BoundTransform):
 
         ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
         ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
+        ``conditions``: values of this sample, as ``{"label": 9}``.
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
         ids = [id, *(() if partners is None else partners)]
-        values = {name: [*value] * len(ids) for name, value in (conditions or {}).items()}  # type: ignore[misc]
+        values = of_one_sample(conditions, len(ids))
         places = None if partners is None else [range(1, len(ids))]
         sampled = self.program([size] * len(ids), ids=ids, epoch=epoch, copy=copy, conditions=values, partners=places)
         operations = explain_row(sampled, self._runner.lower(sampled))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import variegate as vg
 from variegate import transforms as T
 from variegate.program.ops import Op
 
@@ -80,6 +81,13 @@ def test_a_missing_value_is_one_clear_error(draw: Any) -> None:
         draw(T.Cond("label", {0: A}), 2, given={"score": [1, 2]})
     with pytest.raises(T.ArgumentError, match=r"by='label'; accepted: one value per sample \(3\), but its shape is"):
         draw(T.Cond("label", {0: A}), 3, given={"label": [1, 2]})
+
+
+@pytest.mark.parametrize("label", [9, [9], np.array([9])])
+def test_one_sample_is_explained_by_its_value(label: Any) -> None:
+    augmenter = vg.Augmenter(T.Cond("label", {9: A}, default=B), device="reference")
+    assert "Brightness 1.1" in augmenter.explain(0, conditions={"label": label})
+    assert "Contrast 1.2" in augmenter.explain(0, conditions={"label": 8})
 
 
 @pytest.mark.parametrize(
