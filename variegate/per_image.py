@@ -74,8 +74,8 @@ def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArr
 def of_one_sample(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
     """The conditions of one sample, each in a list or as it is, for ``number`` that are alike."""
     if isinstance(conditions, Mapping):
-        conditions = {name: [value] if np.ndim(value) == 0 else value for name, value in conditions.items()}
-    return {name: np.repeat(values, number, axis=0) for name, values in check_conditions(conditions, 1).items()}
+        conditions = {name: np.atleast_1d(np.asarray(value)) for name, value in conditions.items()}
+    return {name: np.repeat(values, number) for name, values in check_conditions(conditions, 1).items()}
 
 
 def with_labels(conditions: Conditions, labels: Any) -> Conditions:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from variegate.pipelines.variables import SCOPES
+
 DONE, RESULT = "_vg_done", "_vg_result"
 # Written on a generated ``if`` that only ever decides while the function is traced.
 PLAIN = "_vg_plain"
@@ -23,7 +25,6 @@ Node = TypeVar("Node", bound=ast.AST)
 Flags = frozenset[str]
 _NONE: Flags = frozenset()
 _LOOPS = (ast.For, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def is_flag(name: str) -> bool:
@@ -83,7 +84,7 @@ class Jumps:
     def _statement(self, node: ast.stmt) -> tuple[list[ast.stmt], Flags]:
         if isinstance(node, _LOOPS):
             return self._loop(node)
-        if isinstance(node, _SCOPES):
+        if isinstance(node, SCOPES):
             return [node], _NONE
         found = _NONE
         for part in _parts(node):
@@ -135,7 +136,7 @@ def _returns_early(node: ast.AST, in_branch: bool) -> bool:
     """Whether there is a ``return`` within an ``if`` or a loop."""
     if isinstance(node, ast.Return):
         return in_branch
-    if isinstance(node, _SCOPES):
+    if isinstance(node, SCOPES):
         return False
     in_branch = in_branch or isinstance(node, (ast.If, *_LOOPS))
     return any(_returns_early(child, in_branch) for child in ast.iter_child_nodes(node))

@@ -10,18 +10,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from variegate.pipelines.jumps import PLAIN, Jumps, at, name, runtime, unset_call
+from variegate.pipelines.symbols import COMPARISONS
+from variegate.pipelines.variables import assigned, changed_in_place, within
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Called by these names alone, they look at the frame they are called from.
 _OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 # Before the names of variables that belong to the module.
 GLOBAL = "global "
-_SYMBOLS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
-_SYMBOLS |= {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 
 
 def rewrite(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -42,14 +40,14 @@ class _Scope(ast.NodeTransformer):
         arguments = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
         self._arguments = {argument.arg for argument in arguments if argument is not None}
         self._of_others = {
-            kind: {n for node in _within(function.body) if isinstance(node, kind) for n in node.names}
+            kind: {n for node in within(function.body) if isinstance(node, kind) for n in node.names}
             for kind in (ast.Global, ast.Nonlocal)
         }
         # Variables that a branch assigns: what they are behind it is a matter of both branches.
         self._branched: set[str] = set()
-        for node in _within(function.body):
+        for node in within(function.body):
             if isinstance(node, ast.If) and not hasattr(node, PLAIN):
-                self._branched |= _assigned([*node.body, *node.orelse])
+                self._branched |= assigned([*node.body, *node.orelse])
 
     def rewritten(self) -> ast.FunctionDef:
         function, every = self._function, self._function.args
@@ -84,7 +82,7 @@ class _Scope(ast.NodeTransformer):
         node.args.defaults = [self.visit(each) for each in node.args.defaults]
         node.args.kw_defaults = [d if d is None else self.visit(d) for d in node.args.kw_defaults]
         node.returns = None
-        if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in _within(node.body)):
+        if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in within(node.body)):
             return node
         Jumps().lower(node)
         return _Scope(node).rewritten()
@@ -104,8 +102,8 @@ class _Scope(ast.NodeTransformer):
         if hasattr(node, PLAIN):
             return self.generic_visit(node)
         self._count += 1
-        names = sorted(_assigned([*node.body, *node.orelse]))
-        changed = sorted(_changed_in_place([*node.body, *node.orelse]))
+        names = sorted(assigned([*node.body, *node.orelse]))
+        changed = sorted(changed_in_place([*node.body, *node.orelse]))
         then, otherwise = f"_vg_then{self._count}", f"_vg_else{self._count}"
         get, put = f"_vg_get{self._count}", f"_vg_put{self._count}"
         test = self.visit(node.test)
@@ -180,7 +178,7 @@ class _Scope(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        symbols = [_SYMBOLS[type(op)] for op in node.ops]
+        symbols = [COMPARISONS[type(op)] for op in node.ops]
         if len(symbols) == 1 and "in" not in symbols[0].split():
             return node
         told = ast.Tuple(elts=[ast.Constant(symbol) for symbol in symbols], ctx=ast.Load())
@@ -199,47 +197,6 @@ class _Scope(ast.NodeTransformer):
         made = runtime("call", node.func, *node.args)
         made.keywords = node.keywords
         return at(made, node)
-
-
-def _within(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of a function's own scope."""
-    for node in body:
-        yield node
-        if not isinstance(node, _SCOPES):
-            yield from _within(list(ast.iter_child_nodes(node)))
-
-
-def _assigned(body: Sequence[ast.stmt]) -> set[str]:
-    """The variables that statements assign, in whatever way."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(each.asname or each.name).split(".")[0] for each in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found.add(node.id)
-        elif not isinstance(node, (ast.Lambda, *_COMPREHENSIONS)):
-            waiting += ast.iter_child_nodes(node)
-    return found
-
-
-def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
-    """The variables whose objects statements may change: ``steps.append(f)``, ``table[k] = v``, ``x += y``."""
-    found: set[str] = set()
-    for node in _within(body):
-        changed: ast.AST | None = None
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            changed = node.func.value
-        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            changed = node.value
-        elif isinstance(node, ast.AugAssign):
-            changed = node.target
-        if isinstance(changed, ast.Name) and not changed.id.startswith("_vg"):
-            found.add(changed.id)
-    return found
 
 
 def _binds(node: ast.AST) -> bool:

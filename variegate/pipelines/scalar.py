@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,25 +10,10 @@ from variegate.checks import as_number
 from variegate.pipelines.convert import is_converted
 from variegate.pipelines.graph import Graph, graph_for
 from variegate.pipelines.refusals import refuse, users_frame
+from variegate.pipelines.symbols import FOLDED, OF_BITS, UFUNCS
 from variegate.transforms.pipeline.operators import OPERATORS
 from variegate.transforms.pipeline.values import is_name
 
-_FOLDED: dict[str, Callable[..., Any]] = {
-    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv},
-    **{"%": operator.mod, "**": operator.pow, "neg": operator.neg, "abs": abs, "min": min, "max": max},
-    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne},
-}
-_UFUNCS = {
-    **{"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"},
-    **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//"},
-    **{"remainder": "%", "power": "**", "negative": "neg", "absolute": "abs", "minimum": "min", "maximum": "max"},
-    **{"floor": "floor", "ceil": "ceil", "rint": "round", "trunc": "int", "sqrt": "sqrt", "exp": "exp", "log": "log"},
-    **{"sin": "sin", "cos": "cos", "tan": "tan", "less": "<", "less_equal": "<=", "greater": ">"},
-    **{"greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"},
-    **{"logical_not": "not", "logical_xor": "xor"},
-}
-# Of two truth values they are another one; of integers, their bits.
-_OF_BITS = {"&": "and", "|": "or", "^": "xor"}
 _DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"
 
 
@@ -88,7 +71,7 @@ class Scalar:
     # -- what others call --------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
-        what = _UFUNCS.get(ufunc.__name__)
+        what = UFUNCS.get(ufunc.__name__)
         if what is None or method != "__call__" or options or not all(map(is_plain, operands)):
             self._refused(f"np.{ufunc.__name__} cannot be traced with")
         return make(what, *operands)
@@ -174,12 +157,12 @@ def operand(value: Any) -> Any:
 def make(what: str, *values: Any) -> Any:
     """``what`` of scalars and plain values: a scalar, or a plain value where all are plain or one decides."""
     if not any(isinstance(value, Scalar) for value in values):
-        if what in _FOLDED:
-            return _FOLDED[what](*values)
+        if what in FOLDED:
+            return FOLDED[what](*values)
         if what in ("and", "or", "not", "xor"):
             return _decided(what, *map(bool, values))
-    if what in _OF_BITS and all(map(_is_truth, values)):
-        what = _OF_BITS[what]
+    if what in OF_BITS and all(map(_is_truth, values)):
+        what = OF_BITS[what]
     if what in ("and", "or", "xor", "not", "where"):
         simple = simplified(what, *values)
         if simple is not None:
