@@ -197,10 +197,10 @@ def test_views_and_clips() -> None:
     pictures = [simplejpeg.decode_jpeg(file) for file in files]
     assert same(vg.Augmenter(t).decode_and_run(files, ids=[4, 5]), vg.Augmenter(t)(pictures, ids=[4, 5]))
     clips = np.stack([np.stack([photo(24, 20), noise(24, 20)])] * 2)
-    t = T.Compose([T.JPEG((5, 95)), *NOISE])
-    made = vg.Augmenter(t, consistent=True)(clips, ids=[4, 5])
-    assert same(made, vg.Augmenter(t, "reference", consistent=True)(clips, ids=[4, 5]))
-    first = vg.Augmenter(t)([*clips[:, 0]], ids=[4, 5])
+    noisy = T.Compose([T.JPEG((5, 95)), *NOISE])
+    made = vg.Augmenter(noisy, consistent=True)(clips, ids=[4, 5])
+    assert same(made, vg.Augmenter(noisy, "reference", consistent=True)(clips, ids=[4, 5]))
+    first = vg.Augmenter(noisy)([*clips[:, 0]], ids=[4, 5])
     assert same(made[:, 0], first)  # type: ignore[call-overload]
 
 
