@@ -167,6 +167,7 @@ class AlbumentationsX(RowLibrary):
             "corners by a normal distribution",
         ),
         **dict.fromkeys(("hue", "color_jitter", "simclr", "jitter_affine"), "hue in 180 steps"),
+        "jpeg": "red and blue exchanged",
         "shot_noise": "in linear light, so other strengths",
         **dict.fromkeys(
             ("randaugment_32", "randaugment", "randaugment_1024", "randaugment_uint8"),
