@@ -22,6 +22,7 @@ STRETCH = (0.8, 1.25)
 DISTORTION = 0.5
 FACTOR, HUE, GAMMA = 0.4, 0.1, (0.8, 1.2)
 SHARPNESS, BITS, THRESHOLD, SHIFT = 2.0, 4, 128, 20
+QUALITY = (50, 95)
 SIGMA, NOISE, SALT, PHOTONS = (0.1, 2.0), 0.1, 0.05, (1.0, 8.0)
 HOLE, HOLES, HOLE_SIZES, GRID = 56, (1, 8), (8, 32), (96, 224)
 PADDING, SMALLER, CUT = 16, 160, 192
@@ -111,6 +112,7 @@ def _operations() -> list[Case]:
     add("blur_5", "Gaussian blur, kernel 5, sigma 0.1 to 2")
     add("blur_23", "Gaussian blur, kernel 23, sigma 0.1 to 2")
     add("motion_blur", "motion blur, length 7")
+    add("jpeg", "JPEG of quality 50 to 95, written and read")
     add("gaussian_noise", "Gaussian noise, sigma 0.1")
     add("salt_and_pepper", "salt and pepper, 5 % of the pixels")
     add("shot_noise", "shot noise, 1 to 8 levels a photon")

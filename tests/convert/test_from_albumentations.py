@@ -111,6 +111,17 @@ def test_normalising_on_another_scale() -> None:
     assert vg.from_albumentations(one("ToFloat", max_value=255)) == T.ToDtype("float32", scale=True)
 
 
+@pytest.mark.filterwarnings("ignore::variegate.convert.ConversionWarning")
+def test_compressions_of_all_versions() -> None:
+    always = {"always_apply": False, "p": 1}
+    for described in (
+        one("ImageCompression", compression_type="jpeg", quality_range=[20, 90]),
+        one("ImageCompression", compression_type=0, quality_lower=20, quality_upper=90, **always),
+    ):
+        assert vg.from_albumentations(described) == T.JPEG((20, 90))
+    assert vg.from_albumentations(one("ImageCompression")) == T.JPEG((99, 100))
+
+
 def test_blurs_of_several_kernels_and_erasings() -> None:
     blur = vg.from_albumentations(one("GaussianBlur", blur_range=[3, 7], sigma_range=[0.5, 2.0]))
     assert blur == T.OneOf([T.GaussianBlur(size, (0.5, 2.0)) for size in (3, 5, 7)])
@@ -127,6 +138,7 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("GaussNoise", std_range=[0.1, 0.2], per_channel=False), "GaussNoise.per_channel=False: each channel"),
         (one("MotionBlur", allow_shifted=True), "MotionBlur.allow_shifted=True: the line"),
         (one("CenterCrop", height=8, width=8), "CenterCrop: where an odd number"),
+        (one("ImageCompression", quality_range=[20, 90]), "ImageCompression: red and blue change places"),
         (one("Affine", shear=[-5, 5], rotate=[-5, 5]), "Affine.shear=.*the other way round there"),
     ],
 )
@@ -146,6 +158,7 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         (compose(one("Normalize", p=0.5)), r"transforms\[0\] Normalize.p: got 0.5; accepted: 1"),
         (compose(one("Normalize", normalization="image")), "Normalize.normalization: got 'image'"),
         (compose(one("OneOf", transforms=[one("Normalize")])), r"transforms\[0\].transforms\[0\] Normalize: .*main"),
+        (compose(one("ImageCompression", compression_type="webp")), "compression_type: got 'webp'; accepted: 'jpeg'"),
         (compose(one("AutoContrast", method="cdf")), "AutoContrast.method: got 'cdf'; accepted: 'pil'"),
         (compose(one("HueSaturationValue", sat_shift_range=[-5, 5])), "HueSaturationValue.sat_shift_range: got"),
         (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),

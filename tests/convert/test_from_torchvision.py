@@ -107,6 +107,11 @@ def test_a_list_a_single_transform_and_ours() -> None:
     assert vg.from_torchvision(compose(TO_IMAGE)) == T.Identity()
 
 
+def test_a_jpeg() -> None:
+    for quality, ours in ((75, T.JPEG(75)), ([5, 95], T.JPEG((5, 95)))):
+        assert vg.from_torchvision(stand_in("JPEG", quality=quality)) == ours
+
+
 def test_floats_that_are_not_normalised() -> None:
     assert parts(compose(flip(), TO_TENSOR))[-1] == T.ToDtype("float32", scale=True)
     half = compose(flip(), TO_IMAGE, to_dtype({torch.Tensor: torch.float16, "others": None}, scale=False), normalize())

@@ -55,6 +55,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Identity": [T.Identity()],
     "Invert": [T.Invert()],
     "Measure": [T.Measure("$size1")],
+    "JPEG": [T.JPEG((5, 95)), T.JPEG(1)],
     "LetterBox": [T.LetterBox(24), T.LetterBox((40, 31), "bicubic", (1, 2, 3), upscale=False)],
     "LongestMaxSize": [T.LongestMaxSize(24), T.LongestMaxSize([16, 40], "nearest")],
     "MotionBlur": [T.MotionBlur((3, 9)), T.MotionBlur(5, 45.0, 0.5)],

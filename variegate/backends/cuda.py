@@ -29,7 +29,7 @@ from variegate.backends.images import (
 from variegate.backends.ragged_batch import RaggedBatch
 from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
-from variegate.executors.cuda.executor import CudaExecutor
+from variegate.executors.cuda.executor import CudaExecutor, refuse_detours
 from variegate.executors.cuda.host import executor_of, lower_for_cuda, upload_images
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
 from variegate.executors.threads import share_out
@@ -132,6 +132,7 @@ class CudaRunner:
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         fused = self.lower(program)
+        refuse_detours(fused)
         with self._executor.current():
             fused, placed = _place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
             return self._run(fused, placed)

@@ -108,13 +108,13 @@ class CpuRunner(_HostRunner):
 
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
         fused = self.lower(program)
-        load, together = (None, 1) if encoded is None else (encoded.loader(fused), encoded.together(fused))
+        loader, together = (None, 1) if encoded is None else (encoded.loader, encoded.together(fused))
         if fused.grouping is not None:
             room, results = make_room(fused, fused.grouping, partial(self._executor.take_results, fused.output))
-            self._executor.run_into(fused, images, results, None, self._num_threads, load, together)
+            self._executor.run_into(fused, images, results, None, self._num_threads, loader, together)
             return _each(room, self._dtype)
         stacked, results = self._executor.allocate(fused)
-        self._executor.run_into(fused, images, results, stacked, self._num_threads, load, together)
+        self._executor.run_into(fused, images, results, stacked, self._num_threads, loader, together)
         return _to_tensors(stacked, results, self._dtype)
 
 

@@ -21,7 +21,7 @@ from variegate.transforms.color import (
 from variegate.transforms.compose import Compose, OneOf
 from variegate.transforms.crop import RandomHorizontalFlip, RandomRotate90
 from variegate.transforms.erase import CoarseDropout, RandomErasing
-from variegate.transforms.filters import GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper
+from variegate.transforms.filters import JPEG, GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper
 from variegate.transforms.jitter import ColorJitter, RandomChannelPermutation, RandomGrayscale
 
 Range = tuple[float, float]
@@ -188,6 +188,17 @@ def motion_blur(given: Arguments) -> Transform:
     kernel = int(sizes[0]) | 1, int(sizes[1]) | 1
     names = {"kernel_size": "blur_range", "angle": "angle_range", "direction": "direction_range"}
     return given.place.build(MotionBlur, {"kernel_size": kernel, **turned}, names)
+
+
+def image_compression(given: Arguments) -> Transform:
+    kind = given.take("compression_type", "jpeg")
+    if kind not in ("jpeg", 0):
+        given.place.refuse("compression_type", kind, "'jpeg'")
+    limits = given.take("quality_range", (99, 100))
+    lower, upper = given.take("quality_lower", limits[0]), given.take("quality_upper", limits[1])
+    how = "red and blue change places before the file is written there: 1 to 2 levels on average in a photo"
+    given.place.differs("", None, how)
+    return given.place.build(JPEG, {"quality": (lower, upper)}, {"quality": "quality_range"})
 
 
 def gauss_noise(given: Arguments) -> Transform:

@@ -76,4 +76,5 @@ RULES: Mapping[str, Rule] = {
     "GaussNoise": rules.gauss_noise,
     "SaltAndPepper": rules.salt_and_pepper,
     "Erasing": rules.erasing,
+    "ImageCompression": rules.image_compression,
 }

@@ -29,7 +29,11 @@ def shapes_of(images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]) -
 
 def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
     """ValueError unless images of these shapes are those that the program was sampled for: kernels trust its sizes."""
+    if program.detour is not None:
+        check_fits(program.detour.program, shapes)
     for row, source in enumerate(program.source.tolist()):
+        if program.detour is not None and program.detour.place[row] >= 0:
+            continue  # reads what is made before
         accepted = f"sampled for uint8{program.in_shape[row].tolist()}"
         if source >= len(shapes):
             raise ValueError(f"row {row}: image {source} of {len(shapes)} is missing; {accepted}")

@@ -45,7 +45,7 @@ MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
     "round": np.rint,
 }
 # Operations whose argument has to be a whole number.
-_WHOLE = {"Posterize"}
+_WHOLE = {"JPEG", "Posterize"}
 # What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
 _DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
 DEFAULT_BINS = 31

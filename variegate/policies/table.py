@@ -38,7 +38,7 @@ from variegate.transforms.color import (
     Solarize,
     SolarizeAdd,
 )
-from variegate.transforms.filters import Sharpness
+from variegate.transforms.filters import JPEG, Sharpness
 from variegate.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
 from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.output import Grayscale
@@ -107,7 +107,7 @@ def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill
 # published, and T.Rotate turns about the image's centre.
 _ONE_NUMBER: tuple[type[MagnitudeOp], ...] = (
     *(Rotate, ShearX, ShearY, TranslateX, TranslateY),
-    *(Brightness, Color, Contrast, Hue, Gamma, Posterize, Solarize, SolarizeAdd, Sharpness),
+    *(Brightness, Color, Contrast, Hue, Gamma, Posterize, Solarize, SolarizeAdd, Sharpness, JPEG),
 )
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),

@@ -128,6 +128,7 @@ _RANGES: dict[str, tuple[float, float, float | None]] = {
     "GaussianBlur": (0.5, 5.0, None),
     "Cutout": (0.0, 0.6, 0.0),  # of the shorter side
     "SolarizeAdd": (0, 110, 0.0),
+    "JPEG": (95, 5, None),
 }
 _SIZES = {0: "height", 1: "width"}
 

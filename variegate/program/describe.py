@@ -24,6 +24,7 @@ _WHY_APART = {
     PassBreak.FILTER_OF_NEW_IMAGE: "{this} needs the neighbours of pixels after {that}",
     PassBreak.RESAMPLE_NOT_FIRST: "{this} averages what {that} has made",
 }
+_CANVAS = "uint8 canvas"
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
 
 
@@ -165,20 +166,38 @@ def _explain_output(sampled: Program, fused: Program, output: int, rows: list[in
     assert fused.passes is not None
     lines = ["operations:"]
     lines += [f"  {line}" for line in captions(operations_of(sampled, output))]
+    ends = _destination(fused) if fused.blend is None else "blend"
     for row in rows:
         name = "" if len(rows) == 1 else f" of row {row}"
-        count = int(fused.num_passes[row])
-        lines.append(f"{count} pass{'es' if count != 1 else ''}{name}:")
-        for p in range(count):
-            slots = range(*fused.passes[row, p, [BEGIN, END]].tolist())
-            steps = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
-            ends = "uint8 canvas"
-            if p == count - 1:
-                ends = _destination(fused) if fused.blend is None else "blend"
-            lines.append(f"  {p + 1}: {steps} -> {ends}")
+        passes = _passes(fused, row, ends)
+        lines.append(f"{len(passes)} pass{'es' if len(passes) != 1 else ''}{name}:")
+        for p, (done, why) in enumerate(passes):
+            lines.append(f"  {p + 1}: {done}")
             if p > 0:
-                lines.append(f"     apart from pass {p}, as {_why_apart(fused, row, p)}")
+                lines.append(f"     apart from pass {p}, as {why}")
     return lines
+
+
+def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
+    """For each pass of a row what it does, and why it is not one with the pass before. ``ends``: where the last one
+    writes."""
+    assert fused.num_passes is not None
+    assert fused.passes is not None
+    passes: list[tuple[str, str]] = []
+    detour = fused.detour
+    if detour is not None and detour.place[row] >= 0:
+        before = int(detour.place[row])
+        has_passes = detour.program.length[before] > 0
+        passes += _passes(detour.program, before, _CANVAS)[: None if has_passes else -1]
+        done = f"{SPECS[Op.JPEG].name} {detour.quality[before]}, written and read outside of the passes -> {_CANVAS}"
+        passes.append((done, "JPEG leaves the passes"))
+    count = int(fused.num_passes[row])
+    for p in range(count):
+        slots = range(*fused.passes[row, p, [BEGIN, END]].tolist())
+        steps = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
+        why = "it reads what JPEG has left" if p == 0 else _why_apart(fused, row, p)
+        passes.append((f"{steps} -> {ends if p == count - 1 else _CANVAS}", why))
+    return passes
 
 
 def _why_apart(fused: Program, row: int, p: int) -> str:

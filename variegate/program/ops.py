@@ -22,6 +22,7 @@ class Kind(IntEnum):
     STATISTIC = 3  # a per-channel table that depends on the whole image at this stage
     NEIGHBOURHOOD = 4  # a function of the pixel and its neighbours
     POSITION = 5  # depends on where the pixel is in the image of this stage (noise, rectangles)
+    DETOUR = 6  # done to the whole image, outside of the fused passes: see ``detours``
 
 
 class Op(IntEnum):
@@ -70,6 +71,8 @@ class Op(IntEnum):
     SALT_AND_PEPPER = 61
     SHOT_NOISE = 62
     ERASE = 63
+    # detours
+    JPEG = 70
     # primitives, left by lowering
     MAP_FIXED = 100  # nearest, 16.16 fixed point
     MAP_SCALE = 101  # nearest, pure scale, double accumulation per axis as Pillow's ImagingScaleAffine
@@ -210,6 +213,7 @@ SPECS: dict[Op, OpSpec] = {
         uses_fill=True,
         commutes_with_blend=True,
     ),
+    Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",)),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),

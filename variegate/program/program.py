@@ -18,6 +18,7 @@ from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
     from variegate.program.custom import PointFunction
+    from variegate.program.detours import Detour
 
 
 # What a program has been through, in order: sampling, then each rewrite of lowering.
@@ -191,6 +192,7 @@ class Program:
     pass_of: npt.NDArray[np.int16] | None = None
     num_passes: npt.NDArray[np.int32] | None = None
     passes: npt.NDArray[np.int32] | None = None
+    detour: Detour | None = None  # what some rows have been through before
 
     @property
     def num_rows(self) -> int:

@@ -84,6 +84,8 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse(resized & _KEEPS_SIZE[opcode], "changes the size")
     if at == 0:
         refuse(_PRIMITIVE[opcode], "a primitive in a sampled program")
+    else:
+        refuse(KIND_OF[opcode] == Kind.DETOUR, "should have been cut out by now")
     if at >= STAGES.index("mapped"):
         refuse(_TO_MAPS[opcode], "should be a map by now")
     if at >= STAGES.index("tabled"):

@@ -45,6 +45,7 @@ from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.filters import (
+    JPEG,
     GaussianBlur,
     GaussianNoise,
     MotionBlur,
@@ -102,7 +103,7 @@ __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
-__all__ += ["Convolve", "Edges", "Emboss", "UnsharpMask"]
+__all__ += ["JPEG", "Convolve", "Edges", "Emboss", "UnsharpMask"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
 __all__ += ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]

@@ -73,6 +73,11 @@ def stretched(images: Any) -> tuple[Any, dict[str, Any]]:
     return warped(images, fn.transforms.scale(scale=scale, center=(112.0, 112.0)), LINEAR)
 
 
+def compressed(images: Any) -> Any:
+    quality = fn.random.uniform(range=[C.QUALITY[0], C.QUALITY[1] + 1], dtype=types.INT32)
+    return fn.jpeg_compression_distortion(images, quality=quality)
+
+
 def quarter_turns(images: Any) -> tuple[Any, dict[str, Any]]:
     angle = fn.random.uniform(values=[90.0, 180.0, 270.0])
     return fn.rotate(images, angle=angle, keep_size=True, interp_type=NEAREST, fill_value=0), {}
@@ -177,6 +182,7 @@ ROWS: dict[str, Row] = {
     "grayscale": simple(grayscale),
     "blur_5": simple(lambda images: blurred(images, 5)),
     "blur_23": simple(lambda images: blurred(images, 23)),
+    "jpeg": simple(compressed),
     "gaussian_noise": simple(lambda images: fn.noise.gaussian(images, stddev=255 * C.NOISE)),
     "salt_and_pepper": simple(lambda images: fn.noise.salt_and_pepper(images, prob=C.SALT)),
     "shot_noise": simple(lambda images: fn.noise.shot(images, factor=uniform(*C.PHOTONS))),

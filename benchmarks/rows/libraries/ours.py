@@ -82,6 +82,7 @@ def values() -> dict[str, Steps]:
         "blur_5": [T.GaussianBlur(5, C.SIGMA)],
         "blur_23": [T.GaussianBlur(23, C.SIGMA)],
         "motion_blur": [T.MotionBlur(7)],
+        "jpeg": [T.JPEG(C.QUALITY)],
         "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
         "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
         "shot_noise": [T.ShotNoise(C.PHOTONS)],

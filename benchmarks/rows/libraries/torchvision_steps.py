@@ -125,6 +125,7 @@ def values() -> dict[str, Steps]:
         "channel_permutation": [v2.RandomChannelPermutation()],
         "blur_5": [v2.GaussianBlur(5, C.SIGMA)],
         "blur_23": [v2.GaussianBlur(23, C.SIGMA)],
+        "jpeg": [v2.JPEG(C.QUALITY)],
     }
     return {
         **{name: Steps(steps) for name, steps in cases.items()},

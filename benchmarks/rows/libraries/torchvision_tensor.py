@@ -20,7 +20,7 @@ class TorchvisionTensor(RowLibrary):
     lacks = LACKS | dict.fromkeys(
         ("rotate_bicubic", "affine_bicubic"), "its rotation of tensors is nearest or bilinear"
     )
-    lacks |= {"dino": "its own decoder of JPEG files is not part of this build"}
+    lacks |= dict.fromkeys(("dino", "jpeg"), "its own coder of JPEG files is not part of this build")
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
         steps = rows()[case.name]

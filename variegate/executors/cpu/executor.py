@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.arguments import form_of, instructions_of, side_tables
 from variegate.executors.cpu.batch import NEEDS, BatchArrays, held_batch, measure, new_batch
 from variegate.executors.cpu.blend import SPAN, blend_outputs
-from variegate.executors.cpu.layout import (
-    BYTES_CHW,
-    BYTES_HWC,
-    FLOATS_CHW,
-    FLOATS_HWC,
-    Instructions,
-    ResultFormat,
-    SideTables,
-)
+from variegate.executors.cpu.detours import Load, Loader, load_with_detours
+from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, ResultFormat
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.passes import run_rows
 from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
-from variegate.program.held import plain
 from variegate.program.lowering import lower
-from variegate.program.program import Output, Program, Tables
+from variegate.program.program import Output, Program
 
 Image = npt.NDArray[np.uint8]
 Result = npt.NDArray[Any]
-Load = Callable[[int, int], Image]
 
 # Small images, of which one takes microseconds, are handed out by larger numbers.
 _MOST_ROWS, _CHUNK_PIXELS = 64, ROWS_AT_A_TIME * 224 * 224
@@ -92,15 +84,15 @@ def run_into(
     results: list[Result],
     stacked: Result | None = None,
     num_threads: int | None = None,
-    load: Load | None = None,
+    loader: Loader | None = None,
     together: int = 1,
 ) -> None:
     """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``; see
     ``allocate``).
 
-    Images are either all given, or brought row by row: ``load(row, place)`` runs on the thread that needs the image,
-    just before; what it returned must last until the thread's next load with the same place. ``together`` rows, one
-    after another, go to the same thread.
+    Images are either all given, or brought row by row by ``loader(program)``: its ``load(row, place)`` runs on the
+    thread that needs the image, just before; what it returned must last until the thread's next load with the same
+    place. ``together`` rows, one after another, go to the same thread.
     """
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
@@ -108,8 +100,13 @@ def run_into(
         whole = isinstance(images, np.ndarray)
         kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if whole else None)[program.source]
+    load = None
+    if program.detour is not None:
+        load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[part.source[row]]))
+    elif loader is not None:
+        load = loader(program)
     targets, form = _addresses(results, stacked), _format(program)
-    batch = new_batch(_instructions(program), side_tables(program.tables), sources, targets)
+    batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)
     if program.blend is None:
         _run_rows(program, batch, form, num_threads, load, together)
@@ -133,17 +130,6 @@ def _format(program: Program) -> ResultFormat:
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     streams = bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
     return form_of(program.output)._replace(streams=streams)
-
-
-def form_of(output: Output) -> ResultFormat:
-    """How results are stored, within the caches."""
-    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
-    if output.is_float:
-        scale[0], bias[0] = output.scale_and_bias(1)
-        scale[1], bias[1] = output.scale_and_bias(3)
-    is_planar = output.layout == "NCHW"
-    kind = (FLOATS_CHW if is_planar else FLOATS_HWC) if output.is_float else (BYTES_CHW if is_planar else BYTES_HWC)
-    return ResultFormat(kind, False, scale, bias)
 
 
 def _run_rows(
@@ -180,20 +166,6 @@ def _run_rows(
     pixels = height * width if load is None else max(height * width, in_pixels)
     chunk = min(_MOST_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
     share_out(work, program.num_rows // together, num_threads, max(1, chunk // together))
-
-
-def _instructions(program: Program) -> Instructions:
-    return Instructions(*(plain(getattr(program, name)) for name in Instructions._fields))
-
-
-def side_tables(tables: Tables) -> SideTables:
-    return SideTables(
-        luts=plain(tables.luts),
-        matrices=plain(tables.matrices),
-        kernels=plain(tables.kernels),
-        rectangles=plain(tables.rectangles),
-        points=np.array([point.address for point in tables.points], np.int64),
-    )
 
 
 def _blend(

@@ -15,15 +15,16 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.arguments import form_of
 from variegate.executors.cpu.batch import NEEDS, NO_TABLES, held_batch, keep_batch, measure, new_batch
-from variegate.executors.cpu.executor import STREAM_FROM_BYTES, form_of, run
+from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
 from variegate.executors.cpu.layout import Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
 from variegate.executors.cpu.passes import run_rows
 from variegate.program import lowering
 from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
-from variegate.program.lowering.joint import RECORD, check_tables, held_work, new_work, rewrite_all
+from variegate.program.lowering.joint import DETOURS, RECORD, check_tables, held_work, new_work, rewrite_all
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
 
@@ -110,6 +111,8 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     if image.num_rectangles:
         desk.rectangles[: image.num_rectangles] = image.rectangles()
     if rewrite_all(desk.work_at, composed, False):
+        if desk.work.report[DETOURS]:
+            return run(image.finish(output), [pixels], 1, _geometry(composed))[0]
         check_tables(desk.work)
         desk.hold_blurs()
     if not measure(desk.batch_at):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cuda.executor import CudaExecutor, addresses, settings_of
+from variegate.executors.cuda.executor import CudaExecutor, addresses, refuse_detours, settings_of
 from variegate.executors.cuda.images import DeviceImages
 from variegate.executors.cuda.launch import launches
 from variegate.executors.cuda.layout import ABILITIES, NUM_ROWS, WORKSPACE
@@ -33,6 +33,8 @@ class CapturedRun:
 
     def __init__(self, executor: CudaExecutor, programs: Sequence[Program], images: DeviceImages) -> None:
         self._executor, self._images = executor, images
+        for program in programs:
+            refuse_detours(program)
         with executor.current():
             output, _ = executor.allocate(programs[0])
             if output is None:
@@ -88,6 +90,7 @@ class CapturedRun:
 
     def _write(self, program: Program) -> None:
         """Pack into the fixed memory. Raises DoesNotFit before anything has changed there."""
+        refuse_detours(program)
         packer = Packer(program, self._capacity)
         staging = self._executor.memory.staging(packer.uploaded)
         counts = self._pack(packer, staging.numpy(), self._canvases.data_ptr())

@@ -57,6 +57,7 @@ class CudaExecutor:
         ``results``: where each output goes; None for room of its own. Raises DeviceMemoryError where the device has no
         room for it.
         """
+        refuse_detours(program)
         with self._one_at_a_time, self.current():
             stacked, results = self.allocate(program) if results is None else (None, results)
             if program.num_outputs:
@@ -68,6 +69,7 @@ class CudaExecutor:
 
     def prepare(self, program: Program, images: DeviceImages, targets: npt.NDArray[np.int64]) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
+        refuse_detours(program)
         settings = settings_of(program, images, self.block)
         packer = Packer(program)
         canvases = self.memory.empty(packer.canvases)
@@ -104,6 +106,15 @@ class CudaExecutor:
     def current(self) -> AbstractContextManager[Any]:
         """The device made the current one, where launches go."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
+
+def refuse_detours(program: Program) -> None:
+    """Raises ValueError for what is done outside of the passes, which is there on the host alone."""
+    if program.detour is not None:
+        raise ValueError(
+            "JPEG: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
+            "device='cpu' for this transform, or leave JPEG out of it on a GPU"
+        )
 
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.images import check_fits, shapes_of
+from variegate.executors.jpeg import through_jpeg
 from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, values
 from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
 from variegate.program.ops import Op
@@ -55,6 +56,7 @@ OPERATIONS: dict[Op, Operation] = {
     Op.SALT_AND_PEPPER: position.salt_and_pepper,
     Op.SHOT_NOISE: position.shot_noise,
     Op.ERASE: position.erase,
+    Op.JPEG: lambda img_HWC, ins: through_jpeg(img_HWC, int(ins.args[0])),
 }
 
 Array = npt.NDArray[Any]

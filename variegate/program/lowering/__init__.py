@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
+from variegate.program.detours import Detour, cut, has_detours
 from variegate.program.lowering.fuse import assign_passes
 from variegate.program.lowering.identities import drop_identities
 from variegate.program.lowering.joint import rewrite_program
@@ -55,9 +56,14 @@ def lower(program: Program, geometry: str = "composed", measured_once: bool = Fa
     """Run every rewrite. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not.
 
     ``measured_once``: see ``assign_passes``. Where ``DEBUG`` is set they run one by one, with the validator between
-    them; else in one compiled call.
+    them; else in one compiled call. A program with detours is cut at them, and each part lowered.
     """
     steps = rewrites(geometry, measured_once)
+    if has_detours(program):
+        before, after, place, quality = cut(verified(program))
+        return lower(after, geometry, measured_once).replace(
+            detour=Detour(lower(before, geometry, measured_once), place, quality)
+        )
     if not DEBUG:
         return rewrite_program(program, geometry == "composed", measured_once)
     verified(program)

@@ -43,9 +43,9 @@ class Work(NamedTuple):
 
 
 # What a call says of its work: an operation without a table, or NOP; the instructions of the longest row before maps
-# and tables were merged; blurs that still have no weights; tables in use.
-MISSING, LONGEST, BLURS, TABLES = range(4)
-REPORT = 4
+# and tables were merged; blurs that still have no weights; tables in use; detours, for which programs are cut before.
+MISSING, LONGEST, BLURS, TABLES, DETOURS = range(5)
+REPORT = 5
 
 
 def new_work(rows: int, slots: int, luts: int, records: int = 0, program: ProgramArrays | None = None) -> Work:
@@ -105,20 +105,24 @@ def held_work(work: Work) -> npt.NDArray[np.int64]:
 
 @pixel_kernel
 def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
-    """Every rewrite, on the work that is kept at ``address`` -> 0, or 1 where ``report`` has something to say: an
-    operation without a table, or blurs."""
+    """Every rewrite, on the work that is kept at ``address`` -> 0, or 1 where ``report`` has something to say: detours,
+    with which nothing is rewritten, an operation without a table, or blurs."""
     work = _kept(address)
     program, report = work.program, work.report
     if len(work.records):
         _unpack(program, work.records, work.numbers)
     compact(program)
-    longest, tables, blurs = 1, 0, 0
+    longest, tables, blurs, detours = 1, 0, 0, 0
     for r in range(program.opcode.shape[0]):
         longest = max(longest, program.length[r])
         for k in range(program.length[r]):
             tables += IS_TABLE[program.opcode[r, k]]
             blurs += IS_BLUR[program.opcode[r, k]]
+            detours += program.opcode[r, k] == Op.JPEG
     report[LONGEST], report[TABLES], report[BLURS] = longest, tables, blurs
+    report[DETOURS] = detours
+    if detours > 0:
+        return 1
     rewrite_maps(program)
     report[MISSING] = build(program, work.emitted, work.luts)
     if report[MISSING] != Op.NOP:

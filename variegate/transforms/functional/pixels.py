@@ -140,6 +140,11 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
     return (single.emit(Op.MOTION_BLUR, length, turn, weight) if length > 1 else single).run(device)
 
 
+def jpeg(img: Img, quality: int, device: str = "cpu") -> Img:
+    """Write a JPEG of ``quality`` (1..100) and read it again: torchvision's and Pillow's pixels, colour in 4:2:0."""
+    return run_at(img, device, T.JPEG, "quality", quality)
+
+
 def gaussian_noise(
     img: Img, mean: float = 0.0, sigma: float = 0.1, clip: bool = True, seed: int = 0, device: str = "cpu"
 ) -> Img:

@@ -30,7 +30,7 @@ from variegate.transforms.color import (
     SolarizeAdd,
 )
 from variegate.transforms.crop import CenterCrop, Pad
-from variegate.transforms.filters import GaussianBlur, GaussianNoise, Sharpness
+from variegate.transforms.filters import JPEG, GaussianBlur, GaussianNoise, Sharpness
 from variegate.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
 from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.output import Grayscale, Normalize
@@ -53,6 +53,7 @@ AT_NUMBER: dict[str, tuple[type[MagnitudeOp], str, tuple[str, ...]]] = {
     "adjust_gamma": (Gamma, "gamma", ("gain",)),
     "adjust_sharpness": (Sharpness, "sharpness_factor", ()),
     "posterize": (Posterize, "bits", ()),
+    "jpeg": (JPEG, "quality", ()),
     "solarize": (Solarize, "threshold", ()),
     "solarize_add": (SolarizeAdd, "addition", ("threshold",)),
     "gaussian_blur": (GaussianBlur, "sigma", ("kernel_size",)),
