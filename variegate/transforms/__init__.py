@@ -69,6 +69,7 @@ from variegate.transforms.jitter import (
     RandomSolarize,
 )
 from variegate.transforms.kernels import Convolve, Edges, Emboss, UnsharpMask
+from variegate.transforms.occlusion import OcclusionDiffusion
 from variegate.transforms.output import (
     ConvertImageDtype,
     Grayscale,
@@ -102,7 +103,7 @@ __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "Rando
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
 __all__ += ["Convolve", "Edges", "Emboss", "UnsharpMask"]
-__all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
+__all__ += ["CoarseDropout", "Cutout", "GridMask", "OcclusionDiffusion", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
