@@ -23,7 +23,8 @@ def grown(key: np.ndarray, height: int, width: int, side: int, seeds: int, pixel
     words = philox4x32(counters, key).reshape(-1).tolist()
     lines, columns = -(-height // side), -(-width // side)
     covered = np.zeros((lines, columns), bool)
-    reached, waiting = covered.copy(), []
+    reached = covered.copy()
+    waiting: list[tuple[int, int]] = []
 
     def mask() -> np.ndarray:
         return covered.repeat(side, axis=0).repeat(side, axis=1)[:height, :width]
