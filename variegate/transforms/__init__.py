@@ -47,6 +47,7 @@ from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomEr
 from variegate.transforms.filters import (
     GaussianBlur,
     GaussianNoise,
+    MedianBlur,
     MotionBlur,
     PixelDropout,
     SaltAndPepper,
@@ -101,7 +102,8 @@ __all__ += ["ChannelDropout", "ColorTemperature"]
 __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
-__all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
+__all__ += ["GaussianBlur", "GaussianNoise", "MedianBlur", "MotionBlur", "PixelDropout", "SaltAndPepper"]
+__all__ += ["Sharpness", "ShotNoise"]
 __all__ += ["Convolve", "Edges", "Emboss", "UnsharpMask"]
 __all__ += ["CoarseDropout", "Cutout", "GridMask", "OcclusionDiffusion", "RandomErasing"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
