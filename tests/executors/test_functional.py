@@ -188,6 +188,7 @@ def test_blurs_keep_a_constant_image_and_lower_contrast(device: str) -> None:
     flat = np.full((9, 10, 3), 77, np.uint8)
     assert (F.gaussian_blur(flat, 5, device=device) == 77).all()
     assert (F.motion_blur(flat, 5, 30.0, 0.5, device=device) == 77).all()
+    assert (F.median_blur(flat, 5, device=device) == 77).all()
     assert F.gaussian_blur(noise(), (3, 5), (1.0, 2.0), device=device).std() < noise().std() / 2
     assert F.motion_blur(noise(), 9, 20.0, device=device).std() < noise().std() / 2
 
@@ -274,6 +275,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.resized_crop(photo(), 0, 0, NAN, 5, 5), r"accepted: a box in pixels"),
     (lambda: F.gaussian_blur(photo(), 4), r"kernel_size=4; accepted: an odd positive integer"),
     (lambda: F.gaussian_blur(photo(), 3, 0), r"sigma=0; accepted: a number greater than 0"),
+    (lambda: F.median_blur(photo(), 9), r"kernel_size=9; accepted: 3, 5 or 7"),
     (lambda: F.motion_blur(photo(), 5, 0, 2), r"direction=2; accepted: a number from -1 to 1"),
     (lambda: F.normalize(photo(), (0.5, 0.5), 1), r"mean=\(0.5, 0.5\); accepted: one number or 3"),
     (lambda: F.normalize(photo(), 0.5, 0), r"std=0; accepted: numbers greater than 0"),

@@ -107,7 +107,24 @@ def test_motion_blur_smears_along_its_angle() -> None:
     assert set(columns) == {4}
 
 
-@pytest.mark.parametrize("op_args", [(Op.GAUSSIAN_BLUR, (1, 1, 1.0, 1.0)), (Op.MOTION_BLUR, (1, 30.0, 0.5))])
+@EVERY_IMAGE
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_median(name: str, size: int) -> None:
+    """OpenCV's medianBlur, pixel by pixel: as many levels are at least as high as are at most as high."""
+    img, half = IMAGES[name].astype(int), size // 2
+    height, width, _ = img.shape
+    expected = np.empty_like(img)
+    for y in range(height):
+        for x in range(width):
+            lines = np.clip(np.arange(y - half, y + half + 1), 0, height - 1)
+            columns = np.clip(np.arange(x - half, x + half + 1), 0, width - 1)
+            expected[y, x] = np.median(img[lines[:, None], columns], axis=(0, 1))
+    np.testing.assert_array_equal(apply(Op.MEDIAN, IMAGES[name], (size,)), expected)
+
+
+@pytest.mark.parametrize(
+    "op_args", [(Op.MEDIAN, (1,)), (Op.GAUSSIAN_BLUR, (1, 1, 1.0, 1.0)), (Op.MOTION_BLUR, (1, 30.0, 0.5))]
+)
 def test_kernels_of_one_pixel_change_nothing(op_args: tuple[Op, tuple[float, ...]]) -> None:
     op, args = op_args
     np.testing.assert_array_equal(apply(op, noise(), args), noise())

@@ -40,6 +40,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
     ("solarize_add", {"threshold": 99}, {"addition": [10, -20]}),
     ("gaussian_blur", {"kernel_size": (3, 5)}, {"sigma": [0.5, 2]}),
     ("motion_blur", {"angle": 30}, {"kernel_size": [3, 5], "direction": [0, 0.5]}),
+    ("median_blur", {}, {"kernel_size": [3, 7]}),
     ("erase", {"i": 1, "v": (1, 2, 3)}, {"j": [2, 5], "h": [3, 100], "w": [4, 5]}),
     *[(name, {}, {}) for name in ("hflip", "vertical_flip", "invert", "autocontrast", "equalize")],
     ("solarize_add", {"addition": 1.5}, {}),

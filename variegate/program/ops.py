@@ -66,6 +66,7 @@ class Op(IntEnum):
     MOTION_BLUR = 52
     FILTER = 53
     UNSHARP_MASK = 54
+    MEDIAN = 55
     # position
     GAUSSIAN_NOISE = 60
     SALT_AND_PEPPER = 61
@@ -203,6 +204,7 @@ SPECS: dict[Op, OpSpec] = {
         ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "amount", "threshold"),
         becomes=Op.CONVOLVE,
     ),
+    Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",), neutral=1.0),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot")),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
     Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot")),
@@ -228,6 +230,8 @@ SPECS: dict[Op, OpSpec] = {
 }
 
 NUM_ARGS = 8
+# Sides of a MEDIAN's window.
+MEDIAN_SIZES = (3, 5, 7)
 MAX_OPCODE = 128
 
 # Pillow's L: (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.

@@ -48,6 +48,7 @@ from variegate.transforms.filters import (
     JPEG,
     GaussianBlur,
     GaussianNoise,
+    MedianBlur,
     MotionBlur,
     PixelDropout,
     SaltAndPepper,
@@ -71,6 +72,7 @@ from variegate.transforms.jitter import (
 )
 from variegate.transforms.kernels import Convolve, Edges, Emboss, UnsharpMask
 from variegate.transforms.mix import CutMix, MixUp, Mosaic, ResizeMix
+from variegate.transforms.occlusion import OcclusionDiffusion
 from variegate.transforms.output import (
     ConvertImageDtype,
     Grayscale,
@@ -102,9 +104,9 @@ __all__ += ["ChannelDropout", "ColorTemperature"]
 __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
-__all__ += ["GaussianBlur", "GaussianNoise", "MotionBlur", "PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise"]
-__all__ += ["JPEG", "Convolve", "Edges", "Emboss", "UnsharpMask"]
-__all__ += ["CoarseDropout", "Cutout", "GridMask", "RandomErasing"]
+__all__ += ["JPEG", "GaussianBlur", "GaussianNoise", "MedianBlur", "MotionBlur", "PixelDropout", "SaltAndPepper"]
+__all__ += ["Convolve", "Edges", "Emboss", "Sharpness", "ShotNoise", "UnsharpMask"]
+__all__ += ["CoarseDropout", "Cutout", "GridMask", "OcclusionDiffusion", "RandomErasing"]
 __all__ += ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]

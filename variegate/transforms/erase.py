@@ -137,7 +137,7 @@ class RandomErasing(Transform):
         sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
 
 
-def _colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:
+def colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:
     return value if isinstance(value, str) and value == "random" else check_colour(name, value, error=error)
 
 
@@ -152,7 +152,7 @@ class CoarseDropout(Transform):
     num_holes: int | tuple[int, int] = (1, 8)
     size: int | float | tuple[float, float] = (8, 32)
     fill: Fill | str = BLACK
-    _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=_colour_or_random)
+    _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=colour_or_random)
 
     def __post_init__(self) -> None:
         super().__post_init__()

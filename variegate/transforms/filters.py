@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from variegate.checks import Refusal, as_integer, as_numbers, number, one_of, refused
+from variegate.checks import Refusal, as_integer, as_numbers, interval, number, one_of, refused
 from variegate.program.one_image import OneImage
-from variegate.program.ops import Op
+from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
 from variegate.transforms.base import Transform
@@ -106,6 +106,33 @@ class JPEG(MagnitudeOp):
 
     quality: Number
     _op, _number, _bounds, _integral = Op.JPEG, "quality", (1, 100), True
+
+
+def window_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """A side of a median's window, or a range between two of them."""
+    accepted = "3, 5 or 7, or a pair (low, high) of them"
+    sizes: Any = interval(name, value, 3, 7, whole=True, error=lambda name, value, _: error(name, value, accepted))
+    if any(size not in MEDIAN_SIZES for size in limits(sizes)):
+        raise error(name, value, accepted)
+    return sizes
+
+
+@dataclass(frozen=True)
+class MedianBlur(Transform):
+    """Each level becomes the middle one of those around it, channel by channel: spots go, edges stay.
+
+    ``kernel_size``: the side of the square around a pixel, 3, 5 or 7, or a range (low, high) of them, all equally
+    likely. Beyond the image its outermost pixels are repeated (OpenCV's ``medianBlur``).
+    """
+
+    kernel_size: int | tuple[int, int] = (3, 7)
+    num_slots = 1
+    _checks = checks(kernel_size=window_sizes)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        low, high = limits(self.kernel_size)
+        steps = integers_between((low // 2, high // 2), sampling.uniform(rows, slot)[:, 0])
+        sampling.emit(rows, Op.MEDIAN, 2 * steps + 1)
 
 
 def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:

@@ -117,6 +117,9 @@ def measure(address: Any) -> bool:
                 needs[_KERNEL] = max(needs[_KERNEL], int(a[1]), int(a[2]), int(a[5]))
                 if a[3] == 0.0:
                     full_kernel = max(full_kernel, int(a[1]), int(a[2]))
+            elif op == Op.MEDIAN:
+                size = int(program.args[r, k, 0])
+                needs[_KERNEL], full_kernel = max(needs[_KERNEL], size), max(full_kernel, size)
             elif KIND_OF[op] == Kind.RESAMPLE:
                 _measure_resize(program.args[r, k], program.flags[r, k], needs)
         needs[_LINES] = max(needs[_LINES], 3 if filters else 0)
@@ -128,7 +131,7 @@ def measure(address: Any) -> bool:
     # Of the largest image of all, since a thread keeps one memory for them all.
     needs[_LINES] *= needs[_SIDE]
     needs[_RESIZED] = max(needs[_RESIZED] * 4 * needs[_SIDE], tabled)
-    # Full kernels see rows in planes continued to both sides.
+    # Full kernels and medians see rows in planes continued to both sides.
     needs[_SIDE] += full_kernel
     suffices = True
     for i in range(NEEDS):

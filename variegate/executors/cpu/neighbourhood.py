@@ -1,4 +1,4 @@
-"""Sharpness and blurs: a row of the filtered image, from an image held row by row in planes."""
+"""Sharpness, blurs and medians: a row of the filtered image, from an image held row by row in planes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,31 @@ from variegate.executors.cpu.layout import row_program
 from variegate.executors.cpu.part_calls import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, part_kernel
 from variegate.executors.cpu.simd_colour import LANES, sharpen_block
 from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
+from variegate.executors.cpu.simd_median import (
+    MEDIANS,
+    find_medians_3,
+    find_medians_5,
+    find_medians_7,
+    sort_columns_3,
+    sort_columns_5,
+    sort_columns_7,
+)
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
 from variegate.program.lowering.blurs import AMOUNT_BITS
 from variegate.program.ops import Op
 
-_CONVOLVE = int(Op.CONVOLVE)
+_CONVOLVE, _MEDIAN = int(Op.CONVOLVE), int(Op.MEDIAN)
 
 
 @inlined
 def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
     """The address of the image that the filter at ``slot`` sees: each row as ``scratch.planes`` is.
 
-    A plane's row is continued to both sides by a full kernel's radius, for which there is room between them.
+    A plane's row is continued to both sides by a full kernel's radius, or a median's, for which there is room between
+    them.
     """
-    return address_of(scratch.plane_image) + int(row.args[slot, 1]) // 2
+    return address_of(scratch.plane_image) + int(row.args[slot, 0 if row.opcode[slot] == _MEDIAN else 1]) // 2
 
 
 @part_kernel
@@ -34,7 +44,7 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """Row ``y`` of the filter at ``slot``, of the image in planes."""
     held, own = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), own.sweep
-    if y == 0 and row.opcode[slot] == _CONVOLVE:
+    if y == 0 and (row.opcode[slot] == _CONVOLVE or row.opcode[slot] == _MEDIAN):
         _prepare(batch, scratch, r, slot)
     _filter_row(row, slot, told[RESULT_HEIGHT], told[RESULT_WIDTH], y, told[CHANNELS], own)
     return nb.int64(0)
@@ -42,13 +52,15 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
 
 @inner_kernel()
 def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
-    """What a convolution needs besides the image in planes, once they are filled."""
+    """What a convolution or a median needs besides the image in planes, once they are filled."""
     held, scratch = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), scratch.sweep
     height, width, channels = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
     radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, FEW - 1)
-    if a[3] != 0.0:
+    if row.opcode[slot] == _MEDIAN:
+        radius_x = int(a[0]) // 2
+    elif a[3] != 0.0:
         # One more on both sides, for the weight of 0 that makes their number even.
         for i in range(height + 2 * radius_y + 2):
             lines[i] = 3 * stride * reflect(i - radius_y - 1, height)
@@ -65,6 +77,9 @@ def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
 def _filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
     a, stride = row.args[slot], scratch.planes.shape[1]
     first, out, lines = filtered_planes(row, slot, scratch), address_of(scratch.planes), address_of(scratch.lines)
+    if row.opcode[slot] == _MEDIAN:
+        _find_medians(int(a[0]), first, height, width, y, channels, scratch)
+        return
     if row.opcode[slot] != _CONVOLVE:
         for c in range(channels):
             _sharpen_row(first + c * stride, 3 * stride, height, width, y, nb.float32(a[0]), out + c * stride)
@@ -81,6 +96,35 @@ def _filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: 
         _blur_row(plane, lines_at, width, weights, weights + 2 * apart, radius_x, radius_y, scratch.blurred, to)
         if a[6] != 0.0:
             _unsharpen_row(plane + 3 * y * stride, width, int(a[6]) - 1, int(a[7]), to)
+
+
+@inlined
+def _find_medians(size: Any, first: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
+    stride, lines, radius = scratch.planes.shape[1], scratch.lines, size // 2
+    for i in range(size):
+        lines[i] = 3 * stride * min(max(y + i - radius, 0), height - 1)
+    for c in range(channels):
+        plane, to = first + c * stride - radius, address_of(scratch.planes) + c * stride
+        _median_row(size, plane, address_of(lines), width, address_of(scratch.row_words), stride, to)
+
+
+@inner_kernel()
+def _median_row(size: Any, plane: Any, lines: Any, width: Any, columns: Any, stride: Any, target: Any) -> None:
+    """``plane``: from half a window left of the image on. ``columns``: room for ``size`` rows of ``stride`` bytes."""
+    for x in range(0, width + size - 1, MEDIANS):
+        if size == 3:
+            sort_columns_3(plane + x, lines, columns + x, stride)
+        elif size == 5:
+            sort_columns_5(plane + x, lines, columns + x, stride)
+        else:
+            sort_columns_7(plane + x, lines, columns + x, stride)
+    for x in range(0, width, MEDIANS):
+        if size == 3:
+            find_medians_3(columns + x, stride, target + x)
+        elif size == 5:
+            find_medians_5(columns + x, stride, target + x)
+        else:
+            find_medians_7(columns + x, stride, target + x)
 
 
 @inlined

@@ -103,6 +103,9 @@ def erase_row(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: 
     """ERASE on row ``y``, in place, with a colour -> whether it is noise that belongs there instead."""
     wants_noise = False
     for q in range(int(a[0]), int(a[0]) + int(a[1])):
+        # Of many rectangles few meet a row.
+        if y < rectangles[q, 0] or y >= rectangles[q, 0] + rectangles[q, 2]:
+            continue
         first, end = _columns(rectangles[q], y, width)
         if a[2] != 0.0:
             wants_noise = wants_noise or first < end

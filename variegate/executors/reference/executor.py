@@ -52,6 +52,7 @@ OPERATIONS: dict[Op, Operation] = {
     Op.MOTION_BLUR: neighbourhood.motion_blur,
     Op.FILTER: neighbourhood.filtered,
     Op.UNSHARP_MASK: neighbourhood.unsharp_mask,
+    Op.MEDIAN: neighbourhood.median,
     Op.GAUSSIAN_NOISE: position.gaussian_noise,
     Op.SALT_AND_PEPPER: position.salt_and_pepper,
     Op.SHOT_NOISE: position.shot_noise,

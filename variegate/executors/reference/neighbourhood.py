@@ -1,4 +1,4 @@
-"""Operations that look at neighbours: Pillow's sharpness, torchvision's Gaussian blur, motion blur along a line."""
+"""Operations that look at neighbours: Pillow's sharpness, torchvision's Gaussian blur, motion blur, medians."""
 
 from __future__ import annotations
 
@@ -69,6 +69,16 @@ def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
     away = img_HWC.astype(np.int64) - gaussian_blur(img_HWC, ins)
     added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
     return to_uint8(img_HWC + np.where(np.abs(away) > ins.args[5], added, 0))
+
+
+def median(img_HWC: Image, ins: Instruction) -> Image:
+    """The middle one of the levels in a square window."""
+    (size,) = ins.integers(1)
+    height, width, _ = img_HWC.shape
+    padded = np.pad(img_HWC, ((size // 2,) * 2, (size // 2,) * 2, (0, 0)), mode="edge")
+    around = [padded[dy : dy + height, dx : dx + width] for dy in range(size) for dx in range(size)]
+    middle: Image = np.sort(np.stack(around), axis=0)[size * size // 2]
+    return middle
 
 
 def _mirrored(size: int, sigma: float) -> Ints:

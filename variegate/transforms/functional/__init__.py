@@ -41,6 +41,7 @@ from variegate.transforms.functional.pixels import (
     grayscale,
     invert,
     jpeg,
+    median_blur,
     motion_blur,
     normalize,
     permute_channels,
@@ -61,7 +62,7 @@ __all__ += ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue"
 __all__ += ["adjust_sharpness"]
 __all__ += ["autocontrast", "equalize", "grayscale", "invert", "permute_channels", "posterize"]
 __all__ += ["rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
-__all__ += ["erase", "gaussian_blur", "gaussian_noise", "jpeg", "motion_blur", "normalize"]
+__all__ += ["erase", "gaussian_blur", "gaussian_noise", "jpeg", "median_blur", "motion_blur", "normalize"]
 
 for _name in __all__:
     globals()[_name] = traceable(_name, globals()[_name])

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate import transforms as T
-from variegate.checks import as_number, as_numbers, integer, number
-from variegate.program.ops import Op
+from variegate.checks import as_integer, as_number, as_numbers, integer, number
+from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.program import Output
 from variegate.transforms.arguments import LARGEST, MAX_LENGTH, check_colour
 from variegate.transforms.filters import clipped, kernel_sizes, line_lengths
@@ -143,6 +143,14 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
 def jpeg(img: Img, quality: int, device: str = "cpu") -> Img:
     """Write a JPEG of ``quality`` (1..100) and read it again: torchvision's and Pillow's pixels, colour in 4:2:0."""
     return run_at(img, device, T.JPEG, "quality", quality)
+
+
+def median_blur(img: Img, kernel_size: int, device: str = "cpu") -> Img:
+    """The middle one of the levels in a square of ``kernel_size`` (3, 5 or 7) pixels; edges are repeated."""
+    size = as_integer(kernel_size)
+    if size not in MEDIAN_SIZES:
+        raise refused("kernel_size", kernel_size, "3, 5 or 7")
+    return Single(img).emit(Op.MEDIAN, size).run(device)
 
 
 def gaussian_noise(

@@ -1,4 +1,4 @@
-"""Sharpness and blurs: a filtered pixel, read at the source through what comes before the filter."""
+"""Sharpness, blurs and medians: a filtered pixel, read at the source through what comes before the filter."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
     pixel = tl.full(x.shape, 0, tl.int32)
     if tl.load(at + L.OP) == ops.Op.SHARPNESS:
         pixel = _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT)
+    elif tl.load(at + L.OP) == ops.Op.MEDIAN:
+        pixel = _median(buffer, code, args, header, slot, x, y, inside, FORMAT)
     elif tl.load(at + L.FLAG) != 0:
         pixel = _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT)
     else:
@@ -196,3 +198,42 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
         b += _clipped(total_b >> L.WEIGHT_BITS)
         weights += 3 * apart
     return pack(_clipped(r), _clipped(g), _clipped(b))
+
+
+@triton.jit
+def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
+    """The middle one of the levels in a square window, edge padding: two bits at a time, the greatest level below which
+    are at most half of them."""
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    size = tl.load(args + slot * 8).to(tl.int32)
+    half = size * size // 2
+    r = tl.full(x.shape, 0, tl.int32)
+    g, b = r, r
+    for pair in range(4):
+        step = 64 >> (2 * pair)
+        below_r = tl.full(x.shape, 0, tl.int32)
+        below_g, below_b = below_r, below_r
+        for cell in range(size * size):
+            u = tl.minimum(tl.maximum(x + (cell % size - size // 2), 0), width - 1)
+            v = tl.minimum(tl.maximum(y + (cell // size - size // 2), 0), height - 1)
+            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
+            below_r += _below(red(pixel) - r, step)
+            below_g += _below(green(pixel) - g, step)
+            below_b += _below(blue(pixel) - b, step)
+        r += step * _reached(below_r, half)
+        g += step * _reached(below_g, half)
+        b += step * _reached(below_b, half)
+    return pack(r, g, b)
+
+
+@triton.jit
+def _below(away, step):
+    """Whether a level is less than one, two or three steps away, in a byte each, as no window has 256 levels."""
+    return tl.where(away < step, 1, 0) + tl.where(away < 2 * step, 1 << 8, 0) + tl.where(away < 3 * step, 1 << 16, 0)
+
+
+@triton.jit
+def _reached(below, half):
+    """How many of the three steps have at most half of the levels below them."""
+    one, two, three = below & 255, (below >> 8) & 255, below >> 16
+    return tl.where(one <= half, 1, 0) + tl.where(two <= half, 1, 0) + tl.where(three <= half, 1, 0)
