@@ -28,6 +28,7 @@ ENTRIES = (
     "program.rng._fill_words",
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
+    "transforms.fields._draw_noise",
     "transforms.growth._grow",
     "transforms.resize._draw",
     "executors.cpu.batch.keep_batch",
@@ -36,6 +37,7 @@ ENTRIES = (
     "executors.cpu.passes.run_rows",
     "executors.cpu.real_maps.prepare_maps",
     "executors.cpu.real_maps.real_nearest_row",
+    "executors.cpu.displace.displaced_row",
     "executors.cpu.neighbourhood.filtered_row",
     "executors.cpu.position.add_noise",
     "executors.cpu.position.erase_normalized",
@@ -154,7 +156,8 @@ def _run_everything() -> None:
     """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((12, 9, 3), (9, 12, 1))]
-    t = T.Compose([T.RandomResizedCrop(8), T.OcclusionDiffusion(), policies.AugMix(), T.Normalize((0.5,), (0.5,))])
+    steps = [T.RandomResizedCrop(8), T.ElasticTransform(), T.OcclusionDiffusion(), policies.AugMix()]
+    t = T.Compose([*steps, T.Normalize((0.5,), (0.5,))])
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)
     permute_within(places, lengths, places, seed=0, epoch=0)

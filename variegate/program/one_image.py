@@ -58,8 +58,8 @@ class OneImage(Sampling):
         self.records: list[Record] = []
         self._num_slots = num_slots
         self._luts, self._matrices, self._rectangles, self._points = [], [], [], []
-        self._filters = []
-        self._num_rectangles, self._num_weights = 0, 0
+        self._filters, self._displacements = [], []
+        self._num_rectangles, self._num_weights, self._num_displacements = 0, 0, 0
         self._names = []
         self._blend_weight = None
         self._first_stream = key if first_key is None and not epoch else first_key
@@ -223,7 +223,7 @@ class OneImage(Sampling):
     @property
     def has_tables(self) -> bool:
         """Whether instructions refer to side tables other than rectangles."""
-        return bool(self._luts or self._matrices or self._points or self._filters)
+        return bool(self._luts or self._matrices or self._points or self._filters or self._displacements)
 
 
 @lru_cache(maxsize=256)

@@ -41,6 +41,7 @@ class Op(IntEnum):
     TRANSLATE_Y = 11
     AFFINE = 12
     PERSPECTIVE = 13
+    DISPLACE = 14
     # values
     BRIGHTNESS = 20
     SATURATION = 21
@@ -82,6 +83,7 @@ class Op(IntEnum):
     MAP_PAD = 104  # non-constant padding: edge, reflect, symmetric
     CONVOLVE = 105
     MIX = 106  # r, g, b -> blend with luma, Pillow's ImageEnhance.Color and Grayscale
+    MAP_GRID = 107  # displacements, interpolated between the nodes of a grid
 
 
 class Interpolation(IntEnum):
@@ -169,6 +171,13 @@ SPECS: dict[Op, OpSpec] = {
     Op.PERSPECTIVE: OpSpec(
         "Perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h"), becomes=_MAP, uses_fill=True
     ),
+    Op.DISPLACE: OpSpec(
+        "Displace",
+        Kind.GEOMETRY,
+        ("_first", "_lines", "_columns", "_turn", "_step_y", "_step_x", "_unit", "displacement"),
+        becomes=_MAP,
+        uses_fill=True,
+    ),
     Op.BRIGHTNESS: OpSpec("Brightness", Kind.VALUE, ("factor",), becomes=Op.LUT, neutral=1.0),
     Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), becomes=Op.MIX, neutral=1.0, colour_only=True),
     Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), colour_only=True),
@@ -227,6 +236,11 @@ SPECS: dict[Op, OpSpec] = {
         ("_start", "kernel_x", "kernel_y", "separable", "_apart", "_cells", "_more", "_threshold"),
     ),
     Op.MIX: OpSpec("mix", Kind.VALUE, ("factor",)),
+    Op.MAP_GRID: OpSpec(
+        "map_grid",
+        Kind.GEOMETRY,
+        ("_first", "lines", "columns", "turn", "step_y", "step_x", "unit", "displacement"),
+    ),
 }
 
 NUM_ARGS = 8
@@ -244,6 +258,9 @@ NEUTRAL_OF = np.full(MAX_OPCODE, np.nan)
 IS_COLOUR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
 IS_TABLE = np.zeros(MAX_OPCODE, np.bool_)
 IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
+# Maps of real places, whose records program/places.py writes.
+IS_REAL_MAP = np.zeros(MAX_OPCODE, np.bool_)
+IS_REAL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
 for _op, _spec in SPECS.items():
     KIND_OF[_op] = _spec.kind
     NEUTRAL_OF[_op] = np.nan if _spec.neutral is None else _spec.neutral

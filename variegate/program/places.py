@@ -2,6 +2,10 @@
 
 What they mean is defined in ``executors/reference/places.py``. Kernels for CPU and GPU read them as records, so that
 they need no other arithmetic than that of integers, and one float32 division where there is perspective.
+
+A grid of displacements (``executors/reference/displacement.py``) cuts a chain: maps before it, in the order of the
+image, are functions of the place that it has moved, and of no column or line. They are joined from there on anew. Steps
+of their records are then taken per fraction of a place, ``step >> bits``.
 """
 
 from __future__ import annotations
@@ -12,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import Interpolation, Op
+from variegate.program.ops import IS_REAL_MAP, Interpolation, Op
 
-_FLOAT, _PERSPECTIVE, _BICUBIC = int(Op.MAP_FLOAT), int(Op.MAP_PERSPECTIVE), int(Interpolation.BICUBIC)
+_PERSPECTIVE, _GRID_MAP, _BICUBIC = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID), int(Interpolation.BICUBIC)
 
 # Fields of a record, int64[RECORD]. U, V and DEPTH are three numbers each: what a column adds, what a line adds, and
 # the value where both are 0. U and V are distances from a side of the window, times the depth.
@@ -28,9 +32,19 @@ U, V, DEPTH = 0, 3, 6
     SIGN_U,
     ORIGIN_V,
     SIGN_V,
-    BEHIND,  # whether the depth is negative anywhere
-) = range(9, 18)
-RECORD = 18
+    BEHIND,  # whether the depth is negative anywhere, or a grid moves places: whether what is inside may have gaps
+    GRID,  # of a grid: where its nodes begin, and 1 more; else 0
+) = range(9, 19)
+RECORD = 19
+
+# What the first fields of a grid's record say. SPAN_U and SPAN_V are the sides of the image that it makes; sums of
+# nodes, weighed, are shifted right by SHIFT to become distances between places. ORIGIN and SIGN lead to the source.
+STEP_X, STEP_Y, COLUMNS, SWAPS = range(4)
+# Steps are nodes per pixel; node 0 lies at the centre of pixel 0. Weights of nodes have WEIGHT_BITS. A node's
+# displacement counts in 2**(unit - NODE_BITS) pixels, the unit no greater than MAX_UNIT and no less than -MAX_UNIT.
+STEP_BITS, WEIGHT_BITS, NODE_BITS, MAX_UNIT = 26, 14, 6, 6
+# How the source lies to what a grid was made for: from the right, from below, and with columns and lines swapped.
+FAR_X, FAR_Y, SWAPPED = 1, 2, 4
 
 # Fraction bits of places.
 BILINEAR_BITS, BICUBIC_BITS = 15, 14
@@ -74,16 +88,23 @@ def write_records(
     """Records of the real maps in slots first..end, which are run from the last to the first -> how many they are."""
     count, last = 0, first
     for k in range(first, end):
-        if opcode[k] == _FLOAT or opcode[k] == _PERSPECTIVE:
+        if IS_REAL_MAP[opcode[k]]:
             count, last = count + 1, k
     columns, lines = int(out_size[last, 1]) - 1, int(out_size[last, 0]) - 1
     # The maps so far as one: u's numerator, v's, and the depth.
     u, v, w = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-    is_affine, i = True, count
+    is_affine, is_moved, i = True, False, count
     for k in range(last, first - 1, -1):
-        if opcode[k] != _FLOAT and opcode[k] != _PERSPECTIVE:
+        if not IS_REAL_MAP[opcode[k]]:
             continue
         i -= 1
+        if opcode[k] == _GRID_MAP:
+            _write_grid(args[k], flags[k], window[k], out_size[k], records[i])
+            u, v, w = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+            is_affine, is_moved = True, True
+            # Half a pixel farther than centres: all that a place can be.
+            columns, lines = int(window[k, 3]), int(window[k, 2])
+            continue
         a, record, inside = args[k], records[i], window[k]
         new_u, new_v = _combined(a[0], u, a[1], v, a[2], w), _combined(a[3], u, a[4], v, a[5], w)
         far_x, far_y = False, False
@@ -110,7 +131,7 @@ def write_records(
         if not reach < _LIMIT or min(span_u, span_v) < 1:
             continue
         scale = _INTEGER_BITS - math.frexp(reach)[1]
-        if is_affine:
+        if is_affine and not is_moved:
             scale = min(scale, _AFFINE_BITS)
         record[SPAN_U], record[SPAN_V] = span_u, span_v
         _put(from_u, scale, columns, lines, record[U : U + 3])
@@ -121,6 +142,19 @@ def write_records(
         else:
             _describe_depth(record, columns, lines, bits)
     return count
+
+
+@inner_kernel()
+def _write_grid(a: Any, flag: Any, inside: Any, size: Any, record: Any) -> None:
+    bits, turn = BICUBIC_BITS if flag == _BICUBIC else BILINEAR_BITS, int(a[3])
+    far_x, far_y = turn & FAR_X != 0, turn & FAR_Y != 0
+    record[:] = 0
+    record[GRID], record[COLUMNS], record[STEP_Y], record[STEP_X] = int(a[0]) + 1, int(a[2]), int(a[4]), int(a[5])
+    record[SPAN_U], record[SPAN_V], record[SWAPS] = size[1], size[0], turn & SWAPPED
+    record[SHIFT] = NODE_BITS + 2 * WEIGHT_BITS - int(a[6]) - bits
+    record[ORIGIN_U], record[SIGN_U] = int(inside[3 if far_x else 1]) << bits, -1 if far_x else 1
+    record[ORIGIN_V], record[SIGN_V] = int(inside[2 if far_y else 0]) << bits, -1 if far_y else 1
+    record[BEHIND] = 1
 
 
 @inner_kernel()

@@ -61,6 +61,8 @@ class Sampling:
         self._num_weights = 0
         self._rectangles: list[npt.NDArray[np.int32]] = []
         self._num_rectangles = 0
+        self._displacements: list[npt.NDArray[np.int16]] = []
+        self._num_displacements = 0
         self._points: list[PointFunction] = []
         self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
@@ -89,6 +91,11 @@ class Sampling:
         source = self.source[rows]
         keys = rng.keys_of(self._first_key, len(self._ids))[source]
         return rng.sample_words(self._ids[source], keys, slot + 1)[:, slot]
+
+    def streams(self, rows: Rows) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+        """Ids uint64[R] and keys uint32[R, 2], for transforms that draw more than slots hold: see ``rng.py``."""
+        source = self.source[rows]
+        return self._ids[source], np.ascontiguousarray(self.key[source])
 
     # -- emitting ----------------------------------------------------------------------------------------------
 
@@ -183,6 +190,13 @@ class Sampling:
         first = self._num_rectangles
         self._rectangles.append(np.asarray(rectangles, np.int32).reshape(-1, 4))
         self._num_rectangles += len(self._rectangles[-1])
+        return first
+
+    def add_grids(self, displacements: npt.NDArray[np.int16]) -> int:
+        """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
+        first = self._num_displacements
+        self._displacements.append(np.asarray(displacements, np.int16).reshape(-1))
+        self._num_displacements += len(self._displacements[-1])
         return first
 
     def add_point(self, function: PointFunction) -> int:
@@ -285,6 +299,7 @@ class Sampling:
             matrices=np.stack(self._matrices) if self._matrices else np.empty((0, 3, 4), np.float32),
             filters=np.concatenate(self._filters) if self._filters else np.empty(0, np.float32),
             rectangles=np.concatenate(self._rectangles) if self._rectangles else np.empty((0, 4), np.int32),
+            grids=np.concatenate(self._displacements) if self._displacements else np.empty(0, np.int16),
             points=self._points,
         )
         source = self.source[kept]

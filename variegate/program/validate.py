@@ -4,15 +4,19 @@ set, as it is in tests.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
 from variegate.program.ops import KIND_OF, MAX_OPCODE, MEDIAN_SIZES, SPECS, Kind, Op
+from variegate.program.places import MAX_UNIT, STEP_BITS
 from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Program
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.integer]
+Refuse = Callable[[Flags, str], None]
 
 _PRIMITIVE = np.arange(MAX_OPCODE) >= Op.MAP_FIXED
 
@@ -103,8 +107,24 @@ def _check_instructions(program: Program, used: Flags) -> None:
     is_separable, more = args[..., 3] != 0.0, args[..., 6]
     end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
     refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
+    _check_grids(opcode, args, program, refuse)
     beyond = (first < 0) | (args[..., 1] < 0) | (first + args[..., 1] > len(tables.rectangles))
     refuse((opcode == Op.ERASE) & beyond, "rectangles do not exist")
+
+
+def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, refuse: Refuse) -> None:
+    is_grid, first = np.isin(opcode, (Op.DISPLACE, Op.MAP_GRID)), args[..., 0]
+    if not is_grid.any():
+        return
+    beyond = (first < 0) | (first + 2 * args[..., 1] * args[..., 2] > len(program.tables.grids))
+    refuse(is_grid & beyond, "grid {first:.0f} does not exist")
+    # The cell of the last pixel has a node behind it.
+    steps = args[..., 4:6]
+    nodes = np.floor((program.out_size - 1) * steps / (1 << STEP_BITS)) + 2
+    refuse(is_grid & (nodes > args[..., 1:3]).any(axis=2), "the grid ends inside of the image")
+    wrong = (steps < 0).any(axis=2) | (steps > 1 << STEP_BITS).any(axis=2)
+    wrong |= (args[..., 6] < -MAX_UNIT) | (args[..., 6] > MAX_UNIT)
+    refuse(is_grid & wrong, "a grid of unknown steps or units")
 
 
 def _check_passes(program: Program, used: Flags) -> None:

@@ -42,6 +42,13 @@ from variegate.transforms.crop import (
     RandomVerticalFlip,
 )
 from variegate.transforms.custom import CustomOp, Magnitude
+from variegate.transforms.deform import (
+    ElasticTransform,
+    GridDistortion,
+    OpticalDistortion,
+    OpticalFlowWarp,
+    ThinPlateSpline,
+)
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
 from variegate.transforms.filters import (
@@ -99,6 +106,7 @@ __all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90
 __all__ += ["D4", "Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize", "Transpose"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
+__all__ += ["ElasticTransform", "GridDistortion", "OpticalDistortion", "OpticalFlowWarp", "ThinPlateSpline"]
 __all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
 __all__ += ["ChannelDropout", "ColorTemperature"]
 __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]

@@ -38,5 +38,6 @@ def side_tables(tables: Tables) -> SideTables:
         matrices=plain(tables.matrices),
         kernels=plain(tables.kernels),
         rectangles=plain(tables.rectangles),
+        grids=plain(tables.grids),
         points=np.array([point.address for point in tables.points], np.int64),
     )

@@ -39,6 +39,7 @@ NO_TABLES = SideTables(
     matrices=np.empty((0, 3, 4), np.float32),
     kernels=np.empty(0, np.int16),
     rectangles=np.empty((0, 4), np.int32),
+    grids=np.empty(0, np.int16),
     points=np.empty(0, np.int64),
 )
 _NOTHING = Instructions(

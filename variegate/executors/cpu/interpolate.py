@@ -2,7 +2,8 @@
 
 A chain of maps is affine, or projective, in the output's columns and lines at every stage. ``program/places.py`` has
 the integers of each; ``executors/reference/places.py`` says what they mean. What is inside is solved for, row by row;
-the source is gathered once, where the first map says.
+the source is gathered once, where the first map says. Where a grid of displacements is among the maps, that is solved
+pixel by pixel, in a part (``displace.py``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.layout import HAS_GRID
+from variegate.executors.cpu.part_calls import DISPLACED, call_part
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
 from variegate.executors.cpu.simd_places import (
     LANES,
@@ -34,26 +37,31 @@ _BILINEAR_BITS, _BICUBIC_BITS, _NUMERATOR_SHIFT = P.BILINEAR_BITS, P.BICUBIC_BIT
 
 @inner_kernel(forceinline=True)
 def interpolated_row(
-    image: Any, window: Any, flag: Any, count: Any, is_stretch: Any, y: Any, width: Any, scratch: Any
+    image: Any, window: Any, flag: Any, count: Any, is_stretch: Any, y: Any, width: Any, scratch: Any, of: Any
 ) -> Any:
     """Row ``y`` through ``count`` maps -> the part that is inside, if ``is_stretch``: one map, with nothing behind the
-    viewer. Else the whole row; ``scratch.stage`` has the slot of the map at which a pixel left, or -1."""
+    viewer. Else the whole row; ``scratch.stage`` has the slot of the map at which a pixel left, or -1. ``of``: whose row
+    it is, as parts are told."""
     stage, records = scratch.stage, scratch.records
     first, end = 0, width
-    if not is_stretch:
+    has_grid = scratch.grid_lines[HAS_GRID] != 0
+    if has_grid:
+        call_part(scratch.parts[DISPLACED], *of, count, y)
+    elif not is_stretch:
         stage[:width] = -1
-    for i in range(count - 1, -1, -1):
+    for i in range(-1 if has_grid else count - 1, -1, -1):
         record = records[i]
-        first, end = _inside(record, y, width, 1)
+        first, end = inside_row(record, y, width, 1)
         if not is_stretch:
             behind, behind_end = 0, 0
             if record[_BEHIND] != 0:
-                behind, behind_end = _inside(record, y, width, -1)
-            _mark_outside(stage, scratch.slots[i], width, first, end, behind, behind_end)
+                behind, behind_end = inside_row(record, y, width, -1)
+            mark_outside(stage, scratch.slots[i], width, first, end, behind, behind_end)
             if behind < behind_end:
                 first, end = min(first, behind) if first < end else behind, max(end, behind_end)
     if first < end:
-        _place_row(records[0], y, first, end, _BILINEAR_BITS if flag == _BILINEAR else _BICUBIC_BITS, scratch)
+        if not has_grid:
+            place_row(records[0], y, first, end, _BILINEAR_BITS if flag == _BILINEAR else _BICUBIC_BITS, scratch)
         if flag == _BILINEAR:
             _bilinear_row(image, window, first, end, scratch)
         else:
@@ -64,7 +72,7 @@ def interpolated_row(
 
 
 @inner_kernel()
-def _inside(record: Any, y: Any, width: Any, sign: Any) -> Any:
+def inside_row(record: Any, y: Any, width: Any, sign: Any) -> Any:
     """The columns of row ``y`` where a map is inside its window -> (first, end). ``sign`` -1: behind the viewer."""
     depth_step, depth = record[_DEPTH], record[_DEPTH + 1] * y + record[_DEPTH + 2]
     first, end = 0, width
@@ -99,14 +107,14 @@ def _not_negative(start: Any, step: Any, first: Any, end: Any) -> Any:
 
 
 @inlined
-def _mark_outside(stage: Any, slot: Any, width: Any, a: Any, a_end: Any, b: Any, b_end: Any) -> None:
+def mark_outside(stage: Any, slot: Any, width: Any, a: Any, a_end: Any, b: Any, b_end: Any) -> None:
     for x in range(width):
         is_inside = (a <= x and x < a_end) or (b <= x and x < b_end)
         stage[x] = slot if stage[x] < 0 and not is_inside else stage[x]
 
 
 @inner_kernel(forceinline=True)
-def _place_row(record: Any, y: Any, first: Any, end: Any, bits: Any, scratch: Any) -> None:
+def place_row(record: Any, y: Any, first: Any, end: Any, bits: Any, scratch: Any) -> None:
     """Places of columns first..end, less half a pixel, into ``scratch.column`` and ``scratch.line``."""
     columns, lines, half = address_of(scratch.column), address_of(scratch.line), 1 << bits - 1
     step_u, u = record[_U], record[_U + 1] * y + record[_U + 2]

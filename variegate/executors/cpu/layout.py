@@ -21,6 +21,11 @@ Array = npt.NDArray[Any]
 PLANES, BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(5)
 
 
+# Of ``Scratch.grid_lines``: whether a grid is among a pass's real maps, and which lines ``along`` holds, the even one
+# and the odd one; -1 for none.
+HAS_GRID, EVEN_LINE, ODD_LINE = range(3)
+
+
 class Instructions(NamedTuple):
     """The per-row arrays of a fused Program."""
 
@@ -45,6 +50,7 @@ class SideTables(NamedTuple):
     matrices: Array  # float32[M, 3, 4]
     kernels: Array  # int16[sum of sizes]
     rectangles: Array  # int32[Q, 4]
+    grids: Array  # int16[sum of sizes], see program/places.py
     points: Array  # int64[P], addresses
 
 
@@ -117,6 +123,8 @@ class Scratch(NamedTuple):
     tap_weights: Array  # int32[4 Wp]: what simd_places.py writes
     masks: Array  # int32[Wp / 16]: likewise
     terms: Array  # int64[11]: what it reads
+    along: Array  # int32[4, Wp]: displacements along two lines of a grid's nodes, x and y of each, see displace.py
+    grid_lines: Array  # int64[3]: see HAS_GRID
     tap_frame: Array  # int32[7]: likewise
     filter_input: Array  # int32[PASS_FIELDS]: what a filter sees, as a pass
     canvas: Array  # uint8[2, bytes]: images between passes, HWC
@@ -173,6 +181,8 @@ def make_scratch(
         tap_weights=np.zeros(4 * wp, np.int32),
         masks=np.zeros(wp // 16, np.int32),
         terms=np.zeros(11, np.int64),
+        along=np.zeros((4, wp), np.int32),
+        grid_lines=np.zeros(3, np.int64),
         tap_frame=np.zeros(7, np.int32),
         filter_input=np.zeros(PASS_FIELDS, np.int32),
         canvas=np.zeros((2, canvas_bytes + BLOCK), np.uint8),

@@ -13,8 +13,8 @@ from variegate.executors.cpu.kernel import bytes_at, inlined
 from variegate.program.compiled import pixel_kernel
 
 # The parts of ``run_rows``, see parts.py.
-PARTS = 7
-STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED = range(PARTS)
+PARTS = 8
+STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED = range(PARTS)
 # Columns of ``Scratch.sweep``, what a part is told: the image that is read, and the result.
 SWEEP_FIELDS = 8
 (

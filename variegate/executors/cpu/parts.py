@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from variegate.executors.cpu import part_calls as calls
+from variegate.executors.cpu.displace import displaced_row
 from variegate.executors.cpu.neighbourhood import filtered_row
 from variegate.executors.cpu.part_calls import PART
 from variegate.executors.cpu.position import add_noise, erase_normalized
@@ -21,6 +22,7 @@ PART_KERNELS = {
     calls.RESIZE: prepare_resize,
     calls.NOISE: add_noise,
     calls.ERASED: erase_normalized,
+    calls.DISPLACED: displaced_row,
 }
 
 

@@ -229,7 +229,7 @@ def _read_row(
             call_part(scratch.parts[NEAREST], *of, slot, y)
         else:
             first, last = interpolated_row(
-                image, row.window[slot], row.flags[slot], count, is_stretch, y, width, scratch
+                image, row.window[slot], row.flags[slot], count, is_stretch, y, width, scratch, of
             )
     elif source == _FILTER:
         call_part(scratch.parts[FILTER], *of, slot, y)

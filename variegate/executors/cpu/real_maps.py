@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.part_calls import RESULT_WIDTH, image_told, part_kernel
+from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE
+from variegate.executors.cpu.part_calls import DISPLACED, RESULT_WIDTH, call_part, image_told, part_kernel
 from variegate.executors.cpu.rows import read_places
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Op
-from variegate.program.places import write_records
+from variegate.program.places import GRID, write_records
 
-_PERSPECTIVE = int(Op.MAP_PERSPECTIVE)
+_PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
 
 
 @part_kernel
@@ -21,7 +22,13 @@ def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     """``scratch.records`` of the real maps in slots first..end -> how many they are."""
     program, own = batch_at(batch).program, scratch_at(scratch)
     opcode, args, flags, window = program.opcode[r], program.args[r], program.flags[r], program.window[r]
-    return np.int64(write_records(opcode, args, flags, window, program.out_size[r], first, end, own.records))
+    count = write_records(opcode, args, flags, window, program.out_size[r], first, end, own.records)
+    lines = own.grid_lines
+    lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
+    for i in range(count):
+        if own.records[i, GRID] != 0:
+            lines[HAS_GRID] = 1
+    return np.int64(count)
 
 
 @part_kernel
@@ -29,6 +36,10 @@ def real_nearest_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any
     """Row ``y`` of a nearest map that 16.16 fixed point does not hold."""
     program, own = batch_at(batch).program, scratch_at(scratch)
     a, window, is_perspective = program.args[r, slot], program.window[r, slot], program.opcode[r, slot] == _PERSPECTIVE
+    if program.opcode[r, slot] == _GRID_MAP:
+        call_part(own.parts[DISPLACED], batch, scratch, r, 1, y)
+        read_places(image_told(own.sweep), y, own.sweep[RESULT_WIDTH], own)
+        return np.int64(0)
     _nearest_row(image_told(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
     return np.int64(0)
 

@@ -121,6 +121,8 @@ def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
                 header[L.ERASES] = 1
         elif KIND_OF[op[k]] == Kind.POSITION:
             abilities |= Ability.HAS_NOISE
+        elif op[k] == Op.MAP_GRID:
+            abilities |= Ability.HAS_GRID
     return abilities
 
 

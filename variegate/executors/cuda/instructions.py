@@ -10,7 +10,7 @@ from variegate.executors.cuda import layout as L
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
-from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.ops import IS_REAL_MAP, KIND_OF, Kind, Op
 from variegate.program.places import RECORD, write_records
 
 
@@ -21,6 +21,7 @@ class Offsets(NamedTuple):
     luts: Any
     matrices: Any
     rectangles: Any
+    grids: Any
     indices: Any  # of separable maps: source columns and lines
     statistics: Any  # tables made on the device
 
@@ -60,6 +61,8 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 used_indices += h + w
             elif kind == Kind.GEOMETRY:
                 _copy_window(window, c)
+                if op == Op.MAP_GRID:
+                    c[L.COEFFICIENT] = at.grids + 2 * int(a[0])
             elif op == Op.CONVOLVE:
                 c[L.ARG], c[L.FLAG] = at.kernels + 2 * int(a[0]), int(a[3])
                 c[L.COEFFICIENT], c[L.COEFFICIENT + 1] = int(a[1]), int(a[2])
@@ -117,7 +120,7 @@ def fill_maps(program: Any, at: Any, code: Any, records: Any) -> None:
                 plan[P.FIRST], plan[P.MAPS_END], records[used:],
             )  # fmt: skip
             for k in range(plan[P.FIRST], plan[P.MAPS_END]):
-                if program.opcode[r, k] == Op.MAP_FLOAT or program.opcode[r, k] == Op.MAP_PERSPECTIVE:
+                if IS_REAL_MAP[program.opcode[r, k]]:
                     code[r, k, L.ARG] = at + 8 * RECORD * used
                     used += 1
 

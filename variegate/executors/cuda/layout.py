@@ -46,7 +46,8 @@ HEADER = 36
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map
+COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map, or
+# of a grid's nodes
 CODE = 16
 
 # CLASS.
@@ -84,6 +85,7 @@ class Ability(IntEnum):
     HAS_HUE = 8
     HAS_NOISE = 16
     MEASURES = 32
+    HAS_GRID = 64
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.

@@ -109,6 +109,7 @@ class Packer:
             "matrices": tables.matrices.nbytes,
             "kernels": tables.kernels.nbytes,
             "rectangles": tables.rectangles.nbytes,
+            "grids": tables.grids.nbytes,
             "indices": 4 * indices,
             "maps": 8 * RECORD * maps,
         }
@@ -171,6 +172,7 @@ class Packer:
             luts=at["luts"],
             matrices=at["matrices"],
             rectangles=at["rectangles"],
+            grids=at["grids"],
             indices=at["indices"],
             statistics=at["statistics"],
         )
@@ -185,6 +187,7 @@ class Packer:
             ("matrices", tables.matrices),
             ("kernels", tables.kernels),
             ("rectangles", tables.rectangles),
+            ("grids", tables.grids),
         ):
             self._write(memory, name, table)
         constants = np.zeros(12, np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 
 
 @pixel_kernel
@@ -37,7 +37,7 @@ def measure(program: Any, is_blended: Any) -> Any:
             op, h, w = program.opcode[r, k], int(program.out_size[r, k, 0]), int(program.out_size[r, k, 1])
             if op == Op.MAP_SCALE or op == Op.MAP_PAD:
                 indices += h + w
-            elif op == Op.MAP_FLOAT or op == Op.MAP_PERSPECTIVE:
+            elif IS_REAL_MAP[op]:
                 maps += 1
             elif KIND_OF[op] == Kind.STATISTIC:
                 statistics += 1

@@ -30,6 +30,7 @@ OPERATIONS: dict[Op, Operation] = {
     Op.TRANSLATE_Y: geometry.translate_y,
     Op.AFFINE: geometry.affine,
     Op.PERSPECTIVE: geometry.perspective,
+    Op.DISPLACE: geometry.displace,
     Op.BRIGHTNESS: values.brightness,
     Op.SATURATION: values.saturation,
     Op.HUE: values.hue,

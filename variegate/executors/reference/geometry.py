@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from variegate.executors.reference.coordinates import double_perspective, nearest_affine
+from variegate.executors.reference.displacement import displaced
 from variegate.executors.reference.gather import FRACTION_BITS, gather, gather_nearest, gather_real
 from variegate.executors.reference.instruction import Image, Instruction
 from variegate.executors.reference.places import places
@@ -69,6 +70,15 @@ def perspective(img_HWC: Image, ins: Instruction) -> Image:
     if ins.flags == Interpolation.NEAREST:
         return gather_real(img_HWC, *double_perspective(coefficients, *size), ins.colour(img_HWC.shape[2]))
     return _interpolated(img_HWC, coefficients, ins, size)
+
+
+def displace(img_HWC: Image, ins: Instruction) -> Image:
+    interpolation = Interpolation(ins.flags)
+    colour = ins.colour(img_HWC.shape[2])
+    if interpolation is Interpolation.NEAREST:
+        read = displaced(ins, img_HWC.shape[:2], FRACTION_BITS[Interpolation.BILINEAR])
+        return gather_nearest(img_HWC, *(place >> FRACTION_BITS[Interpolation.BILINEAR] for place in read[:2]), colour)
+    return gather(img_HWC, displaced(ins, img_HWC.shape[:2], FRACTION_BITS[interpolation]), colour, interpolation)
 
 
 def rotate(img_HWC: Image, ins: Instruction) -> Image:

@@ -26,7 +26,7 @@ import numpy as np
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import moves_whole_pixels
 from variegate.program.lowering.pass_table import describe_passes
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassBreak
 from variegate.program.program import Program
 
@@ -120,7 +120,7 @@ def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any,
         return PassBreak.MAP_AFTER_SOURCE
     if op == Op.MAP_FIXED:
         return PassBreak.MAP_OF_ANOTHER_KIND if source == _Source.INTERPOLATING else PassBreak.NONE
-    if op == Op.MAP_FLOAT or op == Op.MAP_PERSPECTIVE:
+    if IS_REAL_MAP[op]:
         if source == _Source.DIRECT:
             return PassBreak.NONE if only_luts else PassBreak.MAP_AFTER_VALUES
         if source == _Source.INTERPOLATING and flag == chain_flag:
@@ -133,5 +133,4 @@ def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any,
 def _source_of(op: Any, a: Any, flag: Any, source: Any) -> Any:
     if op == Op.MAP_FIXED:
         return _Source.WHOLE if source == _Source.DIRECT and moves_whole_pixels(a) else _Source.CHAIN
-    is_real = op == Op.MAP_FLOAT or op == Op.MAP_PERSPECTIVE
-    return _Source.INTERPOLATING if is_real and flag != Interpolation.NEAREST else _Source.CLOSED
+    return _Source.INTERPOLATING if IS_REAL_MAP[op] and flag != Interpolation.NEAREST else _Source.CLOSED

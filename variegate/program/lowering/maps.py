@@ -4,7 +4,7 @@ A nearest map is ``MAP_FIXED``: six 16.16 integers, source = ``(a x + b y + c) >
 integer output coordinates, exactly as Pillow steps them; flips, quarter turns, crops, pads and whole-pixel
 translations are such maps too, with steps of +-1. ``window`` is the part of the source that counts as inside.
 Interpolating maps (``MAP_FLOAT``, ``MAP_PERSPECTIVE``) have real coefficients on a fine grid, from which executors make
-their integers (``program/places.py``); maps that are separable tables of source columns
+their integers (``program/places.py``); ``MAP_GRID`` reads its displacements from a side table. Maps that are separable tables of source columns
 and rows are ``MAP_SCALE`` and ``MAP_PAD``.
 """
 
@@ -40,7 +40,7 @@ def rewrite_maps(program: Any) -> None:
             program.window[r, k, 2], program.window[r, k, 3] = h, w
             if op == Op.RESIZED_CROP and flag != Interpolation.NEAREST:
                 a[7] = _vertical_first(h, w, size)
-            elif op <= Op.PERSPECTIVE:
+            elif op <= Op.DISPLACE:
                 program.opcode[r, k] = _to_map(op, a, flag, h, w, size)
             h, w = size[0], size[1]
 
@@ -77,6 +77,8 @@ def _to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
         a[:] = 0.0
         a[0], a[1], a[2], a[3], a[4] = scale_x, left, scale_y, top, flip
         return Op.MAP_SCALE
+    if op == Op.DISPLACE:
+        return Op.MAP_GRID
     if op == Op.PERSPECTIVE:
         if flag != Interpolation.NEAREST:
             snap(a, 8)

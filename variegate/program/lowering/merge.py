@@ -6,6 +6,9 @@ flip, an inner crop): at the place of the earlier; (b) where the earlier one nev
 later; (c) where the earlier one moves whole pixels, nothing stands between, and both fill alike. A crop must not jump
 over an operation that needs statistics of the whole image; a flip may.
 
+A grid of displacements takes in the whole-pixel map before it: it notes how the source is turned, and its window. One
+that comes after an interpolating grid becomes a real map, with which it is gathered at once.
+
 A crop goes into the resize of all of it right after it, whose filter then does not see beyond the crop.
 """
 
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.coordinate_tables import ONE, moves_whole_pixels, source_rectangle
 from variegate.program.lowering.identities import close_gaps
@@ -86,6 +90,10 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
             for k in range(i, j):
                 out_size[k, 0], out_size[k, 1] = out_size[j, 0], out_size[j, 1]
             return int(j)
+    if first == Op.MAP_GRID and then_whole and flags[i] != Interpolation.NEAREST and not statistic:
+        _make_real(args[j])
+        program.opcode[r, j], flags[j] = Op.MAP_FLOAT, flags[i]
+        return -1
     if first_whole and _stays_inside(args[i], window[i], out_size[i]):
         bijective = out_size[i, 0] * out_size[i, 1] == in_size[0] * in_size[1]
         if (bijective or not statistic) and (
@@ -94,6 +102,8 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
             _window_through(args[i], window[j])
             if then == Op.MAP_FIXED:
                 _compose_fixed(args[i], args[j], then_whole)
+            elif then == Op.MAP_GRID:
+                args[j, 3] = _turned(args[i], int(args[j, 3]))
             else:
                 _real_after_integer(args[i], args[j], then == Op.MAP_PERSPECTIVE)
             for k in range(i, j):
@@ -135,6 +145,8 @@ def _is_mirror(op: Any, a: Any, size: Any) -> bool:
 def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
     """Whether a real map of coefficients ``a`` can take in the whole-pixel map before it. Where that mirrors, the
     border must be minded; where axes change places, that sums are rounded along x first."""
+    if then == Op.MAP_GRID:
+        return bool(flag == Interpolation.NEAREST or first[1] == 0.0)
     if then != Op.MAP_FLOAT and then != Op.MAP_PERSPECTIVE:
         return False
     mirrors = first[0] < 0.0 or first[1] < 0.0 or first[3] < 0.0 or first[4] < 0.0
@@ -188,6 +200,28 @@ def _compose_fixed(first: Any, then: Any, whole_then: Any) -> None:
         # What ``first`` mirrors is the floor of what ``then`` gives: -floor(v / ONE) = floor((ONE - 1 - v) / ONE).
         then[2] += ONE - 1 if first[0] + first[1] < 0.0 else 0
         then[5] += ONE - 1 if first[3] + first[4] < 0.0 else 0
+
+
+@inner_kernel()
+def _turned(first: Any, turn: Any) -> float:
+    """How a grid's source is turned (``places.TURN``) that read the integer map ``first``, turned by ``turn``."""
+    far_x, far_y = turn & P.FAR_X != 0, turn & P.FAR_Y != 0
+    transposed = first[0] == 0.0
+    if transposed:
+        far_x, far_y = far_y, far_x
+    far_x, far_y = far_x != (first[0] + first[1] < 0.0), far_y != (first[3] + first[4] < 0.0)
+    swaps = transposed != (turn & P.SWAPPED != 0)
+    return float((P.FAR_X if far_x else 0) + (P.FAR_Y if far_y else 0) + (P.SWAPPED if swaps else 0))
+
+
+@inner_kernel()
+def _make_real(a: Any) -> None:
+    """A whole-pixel map, in continuous coordinates."""
+    for i in range(6):
+        a[i] /= ONE
+    a[2] += 1.0 if a[0] + a[1] < 0.0 else 0.0
+    a[5] += 1.0 if a[3] + a[4] < 0.0 else 0.0
+    a[6], a[7] = 0.0, 0.0
 
 
 @inner_kernel()

@@ -12,6 +12,7 @@ from variegate.transforms.functional.geometry import (
     affine,
     center_crop,
     crop,
+    elastic,
     five_crop,
     horizontal_flip,
     pad,
@@ -55,7 +56,7 @@ from variegate.transforms.functional.traced import traceable
 
 hflip, vflip = horizontal_flip, vertical_flip
 
-__all__ = ["affine", "hflip", "horizontal_flip", "perspective", "rotate", "shear_x", "shear_y"]
+__all__ = ["affine", "elastic", "hflip", "horizontal_flip", "perspective", "rotate", "shear_x", "shear_y"]
 __all__ += ["translate_x", "translate_y", "vertical_flip", "vflip"]
 __all__ += ["center_crop", "crop", "five_crop", "pad", "resize", "resized_crop", "ten_crop"]
 __all__ += ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation"]

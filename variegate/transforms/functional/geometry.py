@@ -33,10 +33,12 @@ from variegate.transforms.arguments import (
     check_size,
 )
 from variegate.transforms.crop import emit_crop_one
+from variegate.transforms.flow import flow_of
 from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, shape_of
 from variegate.transforms.magnitude import MagnitudeOp
 from variegate.transforms.matrices import inverse_affine_one, perspective_coefficients_one, rotated_size
 from variegate.transforms.resize import EDGES, emit_resized_crop_one, resized_size
+from variegate.transforms.stand_in import StandIn
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
@@ -158,6 +160,34 @@ def translate_y(
 ) -> Img:
     """Move the content ``pixels`` down."""
     return _run_map_at(img, device, T.TranslateY, "pixels", pixels, interpolation, fill)
+
+
+def elastic(
+    img: Img,
+    displacement: Any,
+    interpolation: InterpolationName = "bilinear",
+    fill: Fill = 0,
+    device: str = "cpu",
+) -> Img:
+    """Each output pixel shows the image at its own place plus ``displacement``, float [1, H, W, 2] or [H, W, 2], along x
+    and along y in halves of the sides, as torchvision's ``elastic`` has it.
+
+    In pixels it is kept to 2**-12, or to 2**-15 of its greatest value. Where it points out of the image there is
+    ``fill``, without torchvision's blend of the two along the border. Part of no pipeline (``vg.pipeline``): there,
+    ``T.OpticalFlowWarp(flow)``.
+    """
+    height, width, _ = shape_of(img)
+    if isinstance(img, StandIn):
+        raise refused("img", "an image of a pipeline", "an image; in a pipeline, T.OpticalFlowWarp(flow)")
+    shape = tuple(getattr(displacement, "shape", None) or np.shape(displacement))
+    accepted = f"float [1, {height}, {width}, 2] in halves of the sides, finite"
+    if shape not in ((1, height, width, 2), (height, width, 2)):
+        raise refused("displacement.shape", shape, accepted)
+    halves = np.asarray(displacement.detach().cpu() if hasattr(displacement, "detach") else displacement)
+    flow = flow_of(halves.reshape(height, width, 2) * np.array([width / 2, height / 2], np.float32))
+    if flow is None:
+        raise refused("displacement", displacement, accepted)
+    return run(img, device, lambda: T.OpticalFlowWarp(flow, interpolation=interpolation, fill=fill))
 
 
 def pad(

@@ -39,6 +39,7 @@ def run_pass(
     rows,
     FORMAT: tl.constexpr,
     HAS_REAL: tl.constexpr,
+    HAS_GRID: tl.constexpr,
     HAS_FILTER: tl.constexpr,
     HAS_RESAMPLE: tl.constexpr,
     HAS_HUE: tl.constexpr,
@@ -92,7 +93,7 @@ def run_pass(
         r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_REAL:
         if source == P.PassSource.INTERPOLATED:
-            pixel, stage = read_interpolated(buffer, code, args, header, x, y, inside, FORMAT)
+            pixel, stage = read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID, FORMAT)
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:

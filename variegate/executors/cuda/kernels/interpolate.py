@@ -10,6 +10,7 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.grids import nearest_in_grid, walk_grids
 from variegate.executors.cuda.kernels.maps import form, place, walk_records
 from variegate.executors.cuda.kernels.values import look_up
 from variegate.program import ops
@@ -18,7 +19,7 @@ from variegate.program import places as R
 
 
 @triton.jit
-def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
+def read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, FORMAT: tl.constexpr):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.walk``."""
     first, end = tl.load(header + P.FIRST).to(tl.int32), tl.load(header + P.MAPS_END).to(tl.int32)
     at = code + first * L.CODE
@@ -27,18 +28,25 @@ def read_interpolated(buffer, code, args, header, x, y, inside, FORMAT: tl.const
     pixel = tl.full(x.shape, 0, tl.int32)
     stage = tl.full(x.shape, -1, tl.int32)
     if flag == ops.Interpolation.NEAREST:
-        u, v, is_inside = _nearest(args + first * 8, tl.load(at + L.OP), window, x, y)
+        op = tl.load(at + L.OP)
+        u, v, is_inside = _nearest(args + first * 8, op, window, x, y)
+        if HAS_GRID:
+            if op == ops.Op.MAP_GRID:
+                u, v, is_inside = nearest_in_grid(buffer, at, x, y)
         stage = tl.where(is_inside, -1, first)
         pixel = _tap(buffer, code, header, first, window, u, v, inside & is_inside, FORMAT)
     else:
-        record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
-        u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
-        stage = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
-        inside = inside & (stage < 0)
         bits = tl.where(flag == ops.Interpolation.BILINEAR, R.BILINEAR_BITS, R.BICUBIC_BITS)
         half = (1 << bits) >> 1
-        u, v = place(record, u, v, depth, bits)
-        u, v = u - half, v - half
+        if HAS_GRID:
+            u, v, stage = walk_grids(buffer, code, first, end, x, y, bits)
+        else:
+            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+            stage = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
+            u, v = place(record, u, v, depth, bits)
+            u, v = u - half, v - half
+        inside = inside & (stage < 0)
         column, line = u >> bits, v >> bits
         dx, dy = u & ((1 << bits) - 1), v & ((1 << bits) - 1)
         if flag == ops.Interpolation.BILINEAR:

@@ -71,13 +71,13 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
         op = tl.load(at + L.OP)
         if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
             later = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
-            is_inside = _is_inside(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
+            is_inside = is_in_span(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
-    return tl.maximum(stage, tl.where(_is_inside(record, u, v, depth), -1, begin))
+    return tl.maximum(stage, tl.where(is_in_span(record, u, v, depth), -1, begin))
 
 
 @triton.jit
-def _is_inside(record, u, v, depth):
+def is_in_span(record, u, v, depth):
     far_u, far_v = tl.load(record + R.SPAN_U) * depth - u, tl.load(record + R.SPAN_V) * depth - v
     ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
     return ahead | ((u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0))

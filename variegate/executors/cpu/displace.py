@@ -1,0 +1,176 @@
+"""Rows through chains with a grid of displacements: where every pixel reads.
+
+What is computed is defined in ``executors/reference/displacement.py``. Along a line of nodes, displacements are worked
+out for all columns once, and every row between two lines weighs theirs. Of rows that other maps have turned, each
+place is weighed between its own four nodes. What a grid has moved goes through the maps before it pixel by pixel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.interpolate import inside_row, mark_outside, place_row
+from variegate.executors.cpu.layout import EVEN_LINE
+from variegate.executors.cpu.part_calls import RESULT_WIDTH, part_kernel
+from variegate.program import places as P
+from variegate.program.compiled import inner_kernel
+from variegate.program.ops import Interpolation
+
+_NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
+_GRID, _STEP_X, _STEP_Y, _COLUMNS, _SWAPS = P.GRID, P.STEP_X, P.STEP_Y, P.COLUMNS, P.SWAPS
+_U, _V, _DEPTH, _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT = P.U, P.V, P.DEPTH, P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT
+_ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V, _BEHIND = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V, P.BEHIND
+_STEP_BITS, _WEIGHT_BITS, _NUMERATOR_SHIFT = P.STEP_BITS, P.WEIGHT_BITS, P.NUMERATOR_SHIFT
+_PART = _STEP_BITS - _WEIGHT_BITS
+_WEIGHT = (1 << _WEIGHT_BITS) - 1
+
+
+@part_kernel
+def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
+    """Row ``y`` through ``count`` maps, one of them a grid at least: places less half a pixel in ``column`` and
+    ``line``, or whole pixels where the map is nearest; and ``stage``. What is outside has any place inside."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    grids, width, slot = held.side.grids, own.sweep[RESULT_WIDTH], own.slots[0]
+    flag, window, records, stage = held.program.flags[r, slot], held.program.window[r, slot], own.records, own.stage
+    bits = P.BICUBIC_BITS if flag == _BICUBIC else P.BILINEAR_BITS
+    last = count - 1
+    stage[:width] = -1
+    while records[last, _GRID] == 0:
+        first, end = inside_row(records[last], y, width, 1)
+        behind, behind_end = 0, 0
+        if records[last, _BEHIND] != 0:
+            behind, behind_end = inside_row(records[last], y, width, -1)
+        mark_outside(stage, own.slots[last], width, first, end, behind, behind_end)
+        last -= 1
+    if last == count - 1:
+        _displace_row(records[last], grids, y, width, bits, own)
+    else:
+        place_row(records[last + 1], y, 0, width, bits, own)
+    for i in range(last, -1, -1):
+        record = records[i]
+        if record[_GRID] == 0:
+            _walk(record, i == 0 or records[i - 1, _GRID] != 0, own.slots[i], width, bits, own)
+            continue
+        if i < count - 1:
+            _displace_places(record, grids, width, bits, own)
+        _enter(record, own.slots[i], width, bits, flag == _NEAREST, own)
+    column, line = own.column, own.line
+    left, top, down = window[1], window[0], bits if flag == _NEAREST else 0
+    for x in range(width):
+        is_inside = stage[x] < 0
+        column[x] = column[x] >> down if is_inside else left << bits - down
+        line[x] = line[x] >> down if is_inside else top << bits - down
+    return np.int64(0)
+
+
+@inner_kernel()
+def _displace_row(record: Any, grids: Any, y: Any, width: Any, bits: Any, own: Any) -> None:
+    """Places of a row that nothing else has moved."""
+    at, along = y * record[_STEP_Y], own.along
+    upper = at >> _STEP_BITS
+    for i in (upper, upper + 1):
+        if own.grid_lines[EVEN_LINE + (i & 1)] != i:
+            own.grid_lines[EVEN_LINE + (i & 1)] = i
+            begin = record[_GRID] - 1 + 2 * record[_COLUMNS] * i
+            _follow(grids[begin:], record[_STEP_X], width, along[2 * (i & 1)], along[2 * (i & 1) + 1])
+    down, shift, a, b = at >> _PART & _WEIGHT, record[_SHIFT], 2 * (upper & 1), 2 * (upper + 1 & 1)
+    _weigh(along[a], along[b], down, shift, 0, 1 << bits, width, own.column)
+    _weigh(along[a + 1], along[b + 1], down, shift, y << bits, 0, width, own.line)
+
+
+@inner_kernel()
+def _follow(nodes: Any, step: Any, width: Any, along_x: Any, along_y: Any) -> None:
+    """Displacements along a line of nodes, one for each column, with the fraction bits of a weight."""
+    for x in range(width):
+        at = x * step
+        j, t = at >> _STEP_BITS << 1, at >> _PART & _WEIGHT
+        a, b = int(nodes[j]), int(nodes[j + 1])
+        along_x[x] = (a << _WEIGHT_BITS) + (int(nodes[j + 2]) - a) * t
+        along_y[x] = (b << _WEIGHT_BITS) + (int(nodes[j + 3]) - b) * t
+
+
+@inner_kernel()
+def _weigh(a: Any, b: Any, t: Any, shift: Any, start: Any, step: Any, width: Any, places: Any) -> None:
+    # Without a sign, as processors have no such shift of 64 bits: of the result, the lower half is kept.
+    half, places_down = 1 << shift - 1, np.uint64(shift)
+    for x in range(width):
+        total = (np.int64(a[x]) << _WEIGHT_BITS) + np.int64(np.int32(b[x] - a[x])) * t + half
+        places[x] = np.int32(start + x * step + np.int64(np.uint64(total) >> places_down))
+
+
+@inner_kernel()
+def _displace_places(record: Any, grids: Any, width: Any, bits: Any, own: Any) -> None:
+    """Places anywhere, moved; those outside of the grid by what its border says."""
+    column, line, first, nodes = own.column, own.line, record[_GRID] - 1, 2 * record[_COLUMNS]
+    far_x, far_y, shift = record[_SPAN_U] - 1 << bits, record[_SPAN_V] - 1 << bits, record[_SHIFT]
+    whole, part, half = _STEP_BITS + bits, _PART + bits, 1 << shift - 1
+    step_x, step_y = record[_STEP_X], record[_STEP_Y]
+    for x in range(width):
+        at_x = min(max(np.int64(column[x]), 0), far_x) * step_x
+        at_y = min(max(np.int64(line[x]), 0), far_y) * step_y
+        across, down = at_x >> part & _WEIGHT, at_y >> part & _WEIGHT
+        at = first + nodes * (at_y >> whole) + 2 * (at_x >> whole)
+        for axis in range(2):
+            a, b = int(grids[at + axis]), int(grids[at + axis + nodes])
+            upper = (a << _WEIGHT_BITS) + (int(grids[at + axis + 2]) - a) * across
+            lower = (b << _WEIGHT_BITS) + (int(grids[at + axis + nodes + 2]) - b) * across
+            moved = (upper << _WEIGHT_BITS) + (lower - upper) * down + half >> shift
+            if axis == 0:
+                column[x] = np.int32(column[x] + moved)
+            else:
+                line[x] = np.int32(line[x] + moved)
+
+
+@inner_kernel()
+def _enter(record: Any, slot: Any, width: Any, bits: Any, nearest: Any, own: Any) -> None:
+    """Mark what a grid has moved out of its image; then from the image to the source, which may lie turned."""
+    column, line, stage, half = own.column, own.line, own.stage, 1 << bits - 1
+    end_u, end_v, swaps = record[_SPAN_U] << bits, record[_SPAN_V] << bits, record[_SWAPS] != 0
+    origin_u, sign_u, origin_v, sign_v = record[_ORIGIN_U], record[_SIGN_U], record[_ORIGIN_V], record[_SIGN_V]
+    # Nearest: centres of pixels.
+    drop = -(half << 1) if nearest else -1
+    add = half if nearest else 0
+    for x in range(width):
+        u, v = np.int64(column[x]) + half, np.int64(line[x]) + half
+        is_inside = (u >= 0) & (u < end_u) & (v >= 0) & (v < end_v)
+        stage[x] = slot if (stage[x] < 0) & (not is_inside) else stage[x]
+        u, v = (u & drop) + add, (v & drop) + add
+        a, b = (v, u) if swaps else (u, v)
+        column[x], line[x] = np.int32(origin_u + sign_u * a - half), np.int32(origin_v + sign_v * b - half)
+
+
+@inner_kernel()
+def _walk(record: Any, moves: Any, slot: Any, width: Any, bits: Any, own: Any) -> None:
+    """Mark the places that a real map leaves outside; and where ``moves``, go through it."""
+    column, line, stage, half = own.column, own.line, own.stage, 1 << bits - 1
+    u0, u1, u2 = record[_U] >> bits, record[_U + 1] >> bits, record[_U + 2]
+    v0, v1, v2 = record[_V] >> bits, record[_V + 1] >> bits, record[_V + 2]
+    w0, w1, w2 = record[_DEPTH] >> bits, record[_DEPTH + 1] >> bits, record[_DEPTH + 2]
+    span_u, span_v, shift, exponent = record[_SPAN_U], record[_SPAN_V], record[_SHIFT], record[_EXPONENT]
+    origin_u, sign_u, origin_v, sign_v = record[_ORIGIN_U], record[_SIGN_U], record[_ORIGIN_V], record[_SIGN_V]
+    origin_u, origin_v, factor = origin_u - half, origin_v - half, np.float32(2.0 ** float(exponent))
+    for x in range(width):
+        at_x, at_y = np.int64(column[x]), np.int64(line[x])
+        u, v, depth = u0 * at_x + u1 * at_y + u2, v0 * at_x + v1 * at_y + v2, w0 * at_x + w1 * at_y + w2
+        far_u, far_v = span_u * depth - u, span_v * depth - v
+        ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
+        behind = (u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0)
+        stage[x] = slot if (stage[x] < 0) & (not (ahead | behind)) else stage[x]
+        if moves:
+            if exponent == 0:
+                u, v = u >> shift, v >> shift
+            else:
+                divisor = np.int32(depth >> shift)
+                below = np.float32(divisor if divisor != 0 else np.int32(1))
+                u = _quotient(u, below, factor, span_u << bits)
+                v = _quotient(v, below, factor, span_v << bits)
+            column[x], line[x] = np.int32(origin_u + sign_u * u), np.int32(origin_v + sign_v * v)
+
+
+@inner_kernel()
+def _quotient(numerator: Any, divisor: Any, factor: Any, end: Any) -> Any:
+    value = np.float32(np.int32(numerator >> _NUMERATOR_SHIFT)) / divisor * factor
+    return np.int64(min(max(value, np.float32(0.0)), np.float32(end)))

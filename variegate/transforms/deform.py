@@ -1,0 +1,298 @@
+"""Deformations: every place moves by a field of displacements. What they share is in ``fields.py``.
+
+All leave the size as it is, and where a displacement points out of the image there is ``fill``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import Refusal, as_number, as_numbers, integer, number, one_of, refused
+from variegate.program.rng import to_normal
+from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.transforms.arguments import BLACK, FLAG, LARGEST, ArgumentError, Fill, InterpolationName, Number, checks
+from variegate.transforms.base import set_field
+from variegate.transforms.fields import (
+    Lattice,
+    Nodes,
+    blurred_deviation,
+    emit_grids,
+    emit_noise,
+    lattice,
+    sampled_nodes,
+    smooth_lattice,
+)
+from variegate.transforms.flow import Flow, check_flow
+from variegate.transforms.magnitude import Resampled, between, span
+
+Lens = Literal["camera", "fisheye"]
+
+MAX_GRID_STEPS = 256
+MAX_CONTROL_POINTS = 16
+# Deviations of a blur, in pixels.
+MAX_SIGMA = 1000.0
+
+
+def one_or_two(name: str, value: Any, *, low: float = -LARGEST, high: float = LARGEST, error: Refusal = refused) -> Any:
+    """A number for both axes, or a list of one; or two, along x and along y."""
+    single = as_number(value)
+    both = as_numbers(value) if single is None else (single,)
+    if both is None or len(both) not in (1, 2) or not all(low <= v <= high for v in both):
+        raise error(name, value, f"a number from {low:g} to {high:g}, or a pair (x, y) of them")
+    return single if single is not None else both
+
+
+def about_zero(name: str, value: Any, *, limit: float, error: Refusal = refused) -> tuple[float, float]:
+    """A range; d >= 0 stands for (-d, d)."""
+    single = as_number(value)
+    ends = as_numbers(value) if single is None else (-single, single)
+    if ends is None or len(ends) != 2 or not -limit <= ends[0] <= ends[1] <= limit:
+        raise error(name, value, f"a number from 0 to {limit:g}, or a pair (low, high) from {-limit:g} to {limit:g}")
+    return ends[0], ends[1]
+
+
+def _both(value: Any) -> tuple[float, float]:
+    values = value if isinstance(value, tuple) else (value,)
+    return values[0], values[-1]
+
+
+@dataclass(frozen=True)
+class ElasticTransform(Resampled):
+    """Move every place by smooth noise (Simard et al. 2003, doi:10.1109/ICDAR.2003.1227801).
+
+    Means torchvision's: displacements are noise uniform in (-1, 1), blurred by a Gaussian of ``sigma`` pixels, times
+    ``alpha / 2`` pixels. Each is a number, or a pair: for displacements along x and along y, and of the blur's width
+    along x and along y. The noise is drawn at nodes closer than ``sigma`` and is straight in between; deviation and
+    correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels.
+    """
+
+    alpha: float | Sequence[float] = 50.0
+    sigma: float | Sequence[float] = 5.0
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 2
+    _checks = checks(alpha=one_or_two, sigma=partial(one_or_two, low=0.0, high=MAX_SIGMA))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sigmas = _both(self.sigma)
+        blurred = math.prod(blurred_deviation(sigma, int(4 * sigma)) for sigma in sigmas)
+        deviation = np.abs(_both(self.alpha)) * (0.5 * blurred / math.sqrt(3.0))
+        deviations = np.broadcast_to(deviation, (len(rows), 2))
+        emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, type(self).__name__)
+
+
+@dataclass(frozen=True)
+class GridDistortion(Resampled):
+    """Stretch and squeeze the columns and lines of a grid (Albumentations' definition and arguments).
+
+    The image is cut into ``num_steps`` strips along x and as many along y, and what is left over. Strips take in
+    ``1 + distort`` times their extent of the source, drawn for each from ``distort_limit`` (a range, or a number d for
+    (-d, d), up to 1). ``normalized``: all together exactly the image.
+    """
+
+    num_steps: int = 5
+    distort_limit: Number = (-0.3, 0.3)
+    interpolation: InterpolationName = "bilinear"
+    normalized: bool = True
+    fill: Fill = BLACK
+    _checks = checks(
+        num_steps=partial(integer, low=1, high=MAX_GRID_STEPS),
+        distort_limit=partial(about_zero, limit=1.0),
+        normalized=FLAG,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", (self.num_steps + 2) // 2)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.words(rows, slot, self.num_slots).reshape(len(rows), -1) * 2.0**-32
+
+        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+            steps = min(self.num_steps, *size)
+            extents = 1.0 + between(self.distort_limit, unit[at])
+            height, width = size
+            over = lattice(size, (float(height // steps), float(width // steps)))
+            nodes = np.empty((len(at), over.lines, over.columns, 2))
+            nodes[..., 0] = self._strips(extents[:, : steps + 1], width, over.columns)[:, None]
+            nodes[..., 1] = self._strips(extents[:, steps + 1 : 2 * steps + 2], height, over.lines)[:, :, None]
+            return over, nodes
+
+        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+
+    def _strips(self, extents: Floats, side: int, nodes: int) -> Floats:
+        """Displacements [R, nodes] at the borders of strips, of which the last is cut off by the image's end."""
+        steps = extents.shape[1] - 1
+        step = side // steps
+        rest = min(side, (steps + 1) * step) - steps * step
+        extents = extents.copy()
+        if self.normalized:
+            extents[:, -1] *= rest / step
+            extents *= (side / step) / np.maximum(extents.sum(axis=1, keepdims=True), 1e-6)
+        # The last one's extent belongs to what is left of it.
+        if rest:
+            extents[:, -1] *= step / rest
+        borders = np.zeros((len(extents), max(steps + 2, nodes)))
+        borders[:, 1 : steps + 2] = np.cumsum((extents - 1.0) * step, axis=1)
+        borders[:, steps + 2 :] = borders[:, steps + 1 : steps + 2]
+        return borders[:, :nodes]
+
+
+@dataclass(frozen=True)
+class OpticalDistortion(Resampled):
+    """A lens: bend straight lines about the image's centre (Albumentations' definition and arguments).
+
+    A place at distance r from the centre shows what is ``f`` times as far. ``mode`` "camera": f = 1 + k r^2 + k r^4,
+    distances along x in widths and along y in heights of the image; "fisheye": f = 1 + k r^2, in half diagonals. k is
+    drawn from ``distort_limit``, a range, or a number d for (-d, d).
+    """
+
+    distort_limit: Number = (-0.05, 0.05)
+    mode: Lens = "camera"
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 1
+    _checks = checks(distort_limit=partial(about_zero, limit=100.0), mode=partial(one_of, choices=get_args(Lens)))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        strength = between(self.distort_limit, sampling.uniform(rows, slot)[:, 0])
+
+        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+            over = smooth_lattice(size)
+            return over, strength[at, None, None, None] * _lens(size, self.mode)
+
+        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+
+
+@lru_cache(maxsize=64)
+def _lens(size: tuple[int, int], mode: Lens) -> Floats:
+    """Displacements of a lens of strength 1 at the nodes of ``smooth_lattice(size)``."""
+    height, width = size
+    along, down = smooth_lattice(size).places()
+    x, y = along - (width - 1) / 2, down[:, None] - (height - 1) / 2
+    if mode == "camera":
+        squared = (x / width) ** 2 + (y / height) ** 2
+        squared += squared**2
+    else:
+        squared = (x**2 + y**2) / (width**2 / 4 + height**2 / 4)
+    return np.stack([x * squared, y * squared], axis=-1)
+
+
+@dataclass(frozen=True)
+class ThinPlateSpline(Resampled):
+    """Move control points at random, and all else as a thin plate of metal would bend (Bookstein 1989,
+    doi:10.1109/34.24792; Albumentations' definition and arguments).
+
+    ``num_control_points`` by as many points lie over the image (2: its corners and its middle); each moves by normal
+    noise along x and along y, whose deviation is drawn from ``scale_range``, in tenths of the sides.
+    """
+
+    scale_range: Number = (0.2, 0.4)
+    num_control_points: int = 4
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    _checks = checks(scale_range=span(0.0, 1.0), num_control_points=partial(integer, low=2, high=MAX_CONTROL_POINTS))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", 1 + len(_control_points(self.num_control_points)))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        scale = between(self.scale_range, sampling.uniform(rows, slot)[:, 0]) / 10.0
+        moved = to_normal(sampling.words(rows, slot + 1, self.num_slots - 1)) * scale[:, None, None]
+        # With so many bits, and those of the plates, sums are exact in whatever order they are made.
+        moved = np.rint(moved * 2.0**24) * 2.0**-24
+
+        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+            over = smooth_lattice(size)
+            sides = np.array([size[1], size[0]], np.float64)
+            nodes = _plates(size, self.num_control_points) @ moved[at] * sides
+            return over, nodes.reshape(len(at), over.lines, over.columns, 2)
+
+        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+
+
+def _control_points(number: int) -> Floats:
+    """[P, 2] of x, y in sides of the image."""
+    if number == 2:
+        return np.array([[0, 0], [0, 1], [1, 0], [1, 1], [0.5, 0.5]], np.float64)
+    along = np.linspace(0.0, 1.0, number)
+    return np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
+
+
+@lru_cache(maxsize=64)
+def _plates(size: tuple[int, int], number: int) -> Floats:
+    """[nodes, P]: how far each node of ``smooth_lattice(size)`` follows each control point."""
+    points = _control_points(number)
+    count = len(points)
+    system = np.zeros((count + 3, count + 3))
+    system[:count, :count] = _bending(points, points)
+    system[:count, count], system[:count, count + 1 :] = 1.0, points
+    system[count:, :count] = system[:count, count:].T
+    along, down = smooth_lattice(size).places()
+    places = np.stack(np.meshgrid(along / size[1], down / size[0]), axis=-1).reshape(-1, 2)
+    bent = np.concatenate([_bending(places, points), np.ones((len(places), 1)), places], axis=1)
+    weights = np.linalg.solve(system, np.eye(count + 3, count))
+    return np.rint(bent @ weights * 2.0**20) * 2.0**-20
+
+
+def _bending(places: Floats, points: Floats) -> Floats:
+    """r^2 log r^2 of every distance."""
+    squared = ((places[:, None] - points) ** 2).sum(axis=-1)
+    return np.asarray(squared * np.log(squared + 1e-6))
+
+
+@dataclass(frozen=True)
+class OpticalFlowWarp(Resampled):
+    """Move every place by an optical flow: a given one, or a smooth one that is drawn.
+
+    ``flow``: float [H, W, 2] in pixels, along x and along y, as OpenCV's flows are: output (x, y) shows the image at
+    (x, y) + flow[y, x]. Images must have its size. It is kept to 2**-12 pixels, or 2**-15 of its greatest value.
+    None: noise blurred by a Gaussian of ``scale`` pixels whose deviation along each axis, in pixels, is drawn from
+    ``magnitude``, a number or a range.
+    """
+
+    flow: Any = None
+    magnitude: Number = (0.5, 2.0)
+    scale: float = 16.0
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 2
+    _checks = checks(flow=check_flow, magnitude=span(0.0, 1000.0), scale=partial(number, low=0.0, high=MAX_SIGMA))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        name = type(self).__name__
+        if self.flow is None:
+            deviation = between(self.magnitude, sampling.uniform(rows, slot)[:, 0])
+            deviations = np.repeat(deviation[:, None], 2, axis=1)
+            sigmas = (self.scale, self.scale)
+            emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, name)
+        elif len(rows):
+            emit_flow(self, sampling, rows, self.flow, self.interpolation, self.fill, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        described = super().to_dict()
+        if self.flow is not None:
+            described["flow"] = self.flow.described()
+        return described
+
+
+def emit_flow(
+    owner: Any, sampling: Sampling, rows: Rows, flow: Flow, interpolation: str, fill: Any, name: str | None
+) -> None:
+    """Displace ``rows`` by a node at every pixel. Raises ArgumentError for images of another size."""
+    sizes = sampling.size[rows]
+    others = sizes[(sizes != (flow.height, flow.width)).any(axis=1)]
+    if len(others):
+        given = f"a flow for {flow.height}x{flow.width} pixels"
+        raise ArgumentError(owner, "flow", given, "one of the image's size, {}x{}".format(*others[0].tolist()))
+    grid, unit, farthest = flow.grid()
+    over, first = lattice((flow.height, flow.width), 1.0), sampling.add_grids(grid)
+    emit_grids(sampling, rows, over, first, unit, farthest, interpolation, fill, name)
