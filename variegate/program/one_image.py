@@ -57,9 +57,7 @@ class OneImage(Sampling):
         self.output = Output()
         self.records: list[Record] = []
         self._num_slots = num_slots
-        self._luts, self._matrices, self._rectangles, self._points = [], [], [], []
-        self._filters, self._displacements = [], []
-        self._num_rectangles, self._num_weights, self._num_displacements = 0, 0, 0
+        self._start_tables()
         self._names = []
         self._blend_weight = None
         self._first_stream = key if first_key is None and not epoch else first_key

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import rng
-from variegate.program.custom import PointFunction
 from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, Tables, empty_instructions
+from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
+from variegate.program.table_builder import TableBuilder
 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 CHOICE = "a choice of operations"
 
 
-class Sampling:
+class Sampling(TableBuilder):
     """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``.
 
     ``partners``: int32[outputs, K], the images that each output may be mixed with; images beyond the outputs are there
@@ -42,6 +42,7 @@ class Sampling:
         first_key: npt.NDArray[np.uint32] | None = None,
     ) -> None:
         """``first_key``: what ``key`` is in epoch 0, for what is drawn once for all epochs."""
+        self._start_tables()
         count = len(ids)
         self.epoch = epoch
         self.given = dict(given or {})
@@ -55,15 +56,6 @@ class Sampling:
         self._first_key = self.key if first_key is None and not epoch else first_key
         self._words = rng.sample_words(ids, self.key, num_slots)
         self._grids = empty_instructions(count, 8)
-        self._luts: list[npt.NDArray[np.uint8]] = []
-        self._matrices: list[npt.NDArray[np.float32]] = []
-        self._filters: list[npt.NDArray[np.float32]] = []
-        self._num_weights = 0
-        self._rectangles: list[npt.NDArray[np.int32]] = []
-        self._num_rectangles = 0
-        self._displacements: list[npt.NDArray[np.int16]] = []
-        self._num_displacements = 0
-        self._points: list[PointFunction] = []
         self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
         self._is_mixed = np.zeros(count, np.bool_)  # per image of the batch: joined from several rows already?
@@ -168,45 +160,6 @@ class Sampling:
             grids["label"].reshape(-1)[flat] = self._name_index(name)
         self.length[rows] = at + 1
 
-    def add_lut(self, lut: npt.NDArray[np.uint8]) -> int:
-        """uint8[256] or [3, 256] -> its index, for Op.LUT."""
-        self._luts.append(np.broadcast_to(np.asarray(lut, np.uint8), (3, 256)))
-        return len(self._luts) - 1
-
-    def add_matrix(self, matrix: npt.NDArray[np.float32]) -> int:
-        """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
-        self._matrices.append(np.asarray(matrix, np.float32).reshape(3, 4))
-        return len(self._matrices) - 1
-
-    def add_filters(self, kernels: npt.NDArray[np.floating]) -> int:
-        """float[M, height, width] -> where their weights begin, for Op.FILTER."""
-        first = self._num_weights
-        self._filters.append(np.asarray(kernels, np.float32).reshape(-1))
-        self._num_weights += len(self._filters[-1])
-        return first
-
-    def add_rectangles(self, rectangles: npt.NDArray[np.int32]) -> int:
-        """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
-        first = self._num_rectangles
-        self._rectangles.append(np.asarray(rectangles, np.int32).reshape(-1, 4))
-        self._num_rectangles += len(self._rectangles[-1])
-        return first
-
-    def add_grids(self, displacements: npt.NDArray[np.int16]) -> int:
-        """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
-        first = self._num_displacements
-        self._displacements.append(np.asarray(displacements, np.int16).reshape(-1))
-        self._num_displacements += len(self._displacements[-1])
-        return first
-
-    def add_point(self, function: PointFunction) -> int:
-        """A compiled point function -> its index, for Op.POINT."""
-        for index, known in enumerate(self._points):
-            if known is function:
-                return index
-        self._points.append(function)
-        return len(self._points) - 1
-
     # -- blending ----------------------------------------------------------------------------------------------
 
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
@@ -294,14 +247,6 @@ class Sampling:
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
         longest = max(1, int(self.length.max(initial=0)))
-        tables = Tables(
-            luts=np.stack(self._luts) if self._luts else np.empty((0, 3, 256), np.uint8),
-            matrices=np.stack(self._matrices) if self._matrices else np.empty((0, 3, 4), np.float32),
-            filters=np.concatenate(self._filters) if self._filters else np.empty(0, np.float32),
-            rectangles=np.concatenate(self._rectangles) if self._rectangles else np.empty((0, 4), np.int32),
-            grids=np.concatenate(self._displacements) if self._displacements else np.empty(0, np.int16),
-            points=self._points,
-        )
         source = self.source[kept]
         return Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
@@ -311,7 +256,7 @@ class Sampling:
             ids=self._ids[source],
             key=self.key[source],
             output=output,
-            tables=tables,
+            tables=self.tables(),
             blend=blend,
             grouping=self._grouping,
             mixture=mixture,
