@@ -47,7 +47,7 @@ def _cases() -> Iterator[Any]:
 def test_it_is_refused_by_name_or_can_be_sampled(transform: T.Transform, argument: str) -> None:
     arguments = {field.name: getattr(transform, field.name) for field in dataclasses.fields(transform)}  # type: ignore[arg-type]
     for value in VALUES:
-        start = time.monotonic()
+        start = time.process_time()
         try:
             made = type(transform)(**{**arguments, argument: value})
         except (T.ArgumentError, PolicyError) as error:
@@ -60,7 +60,7 @@ def test_it_is_refused_by_name_or_can_be_sampled(transform: T.Transform, argumen
             _check_message(error)
         else:
             assert program.num_rows >= 3
-        assert time.monotonic() - start < SOON, value
+        assert time.process_time() - start < SOON, value
 
 
 @pytest.mark.parametrize(("transform", "argument"), list(_cases()))
@@ -136,10 +136,10 @@ COUNTS = [
 
 @pytest.mark.parametrize(("build", "message"), COUNTS)
 def test_what_costs_time_or_memory_has_an_end(build: Any, message: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ValueError, match=message) as caught:
         build()
-    assert time.monotonic() - start < SOON
+    assert time.process_time() - start < SOON
     assert "\n" not in str(caught.value)
 
 

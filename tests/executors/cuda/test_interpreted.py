@@ -101,7 +101,7 @@ def test_random_programs(seed: int) -> None:
             check_against_cpu(program, images, chains)
 
 
-@pytest.mark.parametrize("seed", range(2000, 2024, 8))
+@pytest.mark.parametrize("seed", [2000, 2008, pytest.param(2016, marks=pytest.mark.slow)])
 def test_exact_geometry_is_the_reference_stage_by_stage(seed: int) -> None:
     for s in range(seed, seed + 8):
         program, images, chains = _random(s, SEMANTIC, interpolate=True)
