@@ -54,6 +54,14 @@ def test_pixels_are_those_of_pillow(make: Any, size: tuple[int, int]) -> None:
             np.testing.assert_array_equal(F.jpeg(image, quality, device=device), expected)
 
 
+@pytest.mark.parametrize("quality", range(1, 101, 3))
+def test_every_quality_on_the_harshest_levels(quality: int) -> None:
+    """Black and white at random, and pure colours, go as far beyond the levels as anything."""
+    harsh = (noise(40, 53) > 127).astype(np.uint8) * 255
+    for image in (harsh, harsh[:, :, :1].copy(), np.repeat(np.repeat(harsh[:5, :7], 8, axis=0), 8, axis=1)):
+        np.testing.assert_array_equal(F.jpeg(image, quality), by_pillow(image, quality))
+
+
 def test_pillow_writes_since_simplejpeg_takes_another_transform_below_96() -> None:
     image = photo(224, 224)
     for quality, same in ((50, False), (95, False), (96, True)):

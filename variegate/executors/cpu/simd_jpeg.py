@@ -1,7 +1,7 @@
 """Vector blocks of a JPEG's arithmetic: libjpeg's accurate integer DCT, quantisation, and colours with chroma in 4:2:0.
 
 As in libjpeg-turbo's jfdctint.c, jidctint.c, jccolor.c, jdcolor.c, jcsample.c and jdsample.c (fancy upsampling), with
-the same bits: all of it is integers. Quotients are made in float32, which is exact as far from whole numbers as they are.
+the same bits: all of it is integers. Quotients are made in float32, far enough from whole numbers to be exact.
 """
 
 from __future__ import annotations
