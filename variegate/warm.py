@@ -35,6 +35,7 @@ ENTRIES = (
     "executors.cpu.batch.keep_scratch",
     "executors.cpu.batch.measure",
     "executors.cpu.passes.run_rows",
+    "executors.cpu.jpeg.code_image",
     "executors.cpu.real_maps.prepare_maps",
     "executors.cpu.real_maps.real_nearest_row",
     "executors.cpu.displace.displaced_row",
@@ -156,7 +157,7 @@ def _run_everything() -> None:
     """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((12, 9, 3), (9, 12, 1))]
-    steps = [T.RandomResizedCrop(8), T.ElasticTransform(), T.OcclusionDiffusion(), policies.AugMix()]
+    steps = [T.JPEG(50), T.RandomResizedCrop(8), T.ElasticTransform(), T.OcclusionDiffusion(), policies.AugMix()]
     t = T.Compose([*steps, T.Normalize((0.5,), (0.5,))])
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)

@@ -1,4 +1,4 @@
-"""JPEGs within a program: rows leave the fused passes, are written and read by libraries, and come back."""
+"""JPEGs within a program: rows leave the fused passes, are coded, and come back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from variegate import transforms as T
 from variegate.executors import cpu, reference
 from variegate.executors.cuda.host import lower_for_cuda, upload_images
 from variegate.executors.images import check_fits
-from variegate.executors.jpeg import through_jpeg
+from variegate.executors.reference.compression import through_jpeg
 from variegate.program.detours import cut, has_detours
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
@@ -52,6 +52,14 @@ def test_pixels_are_those_of_pillow(make: Any, size: tuple[int, int]) -> None:
         np.testing.assert_array_equal(through_jpeg(image, quality), expected)
         for device in ("cpu", "reference"):
             np.testing.assert_array_equal(F.jpeg(image, quality, device=device), expected)
+
+
+@pytest.mark.parametrize("quality", range(1, 101, 3))
+def test_every_quality_on_the_harshest_levels(quality: int) -> None:
+    """Black and white at random, and pure colours, go as far beyond the levels as anything."""
+    harsh = (noise(40, 53) > 127).astype(np.uint8) * 255
+    for image in (harsh, harsh[:, :, :1].copy(), np.repeat(np.repeat(harsh[:5, :7], 8, axis=0), 8, axis=1)):
+        np.testing.assert_array_equal(F.jpeg(image, quality), by_pillow(image, quality))
 
 
 def test_pillow_writes_since_simplejpeg_takes_another_transform_below_96() -> None:
@@ -228,14 +236,14 @@ def test_replayed_and_told() -> None:
     assert f"  JPEG {quality}" in told
     assert told[-5:] == [
         "  1: ResizedCrop -> uint8 canvas",
-        f"  2: JPEG {quality}, written and read outside of the passes -> uint8 canvas",
+        f"  2: JPEG {quality}, outside of the passes -> uint8 canvas",
         "     apart from pass 1, as JPEG leaves the passes",
         "  3: LUT -> normalise, float32 CHW",
         "     apart from pass 2, as it reads what JPEG has left",
     ]
     assert vg.Augmenter(T.JPEG(3)).explain(0).splitlines()[3:] == [
         "2 passes:",
-        "  1: JPEG 3, written and read outside of the passes -> uint8 canvas",
+        "  1: JPEG 3, outside of the passes -> uint8 canvas",
         "  2: copy -> uint8 CHW",
         "     apart from pass 1, as it reads what JPEG has left",
     ]

@@ -189,7 +189,7 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
         before = int(detour.place[row])
         has_passes = detour.program.length[before] > 0
         passes += _passes(detour.program, before, _CANVAS)[: None if has_passes else -1]
-        done = f"{SPECS[Op.JPEG].name} {detour.quality[before]}, written and read outside of the passes -> {_CANVAS}"
+        done = f"{SPECS[Op.JPEG].name} {detour.quality[before]}, outside of the passes -> {_CANVAS}"
         passes.append((done, "JPEG leaves the passes"))
     count = int(fused.num_passes[row])
     for p in range(count):

@@ -1,8 +1,8 @@
-"""What no fused pass can do, as a library does it to a whole image: rows leave the passes for it, and come back.
+"""What no fused pass can do, as it takes a whole image and makes another: rows leave the passes for it, and come back.
 
-A JPEG is written and read again. So a program that has one is cut there before it is lowered: what comes before is a
-program of its own, of the rows that leave, and what comes after goes on in the same row, with the same id, key and
-slots, so that no random number is another. Rows without one are left as they are.
+A program that has one, a JPEG, is cut there before it is lowered: what comes before is a program of its own, of the
+rows that leave, and what comes after goes on in the same row, with the same id, key and slots, so that no random number
+is another. Rows without one are left as they are.
 """
 
 from __future__ import annotations

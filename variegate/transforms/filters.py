@@ -100,8 +100,8 @@ class JPEG(MagnitudeOp):
     """Write the image as a JPEG and read it again: what a file of ``quality`` (1 to 100; a whole number, or a range of
     them, all equally likely) keeps. Colour is stored at half resolution (4:2:0), gray as gray.
 
-    The pixels are Pillow's and torchvision's to the bit. Images leave the fused passes for it and come back, which
-    takes as long as to write and read a file: about a millisecond for 224 x 224. On the CPU alone.
+    The pixels are Pillow's and torchvision's to the bit; no file is made for them. Images leave the fused passes for it
+    and come back. On the CPU alone.
     """
 
     quality: Number

@@ -1,7 +1,7 @@
 """Rows that leave the fused passes and come back (``variegate/program/detours.py``), as loaders of images.
 
-A thread that needs such a row's image runs what comes before, by itself, on the image that the row begins with, and has
-the rest done by libraries, which let other threads run. So no more images are held than are being made.
+A thread that needs such a row's image runs what comes before, by itself, on the image that the row begins with, and
+codes what comes of it. So no more images are held than are being made.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.arguments import form_of, instructions_of, side_tables
 from variegate.executors.cpu.batch import held_batch, measure, new_batch
+from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.memory import place_of, scratch_for
 from variegate.executors.cpu.passes import run_rows
-from variegate.executors.jpeg import through_jpeg
 from variegate.program.detours import Detour, rows_of
 from variegate.program.program import Program
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from variegate.executors.cpu.arguments import form_of
 from variegate.executors.cpu.batch import NEEDS, NO_TABLES, held_batch, keep_batch, measure, new_batch
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
+from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.layout import Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
 from variegate.executors.cpu.passes import run_rows
@@ -26,6 +27,7 @@ from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.joint import DETOURS, RECORD, check_tables, held_work, new_work, rewrite_all
 from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 
 # What a desk has room for: instructions, rectangles and, to begin with, weights of blurs.
@@ -36,6 +38,7 @@ _SMALL_BYTES = 1 << 15
 _RECORD = Struct("8q8d")
 _HEADER = Struct("3qQ3q")
 _ENDS = Struct("2q")
+_BYTES = Output(layout="NHWC")
 _BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
 
 
@@ -112,7 +115,7 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
         desk.rectangles[: image.num_rectangles] = image.rectangles()
     if rewrite_all(desk.work_at, composed, False):
         if desk.work.report[DETOURS]:
-            return run(image.finish(output), [pixels], 1, _geometry(composed))[0]
+            return _run_with_detours(image, pixels, output, composed)
         check_tables(desk.work)
         desk.hold_blurs()
     if not measure(desk.batch_at):
@@ -130,6 +133,29 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     run_rows(0, 1, desk.batch_at, desk.scratch_at, desk.kind, 12 * height * width >= STREAM_FROM_BYTES)
     TURN.finish()
     return result
+
+
+def _run_with_detours(
+    image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, composed: bool
+) -> npt.NDArray[Any]:
+    """What is between two detours is an image of its own, of the same numbers."""
+    begin = 0
+    for k, (op, _, height, width, _, _, _, _, quality, *_) in enumerate(image.records):
+        if op == Op.JPEG:
+            if k > begin:
+                part = _part_of(image, pixels, begin, k)
+                part.height, part.width = height, width
+                pixels = run_one(part, pixels, _BYTES, composed)
+            pixels, begin = through_jpeg(pixels, int(quality)), k + 1
+    return run_one(_part_of(image, pixels, begin, len(image.records)), pixels, output, composed)
+
+
+def _part_of(image: OneImage, pixels: npt.NDArray[np.uint8], begin: int, end: int) -> OneImage:
+    """Some of the instructions, on the image that they find."""
+    part = copy(image)
+    part.__dict__.pop("shape", None)
+    part.records, part.in_shape = image.records[begin:end], pixels.shape
+    return part
 
 
 def _geometry(composed: bool) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.images import check_fits, shapes_of
-from variegate.executors.jpeg import through_jpeg
 from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, values
+from variegate.executors.reference.compression import through_jpeg
 from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program, Tables

@@ -1,4 +1,4 @@
-"""An image written as a JPEG and read again, for the executors of the host.
+"""An image written as a JPEG and read again, by libraries.
 
 Pillow writes and simplejpeg reads. Both run libjpeg-turbo, by its accurate integer DCT and, reading, fancy upsampling:
 the pixels are those of Pillow and of torchvision's ``encode_jpeg`` and ``decode_jpeg``, to the bit. simplejpeg's own
@@ -20,7 +20,7 @@ Image = npt.NDArray[np.uint8]
 def through_jpeg(img_HWC: Image, quality: int) -> Image:
     """uint8[H, W, C] with C = 1 or 3 -> what a JPEG of this quality (1 to 100) keeps of it, a new array of its shape.
 
-    Colour is stored at half resolution (4:2:0), gray as gray. Python's lock is not held meanwhile.
+    Colour is stored at half resolution (4:2:0), gray as gray.
     """
     is_gray = img_HWC.shape[2] == 1
     file = io.BytesIO()
