@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.executors.contract import every_device, Device, check
+from tests.executors.contract import Device, check, every_device
 from tests.images import gray, noise, photo
 from tests.programs import SIZES, crop, program_of, rotate, step
 from variegate.executors.cpu.simd_median import middle
