@@ -108,6 +108,9 @@ def _operations() -> list[Case]:
     add("blur_5", "Gaussian blur, kernel 5, sigma 0.1 to 2")
     add("blur_23", "Gaussian blur, kernel 23, sigma 0.1 to 2")
     add("motion_blur", "motion blur, length 7")
+    add("median_blur_3", "median of 3 x 3", fixed=True)
+    add("median_blur_5", "median of 5 x 5", fixed=True)
+    add("median_blur_7", "median of 7 x 7", fixed=True)
     add("gaussian_noise", "Gaussian noise, sigma 0.1")
     add("salt_and_pepper", "salt and pepper, 5 % of the pixels")
     add("shot_noise", "shot noise, 1 to 8 levels a photon")
@@ -115,6 +118,7 @@ def _operations() -> list[Case]:
     add("random_erasing", "random erasing by black")
     add("coarse_dropout", "coarse dropout, 1 to 8 holes of 8 to 32")
     add("grid_mask", "grid mask, units of 96 to 224")
+    add("occlusion_diffusion", "occlusion grown from 1 to 4 seeds over 2 to 20 %")
     return made
 
 

@@ -79,6 +79,7 @@ def values() -> dict[str, Steps]:
         "blur_5": [T.GaussianBlur(5, C.SIGMA)],
         "blur_23": [T.GaussianBlur(23, C.SIGMA)],
         "motion_blur": [T.MotionBlur(7)],
+        **{f"median_blur_{size}": [T.MedianBlur(size)] for size in (3, 5, 7)},
         "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
         "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
         "shot_noise": [T.ShotNoise(C.PHOTONS)],
@@ -86,6 +87,7 @@ def values() -> dict[str, Steps]:
         "random_erasing": [T.RandomErasing(1.0)],
         "coarse_dropout": [T.CoarseDropout(C.HOLES, C.HOLE_SIZES)],
         "grid_mask": [T.GridMask(C.GRID)],
+        "occlusion_diffusion": [T.OcclusionDiffusion()],
     }
 
 

@@ -25,12 +25,14 @@ LACKS = {
     "solarize_add": "no such operation",
     "rgb_shift": "no such operation",
     "motion_blur": "no such operation",
+    **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "no such operation"),
     "salt_and_pepper": "no such operation",
     "shot_noise": "no such operation",
     "cutout": "its erasing draws a shape",
     "cifar": "no cutout",
     "coarse_dropout": "no such operation",
     "grid_mask": "no such operation",
+    "occlusion_diffusion": "no such operation",
 }
 
 
