@@ -113,6 +113,9 @@ def _operations() -> list[Case]:
     add("blur_23", "Gaussian blur, kernel 23, sigma 0.1 to 2")
     add("motion_blur", "motion blur, length 7")
     add("jpeg", "JPEG of quality 50 to 95, written and read")
+    add("median_blur_3", "median of 3 x 3", fixed=True)
+    add("median_blur_5", "median of 5 x 5", fixed=True)
+    add("median_blur_7", "median of 7 x 7", fixed=True)
     add("gaussian_noise", "Gaussian noise, sigma 0.1")
     add("salt_and_pepper", "salt and pepper, 5 % of the pixels")
     add("shot_noise", "shot noise, 1 to 8 levels a photon")
@@ -133,6 +136,7 @@ def _operations() -> list[Case]:
     add("cutmix", "CutMix, within the batch, with labels")
     add("resizemix", "ResizeMix, within the batch, with labels")
     add("mosaic", "Mosaic, within the batch, with labels")
+    add("occlusion_diffusion", "occlusion grown from 1 to 4 seeds over 2 to 20 %")
     return made
 
 

@@ -81,10 +81,47 @@ def test_values_are_the_librarys() -> None:
         ),
         (one("RandomBrightnessContrast", brightness_limit=0, contrast_limit=[0.5, 0.5], brightness_by_max=True),
          np.minimum((level * 1.5).astype(int), 255)),
+        (one("Transpose"), level.T),
+        (one("ChannelDropout", channel_drop_range=[2, 2], fill=9), level),
+        (one("PixelDropout", dropout_prob=1.0, drop_value=255), np.full_like(level, 255)),
+        (one("MedianBlur", blur_range=[3, 3]), medians(level)),
         (one("RGBShift", **{f"{c}_shift_range": [20, 20] for c in "rgb"}), np.minimum(level + 20, 255)),
     ]  # fmt: skip
     for described, expected in cases:
-        np.testing.assert_array_equal(done(described)[..., 0], expected, err_msg=str(described))
+        got = done(described)
+        if described["__class_fullname__"] == "ChannelDropout":
+            assert (got == 9).all(axis=(0, 1)).sum() == 2
+            got = got[..., ~(got == 9).all(axis=(0, 1))]
+        np.testing.assert_array_equal(got[..., 0], expected, err_msg=str(described))
+
+
+def medians(level: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Of 3 x 3 levels, as cv2's medianBlur."""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(level, 1, mode="edge"), (3, 3))
+    return np.asarray(np.median(around, axis=(2, 3)))
+
+
+@pytest.mark.filterwarnings("ignore::variegate.convert.ConversionWarning")
+def test_arguments_of_the_same_meaning() -> None:
+    by_side = {"max_size": [10, 20], "interpolation": 2}
+    for described, expected in (
+        (one("SmallestMaxSize", **by_side), T.SmallestMaxSize([10, 20], "bicubic")),
+        (one("LongestMaxSize", **by_side), T.LongestMaxSize([10, 20], "bicubic")),
+        (one("LetterBox", size=[8, 9], fill=7, position="center"), T.LetterBox((8, 9), fill=7)),
+        (one("Downscale", scale_range=[0.2, 0.4]), T.Downscale((0.2, 0.4))),
+        (
+            one("Downscale", scale_range=[0.2, 0.4], interpolation_pair={"downscale": 3, "upscale": 4}),
+            T.Downscale((0.2, 0.4), "bilinear", "lanczos"),
+        ),
+        (one("MedianBlur", blur_limit=[3, 6]), T.MedianBlur((3, 7))),
+        (one("Emboss", alpha=[0.1, 0.2], strength=[0.3, 0.4]), T.Emboss((0.1, 0.2), (0.3, 0.4))),
+        (
+            one("UnsharpMask", blur_range=[3, 5], sigma_range=[0, 1], alpha_range=[0.2, 0.3], threshold=4),
+            T.UnsharpMask((3, 5), (0, 1), (0.2, 0.3), 4),
+        ),
+        (one("PixelDropout", dropout_prob=0.1, drop_value=0), T.PixelDropout(0.1)),
+    ):
+        assert vg.from_albumentations(described) == expected
 
 
 def test_maps_turn_the_librarys_way() -> None:
@@ -137,6 +174,9 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("Equalize", mode="cv"), "Equalize.mode='cv': Pillow's here"),
         (one("GaussNoise", std_range=[0.1, 0.2], per_channel=False), "GaussNoise.per_channel=False: each channel"),
         (one("MotionBlur", allow_shifted=True), "MotionBlur.allow_shifted=True: the line"),
+        (one("Emboss"), "Emboss: the image's outermost pixels are repeated"),
+        (one("UnsharpMask"), "UnsharpMask.threshold=10: what the threshold keeps out"),
+        (one("Downscale", scale_range=[0.5, 0.5]), "Downscale.interpolation_pair.downscale='nearest': Pillow's"),
         (one("CenterCrop", height=8, width=8), "CenterCrop: where an odd number"),
         (one("ImageCompression", quality_range=[20, 90]), "ImageCompression: red and blue change places"),
         (one("Affine", shear=[-5, 5], rotate=[-5, 5]), "Affine.shear=.*the other way round there"),
@@ -159,6 +199,10 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         (compose(one("Normalize", normalization="image")), "Normalize.normalization: got 'image'"),
         (compose(one("OneOf", transforms=[one("Normalize")])), r"transforms\[0\].transforms\[0\] Normalize: .*main"),
         (compose(one("ImageCompression", compression_type="webp")), "compression_type: got 'webp'; accepted: 'jpeg'"),
+        (compose(one("MedianBlur", blur_range=[3, 9])), r"MedianBlur.blur_range: got \(3, 9\); accepted: 3, 5 or 7"),
+        (compose(one("PixelDropout", per_channel=True)), "PixelDropout.per_channel: got True; accepted: False"),
+        (compose(one("PixelDropout", drop_value=7)), "PixelDropout.drop_value: got 7; accepted: one of 0, 255"),
+        (compose(one("LetterBox", size=[8, 8], position="random")), "LetterBox.position: got 'random'"),
         (compose(one("AutoContrast", method="cdf")), "AutoContrast.method: got 'cdf'; accepted: 'pil'"),
         (compose(one("HueSaturationValue", sat_shift_range=[-5, 5])), "HueSaturationValue.sat_shift_range: got"),
         (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),

@@ -41,10 +41,13 @@ class Arguments:
             self.place.refuse(name, value, " or ".join(map(repr, accepted)) + (f": {why}" if why else ""))
 
     def interpolation(self) -> str:
-        value = self.take("interpolation", 1)
-        if value not in _INTERPOLATIONS:
-            self.place.refuse("interpolation", value, "a code of cv2 from 0 to 6")
-        return _INTERPOLATIONS[value]
+        return self.kind("interpolation", self.take("interpolation", 1))
+
+    def kind(self, name: str, code: Any) -> str:
+        """cv2's interpolation of that code."""
+        if code not in _INTERPOLATIONS:
+            self.place.refuse(name, code, "a code of cv2 from 0 to 6")
+        return _INTERPOLATIONS[code]
 
     def warped(self) -> dict[str, Any]:
         """Interpolation and fill of a geometric operation, which shows a colour beyond the image's edge."""

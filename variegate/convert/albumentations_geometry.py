@@ -7,8 +7,8 @@ from typing import Any
 from variegate.convert.albumentations_arguments import Arguments
 from variegate.convert.report import argument_names
 from variegate.transforms.base import Transform
-from variegate.transforms.compose import OneOf
 from variegate.transforms.crop import CenterCrop, Pad, RandomCrop
+from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
 from variegate.transforms.geometry import Rotate
 from variegate.transforms.random_geometry import RandomAffine
 from variegate.transforms.resize import RandomResizedCrop, Resize
@@ -45,10 +45,11 @@ def pad(given: Arguments) -> Transform:
 
 def _resampled(given: Arguments) -> dict[str, Any]:
     """The filter that comes nearest to cv2's, with what differs."""
-    kind = given.interpolation()
-    said = {"interpolation": kind}
+    return {"interpolation": _filter(given, "interpolation", given.interpolation())}
+
+
+def _filter(given: Arguments, argument: str, kind: str) -> str:
     if kind == "area":
-        said["interpolation"] = "bilinear"
         how = "a triangle of twice the reduction here, the mean of its pixels there: 2 levels on average"
     elif kind == "nearest":
         how = "Pillow's nearest pixel here, which is up to half of the reduction away from cv2's"
@@ -57,8 +58,8 @@ def _resampled(given: Arguments) -> dict[str, Any]:
             "images that shrink are antialiased here, as Pillow does, and not by cv2: 5 of 255 levels on average "
             "where a photo shrinks to a third"
         )
-    given.place.differs("interpolation", kind, how)
-    return said
+    given.place.differs(argument, kind, how)
+    return "bilinear" if kind == "area" else kind
 
 
 def resize(given: Arguments) -> Transform:
@@ -67,22 +68,32 @@ def resize(given: Arguments) -> Transform:
 
 
 def smallest_side(given: Arguments) -> Transform:
-    return _by_side(given, lambda side, said: {"size": side, **said})
+    return _by_side(given, SmallestMaxSize)
 
 
 def longest_side(given: Arguments) -> Transform:
-    return _by_side(given, lambda side, said: {"size": None, "max_size": side, **said})
+    return _by_side(given, LongestMaxSize)
 
 
-def _by_side(given: Arguments, arguments: Any) -> Transform:
-    """One of several sizes is drawn there as well."""
+def _by_side(given: Arguments, cls: type[Transform]) -> Transform:
     given.require("max_size_hw", None)
-    sides, said = given.take("max_size"), _resampled(given)
-    given.place.differs("max_size", sides, "the other side is cut off to whole pixels here, rounded there")
-    names = {"size": "max_size"}
-    sides = sides if isinstance(sides, tuple) else (sides,)
-    sized = [given.place.build(Resize, arguments(side, said), names) for side in sides]
-    return sized[0] if len(sized) == 1 else OneOf(sized)
+    return given.place.build(cls, {"max_size": given.take("max_size"), **_resampled(given)})
+
+
+def letter_box(given: Arguments) -> Transform:
+    given.require("position", "center")
+    return given.place.build(LetterBox, {"size": given.take("size"), "fill": given.colour(), **_resampled(given)})
+
+
+def downscale(given: Arguments) -> Transform:
+    pair = given.take("interpolation_pair", {})
+    down, up = (given.kind(f"interpolation_pair.{step}", dict(pair).get(step, 0)) for step in ("downscale", "upscale"))
+    arguments = {
+        "scale_range": given.take_range("scale_range", (0.25, 0.25)),
+        "downscale": _filter(given, "interpolation_pair.downscale", down),
+        "upscale": "bilinear" if up == "area" else up,
+    }
+    return given.place.build(Downscale, arguments)
 
 
 def resized_crop(given: Arguments) -> Transform:

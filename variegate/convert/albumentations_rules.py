@@ -21,8 +21,17 @@ from variegate.transforms.color import (
 from variegate.transforms.compose import Compose, OneOf
 from variegate.transforms.crop import RandomHorizontalFlip, RandomRotate90
 from variegate.transforms.erase import CoarseDropout, RandomErasing
-from variegate.transforms.filters import JPEG, GaussianBlur, GaussianNoise, MotionBlur, SaltAndPepper
+from variegate.transforms.filters import (
+    JPEG,
+    GaussianBlur,
+    GaussianNoise,
+    MedianBlur,
+    MotionBlur,
+    PixelDropout,
+    SaltAndPepper,
+)
 from variegate.transforms.jitter import ColorJitter, RandomChannelPermutation, RandomGrayscale
+from variegate.transforms.kernels import Emboss, UnsharpMask
 
 Range = tuple[float, float]
 
@@ -199,6 +208,43 @@ def image_compression(given: Arguments) -> Transform:
     how = "red and blue change places before the file is written there: 1 to 2 levels on average in a photo"
     given.place.differs("", None, how)
     return given.place.build(JPEG, {"quality": (lower, upper)}, {"quality": "quality_range"})
+
+
+def median_blur(given: Arguments) -> Transform:
+    sizes = given.take_range("blur_range blur_limit", (3, 7))
+    return given.place.build(
+        MedianBlur, {"kernel_size": (int(sizes[0]) | 1, int(sizes[1]) | 1)}, {"kernel_size": "blur_range"}
+    )
+
+
+def emboss(given: Arguments) -> Transform:
+    shares = {
+        "alpha": given.take_range("alpha_range alpha", (0.2, 0.5)),
+        "strength": given.take_range("strength_range strength", (0.2, 0.7)),
+    }
+    given.place.differs("", None, "the image's outermost pixels are repeated around it here, and mirrored there")
+    return given.place.build(Emboss, shares, {name: f"{name}_range" for name in shares})
+
+
+def unsharp_mask(given: Arguments) -> Transform:
+    sizes = given.take_range("blur_range blur_limit", (3, 7))
+    arguments = {
+        "blur_limit": (int(sizes[0]) | 1, int(sizes[1]) | 1),
+        "sigma_limit": given.take_range("sigma_range sigma_limit", (0.0, 0.0)),
+        "alpha": given.take_range("alpha_range alpha", (0.2, 0.5)),
+        "threshold": given.take("threshold", 10),
+    }
+    how = "what the threshold keeps out stays as it is here; there the outline of the rest is blurred: 5 levels at most"
+    given.place.differs("threshold", arguments["threshold"], how)
+    names = {"blur_limit": "blur_range", "sigma_limit": "sigma_range", "alpha": "alpha_range"}
+    return given.place.build(UnsharpMask, arguments, names)
+
+
+def pixel_dropout(given: Arguments) -> Transform:
+    given.require("per_channel", False)
+    given.require("mask_drop_value", None)
+    arguments = {"dropout_prob": given.take("dropout_prob", 0.01), "drop_value": given.take("drop_value", 0)}
+    return given.place.build(PixelDropout, arguments)
 
 
 def gauss_noise(given: Arguments) -> Transform:

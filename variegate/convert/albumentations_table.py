@@ -13,9 +13,11 @@ from variegate.convert import albumentations_geometry as geometry
 from variegate.convert import albumentations_rules as rules
 from variegate.convert.albumentations_arguments import Arguments
 from variegate.transforms.base import Transform
+from variegate.transforms.channels import ChannelDropout
 from variegate.transforms.color import ChannelPermutation, Posterize
 from variegate.transforms.crop import RandomHorizontalFlip, RandomVerticalFlip
 from variegate.transforms.jitter import RandomInvert
+from variegate.transforms.symmetries import Transpose
 
 Rule = Callable[[Arguments], Transform | None]
 
@@ -42,11 +44,15 @@ RULES: Mapping[str, Rule] = {
     # Exact.
     "HorizontalFlip": of(RandomHorizontalFlip, ALWAYS),
     "VerticalFlip": of(RandomVerticalFlip, ALWAYS),
+    "Transpose": of(Transpose, ALWAYS),
     "InvertImg": of(RandomInvert, ALWAYS),
+    "ChannelDropout": of(ChannelDropout, ALWAYS, channel_drop_range="channel_drop_range", fill="fill fill_value"),
     "Posterize": of(Posterize, {"bits": 4}, bits="num_bits"),
     "ChannelSwap": of(ChannelPermutation, order="channel_order"),
     "NoOp": nothing,
     "ChannelShuffle": rules.channel_shuffle,
+    "MedianBlur": rules.median_blur,
+    "PixelDropout": rules.pixel_dropout,
     "RandomRotate90": rules.rotate90,
     "D4": rules.square_symmetry,
     "SquareSymmetry": rules.square_symmetry,
@@ -60,6 +66,8 @@ RULES: Mapping[str, Rule] = {
     "Resize": geometry.resize,
     "SmallestMaxSize": geometry.smallest_side,
     "LongestMaxSize": geometry.longest_side,
+    "LetterBox": geometry.letter_box,
+    "Downscale": geometry.downscale,
     "RandomResizedCrop": geometry.resized_crop,
     "Rotate": geometry.rotate,
     "ShiftScaleRotate": geometry.shift_scale_rotate,
@@ -73,6 +81,8 @@ RULES: Mapping[str, Rule] = {
     "AutoContrast": rules.autocontrast,
     "GaussianBlur": rules.gaussian_blur,
     "MotionBlur": rules.motion_blur,
+    "Emboss": rules.emboss,
+    "UnsharpMask": rules.unsharp_mask,
     "GaussNoise": rules.gauss_noise,
     "SaltAndPepper": rules.salt_and_pepper,
     "Erasing": rules.erasing,

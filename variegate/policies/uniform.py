@@ -153,7 +153,7 @@ def _table_of_space(policy: RandAugment | TrivialAugmentWide, name: str) -> Oper
 class ThreeAugment(Transform):
     """Exactly one of grayscale, solarize and Gaussian blur, each equally likely.
 
-    ``threshold``: values from it on are inverted, 0 to 256. ``sigma``: the blur's range in pixels; its kernel reaches
+    ``threshold``: values from it on are inverted; any number. ``sigma``: the blur's range in pixels; its kernel reaches
     three sigma to each side, where DeiT uses Pillow's approximation by box blurs. DeiT III's recipe has a flip before
     and ``ColorJitter(0.3, 0.3, 0.3)`` behind; those are transforms of their own.
 

@@ -129,7 +129,18 @@ _RANGES: dict[str, tuple[float, float, float | None]] = {
     "Cutout": (0.0, 0.6, 0.0),  # of the shorter side
     "SolarizeAdd": (0, 110, 0.0),
     "JPEG": (95, 5, None),
+    # Transforms with one number, which policies take by their names.
+    "ColorTemperature": (2000.0, 20000.0, 6500.0),
+    "Downscale": (0.1, 1.0, 1.0),
+    "Edges": (0.0, 4.0, None),
+    "GaussianNoise": (0.0, 0.4, 0.0),
+    "OcclusionDiffusion": (0.0, 0.6, 0.0),
+    "PixelDropout": (0.0, 0.5, 0.0),
+    "SaltAndPepper": (0.0, 0.5, 0.0),
+    "ShotNoise": (0.0, 60.0, 0.0),
 }
+# As much darker as lighter, as much warmer as colder.
+_GEOMETRIC = {"ColorTemperature", "Gamma"}
 _SIZES = {0: "height", 1: "width"}
 
 
@@ -158,7 +169,7 @@ class StrengthSweep:
 
 def sweepable() -> list[str]:
     """Names that ``sweep_of`` accepts."""
-    return sorted(name for name in EMISSIONS if name != "Identity")
+    return sorted({*EMISSIONS, *_RANGES} - {"Identity"})
 
 
 def sweep_of(name: str, steps: int) -> StrengthSweep:
@@ -177,7 +188,7 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     identity: float | None
     if found in _RANGES:
         low, high, identity = _RANGES[found]
-        spread = np.geomspace if found == "Gamma" else np.linspace  # as much darker as lighter
+        spread = np.geomspace if found in _GEOMETRIC else np.linspace
         magnitudes = _around(lambda count: spread(low, high, count).tolist(), steps, identity)
         return StrengthSweep(found, magnitudes, "shorter" if found == "Cutout" else None, "a useful range", identity)
     if rule is None or rule.low == rule.high:

@@ -16,10 +16,10 @@ from variegate.transforms.arguments import (
     FLAG,
     MAX_LENGTH,
     Fill,
-    InterpolationName,
+    FilterName,
     Number,
     check_colour,
-    check_interpolation,
+    check_filter,
     check_size,
     checks,
 )
@@ -47,7 +47,7 @@ def scaled(size: Sizes, factor: Floats) -> Sizes:
     return np.asarray(np.maximum(np.rint(size * factor[:, None]), 1), np.int64)
 
 
-def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: InterpolationName) -> None:
+def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: FilterName) -> None:
     """Resize whole images to ``wanted[R, 2]``; those that have the size are left alone."""
     before = sampling.size[rows]
     changed = (wanted != before).any(axis=1)
@@ -60,10 +60,10 @@ class _SideResize(Transform, abstract=True):
     """One side of the image becomes ``max_size``, aspect kept."""
 
     max_size: int | Sequence[int]
-    interpolation: InterpolationName
+    interpolation: FilterName
     _side: ClassVar[str]
     num_slots = 1
-    _checks = checks(max_size=lengths, interpolation=check_interpolation)
+    _checks = checks(max_size=lengths, interpolation=check_filter)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         choices = np.atleast_1d(np.array(self.max_size, np.float64))
@@ -82,7 +82,7 @@ class LongestMaxSize(_SideResize):
     """
 
     max_size: int | Sequence[int] = 1024
-    interpolation: InterpolationName = "bilinear"
+    interpolation: FilterName = "bilinear"
     _side = "max"
 
 
@@ -93,7 +93,7 @@ class SmallestMaxSize(_SideResize):
     """
 
     max_size: int | Sequence[int] = 1024
-    interpolation: InterpolationName = "bilinear"
+    interpolation: FilterName = "bilinear"
     _side = "min"
 
 
@@ -106,10 +106,10 @@ class LetterBox(Transform):
     """
 
     size: int | Sequence[int]
-    interpolation: InterpolationName = "bilinear"
+    interpolation: FilterName = "bilinear"
     fill: Fill = BLACK
     upscale: bool = True
-    _checks = checks(size=check_size, interpolation=check_interpolation, fill=check_colour, upscale=FLAG)
+    _checks = checks(size=check_size, interpolation=check_filter, fill=check_colour, upscale=FLAG)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         frame, size = np.array(self.size, np.int32), sampling.size[rows]
@@ -130,10 +130,10 @@ class Downscale(MagnitudeOp):
     """
 
     scale_range: Number = (0.25, 0.25)
-    downscale: InterpolationName = "nearest"
-    upscale: InterpolationName = "nearest"
+    downscale: FilterName = "nearest"
+    upscale: FilterName = "nearest"
     _number, _bounds = "scale_range", (0.001, 1.0)
-    _checks = checks(downscale=check_interpolation, upscale=check_interpolation)
+    _checks = checks(downscale=check_filter, upscale=check_filter)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         size = sampling.size[rows]

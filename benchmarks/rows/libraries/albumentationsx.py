@@ -108,6 +108,7 @@ def values() -> dict[str, list[Any]]:
         "blur_23": [A.GaussianBlur((23, 23), C.SIGMA, p=1)],
         "motion_blur": [A.MotionBlur((7, 7), allow_shifted=False, p=1)],
         "jpeg": [A.ImageCompression(quality_range=C.QUALITY, p=1)],
+        **{f"median_blur_{size}": [A.MedianBlur((size, size), p=1)] for size in (3, 5, 7)},
         "gaussian_noise": [A.GaussNoise(std_range=(C.NOISE, C.NOISE), per_channel=True, p=1)],
         "salt_and_pepper": [A.SaltAndPepper((C.SALT, C.SALT), (0.5, 0.5), p=1)],
         "shot_noise": [A.ShotNoise((C.PHOTONS[0] / 255, C.PHOTONS[1] / 255), p=1)],
@@ -164,7 +165,7 @@ class AlbumentationsX(RowLibrary):
     name = "AlbumentationsX"
     packages = ("albumentationsx", "opencv-python-headless")
     lacks: ClassVar[dict[str, str]] = {
-        "solarize_add": "no such operation",
+        **dict.fromkeys(("solarize_add", "occlusion_diffusion"), "no such operation"),
         "autoaugment": "no AutoAugment",
         "augmix": "no AugMix",
         "edges": "no such operation",

@@ -42,6 +42,8 @@ class Dali(RowLibrary):
         **dict.fromkeys(("channel_dropout", "pixel_dropout", "emboss", "unsharp_mask"), "no such operation"),
         **dict.fromkeys(("mixup", "cutmix", "resizemix", "mosaic"), "no such operation"),
         "edges": "no such operation but Laplacian's, of another kernel",
+        "occlusion_diffusion": "no such operation",
+        **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "its median blur is a GPU's"),
         "coarse_dropout": "no random number of holes",
         "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",

@@ -83,6 +83,7 @@ def values() -> dict[str, Steps]:
         "blur_23": [T.GaussianBlur(23, C.SIGMA)],
         "motion_blur": [T.MotionBlur(7)],
         "jpeg": [T.JPEG(C.QUALITY)],
+        **{f"median_blur_{size}": [T.MedianBlur(size)] for size in (3, 5, 7)},
         "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
         "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
         "shot_noise": [T.ShotNoise(C.PHOTONS)],
@@ -96,6 +97,7 @@ def values() -> dict[str, Steps]:
         "emboss": [T.Emboss()],
         "unsharp_mask": [T.UnsharpMask()],
         "edges": [T.Edges("sobel")],
+        "occlusion_diffusion": [T.OcclusionDiffusion()],
     }
 
 

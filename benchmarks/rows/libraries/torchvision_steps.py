@@ -26,6 +26,7 @@ LACKS = {
     "solarize_add": "no such operation",
     "rgb_shift": "no such operation",
     "motion_blur": "no such operation",
+    **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "no such operation"),
     "salt_and_pepper": "no such operation",
     "shot_noise": "no such operation",
     "cutout": "its erasing draws a shape",
@@ -34,6 +35,7 @@ LACKS = {
     **dict.fromkeys(("grid_mask", "transpose", "d4", "downscale", "color_temperature"), "no such operation"),
     **dict.fromkeys(("channel_dropout", "pixel_dropout", "emboss", "unsharp_mask", "edges"), "no such operation"),
     **dict.fromkeys(("resizemix", "mosaic"), "no such operation"),
+    "occlusion_diffusion": "no such operation",
 }
 
 
