@@ -16,6 +16,7 @@ from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
 from variegate.program.custom import PointFunction
 from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.places import STEP_BITS
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
@@ -43,7 +44,7 @@ POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", _tur
 # What every device has; detours are tested by themselves.
 SEMANTIC = tuple(op for op in SPECS if op < 100 and SPECS[op].kind is not Kind.DETOUR)
 INTERPOLATING = frozenset(
-    (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
+    (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE, Op.DISPLACE)
 )
 
 
@@ -105,6 +106,8 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
     elif taken.op is Op.FILTER:
         count, height, width = np.shape(taken.table)
         args = (sampling.add_filters(np.array(taken.table)), width, height, count)
+    elif taken.op is Op.DISPLACE:
+        args = (sampling.add_grids(taken.table), *args)
     elif taken.op is Op.POINT:
         args = (sampling.add_point(taken.table), *args)
     elif taken.op is Op.ERASE:
@@ -224,6 +227,22 @@ def _perspective(rng: np.random.Generator, h: int, w: int) -> tuple[float, ...]:
     return (*linear, u(-0.005, 0.005), u(-0.005, 0.005))
 
 
+def grid(nodes: npt.NDArray[np.int16], steps: tuple[float, float], unit: int = 0, **options: Any) -> Step:
+    """``nodes[lines, columns, 2]``, ``steps`` (along y, along x) pixels apart, in 2**(unit - 6) pixels."""
+    step_y, step_x = (round(2.0**STEP_BITS / apart) for apart in steps)
+    return step(Op.DISPLACE, *nodes.shape[:2], 0, step_y, step_x, unit, 0.0, table=nodes, **options)
+
+
+def _displace(rng: np.random.Generator, h: int, w: int) -> Step:
+    apart = float(rng.choice([1, 2, 4, 8, 44.3])), float(rng.choice([1, 3, 4, 4, 7.5]))
+    lines, columns = (
+        (side - 1) * round(2.0**STEP_BITS / s) // 2**STEP_BITS + 2 for side, s in zip((h, w), apart, strict=True)
+    )
+    unit = int(rng.integers(-6, 3))
+    pixels = rng.normal(0, rng.choice([0.0, 0.4, 5.0]), (lines, columns, 2))
+    return grid(np.clip(pixels * 2.0 ** (6 - unit), -32767, 32767).astype(np.int16), apart, unit)
+
+
 def _resized(rng: np.random.Generator, h: int, w: int) -> Step:
     ch, cw = int(rng.integers(1, h + 1)), int(rng.integers(1, w + 1))
     box = (int(rng.integers(h - ch + 1)), int(rng.integers(w - cw + 1)), ch, cw)
@@ -282,6 +301,7 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.TRANSLATE_Y: _pixels,
     Op.AFFINE: _affine,
     Op.PERSPECTIVE: _perspective,
+    Op.DISPLACE: _displace,
     Op.BRIGHTNESS: _factor,
     Op.SATURATION: _factor,
     Op.HUE: lambda rng, h, w: (_pick(rng, 0.0, 0.5, -0.5, rng.uniform(-0.5, 0.5)),),

@@ -29,6 +29,9 @@ ENTRIES = (
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
     "transforms.fields._draw_noise",
+    "transforms.fields._find_farthest",
+    "transforms.fields.add_up",
+    "transforms.fields._round",
     "transforms.growth._grow",
     "transforms.resize._draw",
     "executors.cpu.batch.keep_batch",
@@ -157,8 +160,8 @@ def _run_everything() -> None:
     """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((12, 9, 3), (9, 12, 1))]
-    steps = [T.JPEG(50), T.RandomResizedCrop(8), T.ElasticTransform(), T.OcclusionDiffusion(), policies.AugMix()]
-    t = T.Compose([*steps, T.Normalize((0.5,), (0.5,))])
+    steps = [T.JPEG(50), T.RandomResizedCrop(8), T.ElasticTransform(), T.ThinPlateSpline(), T.OcclusionDiffusion()]
+    t = T.Compose([*steps, policies.AugMix(), T.Normalize((0.5,), (0.5,))])
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)
     permute_within(places, lengths, places, seed=0, epoch=0)

@@ -22,6 +22,7 @@ from variegate.transforms.base import set_field
 from variegate.transforms.fields import (
     Lattice,
     Nodes,
+    add_up,
     blurred_deviation,
     emit_grids,
     emit_noise,
@@ -165,8 +166,7 @@ class OpticalDistortion(Resampled):
         strength = between(self.distort_limit, sampling.uniform(rows, slot)[:, 0])
 
         def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
-            over = smooth_lattice(size)
-            return over, strength[at, None, None, None] * _lens(size, self.mode)
+            return smooth_lattice(size), strength[at, None, None, None] * _lens(size, self.mode)
 
         sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
 
@@ -207,14 +207,13 @@ class ThinPlateSpline(Resampled):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         scale = between(self.scale_range, sampling.uniform(rows, slot)[:, 0]) / 10.0
         moved = to_normal(sampling.words(rows, slot + 1, self.num_slots - 1)) * scale[:, None, None]
-        # With so many bits, and those of the plates, sums are exact in whatever order they are made.
-        moved = np.rint(moved * 2.0**24) * 2.0**-24
 
         def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             over = smooth_lattice(size)
             sides = np.array([size[1], size[0]], np.float64)
-            nodes = _plates(size, self.num_control_points) @ moved[at] * sides
-            return over, nodes.reshape(len(at), over.lines, over.columns, 2)
+            nodes = np.empty((len(at), over.lines, over.columns, 2))
+            add_up(_plates(size, self.num_control_points), moved[at] * sides, nodes.reshape(len(at), -1, 2))
+            return over, nodes
 
         sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
 
@@ -229,7 +228,7 @@ def _control_points(number: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _plates(size: tuple[int, int], number: int) -> Floats:
-    """[nodes, P]: how far each node of ``smooth_lattice(size)`` follows each control point."""
+    """[P, nodes]: how far each node of ``smooth_lattice(size)`` follows each control point."""
     points = _control_points(number)
     count = len(points)
     system = np.zeros((count + 3, count + 3))
@@ -240,7 +239,8 @@ def _plates(size: tuple[int, int], number: int) -> Floats:
     places = np.stack(np.meshgrid(along / size[1], down / size[0]), axis=-1).reshape(-1, 2)
     bent = np.concatenate([_bending(places, points), np.ones((len(places), 1)), places], axis=1)
     weights = np.linalg.solve(system, np.eye(count + 3, count))
-    return np.rint(bent @ weights * 2.0**20) * 2.0**-20
+    # So that the last bits of the solution, which processors may round differently, are none of the pixels'.
+    return np.ascontiguousarray((np.rint(bent @ weights * 2.0**20) * 2.0**-20).T)
 
 
 def _bending(places: Floats, points: Floats) -> Floats:

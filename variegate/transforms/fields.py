@@ -22,6 +22,7 @@ from variegate.program.sampling import Floats, Rows, Sampling
 
 # What an int16 holds of a displacement's units.
 _LARGEST = 32_767
+_LIMIT = float(_LARGEST)
 # Deviations of a drawn field that find room. What is beyond, once in 10**15 nodes, is cut off.
 _DEVIATIONS = 8.0
 # Nodes of a smooth field are so many times closer to one another than the deviation of its blur is long, at least.
@@ -51,7 +52,9 @@ def lattice(size: tuple[int, int], spacing: float | tuple[float, float]) -> Latt
     """Nodes ``spacing`` pixels apart (along y, along x), one at least, over an image of a height and width."""
     apart = spacing if isinstance(spacing, tuple) else (spacing, spacing)
     step_y, step_x = (round(2.0**STEP_BITS / max(s, 1.0)) for s in apart)
-    lines, columns = (((side - 1) * step >> STEP_BITS) + 2 for side, step in zip(size, (step_y, step_x), strict=True))
+    lines, columns = (
+        ((side - 1) * step >> STEP_BITS) + 2 for side, step in zip(size, (step_y, step_x), strict=True)
+    )
     return Lattice(lines, columns, step_y, step_x)
 
 
@@ -75,10 +78,13 @@ def emit_nodes(
     sampling: Sampling, rows: Rows, over: Lattice, nodes: Nodes, interpolation: str, fill: Any, name: str | None
 ) -> None:
     """Displace ``rows`` by ``nodes``, in pixels."""
-    farthest = np.abs(nodes).max(axis=(1, 2, 3))
+    flat = np.ascontiguousarray(nodes, np.float64).reshape(len(rows), -1)
+    farthest = np.empty(len(rows))
+    _find_farthest(flat, farthest)
     unit = units_for(farthest)
-    scaled = nodes * np.exp2(NODE_BITS - unit)[:, None, None, None]
-    emit_grids(sampling, rows, over, add_grids(sampling, rounded(scaled)), unit, farthest, interpolation, fill, name)
+    grids = np.empty(nodes.shape, np.int16)
+    _round(flat, np.exp2(NODE_BITS - unit), grids.reshape(len(rows), -1))
+    emit_grids(sampling, rows, over, add_grids(sampling, grids), unit, farthest, interpolation, fill, name)
 
 
 def units_for(farthest: npt.ArrayLike) -> Floats:
@@ -111,6 +117,35 @@ def emit_grids(
     args = (first, over.lines, over.columns, 0, over.step_y, over.step_x, unit, farthest)
     flags = int(Interpolation[interpolation.upper()])
     sampling.emit(rows, Op.DISPLACE, *args, flags=flags, fill=fill, name=name)
+
+
+@kernel
+def add_up(parts: Any, weights: Any, nodes: Any) -> None:
+    """``nodes[R, M, 2]`` = the sum over p of ``weights[R, p, 2] * parts[p, M]``."""
+    for n in range(nodes.shape[0]):
+        nodes[n] = 0.0
+        for p in range(parts.shape[0]):
+            along, down = weights[n, p, 0], weights[n, p, 1]
+            for i in range(parts.shape[1]):
+                nodes[n, i, 0] += along * parts[p, i]
+                nodes[n, i, 1] += down * parts[p, i]
+
+
+@kernel
+def _find_farthest(nodes: Any, farthest: Any) -> None:
+    for n in range(nodes.shape[0]):
+        most = 0.0
+        for i in range(nodes.shape[1]):
+            most = max(most, abs(nodes[n, i]))
+        farthest[n] = most
+
+
+@kernel
+def _round(nodes: Any, factors: Any, grids: Any) -> None:
+    for n in range(nodes.shape[0]):
+        factor = factors[n]
+        for i in range(nodes.shape[1]):
+            grids[n, i] = np.int16(min(max(np.floor(nodes[n, i] * factor + 0.5), -_LIMIT), _LIMIT))
 
 
 def sampled_nodes(
@@ -209,18 +244,17 @@ def _draw_noise(
         for k in range(4):
             for b in range(blocks):
                 word = np.int64(words[k, b])
-                white[k * blocks + b] = np.float32((word & 0xFFFF) - 32768) * np.float32(2.0**-15) + np.float32(
-                    2.0**-16
-                )
-                white[(4 + k) * blocks + b] = np.float32((word >> 16) - 32768) * np.float32(2.0**-15) + np.float32(
-                    2.0**-16
-                )
-        most = np.float32(0.0)
+                white[k * blocks + b] = np.float32((word & 0xFFFF) - 32768) * np.float32(2.0**-15) + np.float32(2.0**-16)
+                white[(4 + k) * blocks + b] = np.float32((word >> 16) - 32768) * np.float32(2.0**-15) + np.float32(2.0**-16)
+        grid = grids[n].reshape(-1)
         for axis in range(2):
             for i in range(lines):
                 begin = (axis * lines + i) * columns
-                for j in range(-radius_x, columns + radius_x):
-                    line[j + radius_x] = white[begin + _mirrored(j, columns)]
+                for j in range(columns):
+                    line[radius_x + j] = white[begin + j]
+                for j in range(radius_x):
+                    line[j] = white[begin + _mirrored(j - radius_x, columns)]
+                    line[radius_x + columns + j] = white[begin + _mirrored(columns + j, columns)]
                 target = blurred[i * columns : (i + 1) * columns]
                 target[:] = np.float32(0.0)
                 for t in range(len(taps_x)):
@@ -235,11 +269,14 @@ def _draw_noise(
                     source = blurred[begin : begin + columns]
                     for j in range(columns):
                         line[j] += weight * source[j]
+                begin = i * columns * 2 + axis
                 for j in range(columns):
-                    value = min(max(np.rint(line[j]), np.float32(-_LARGEST)), np.float32(_LARGEST))
-                    most = max(most, abs(value))
-                    grids[n, i, j, axis] = np.int16(value)
-        farthest[n] = np.int64(most)
+                    value = min(max(np.floor(line[j] + np.float32(0.5)), np.float32(-_LARGEST)), np.float32(_LARGEST))
+                    grid[begin + 2 * j] = np.int16(value)
+        most = np.int32(0)
+        for i in range(2 * lines * columns):
+            most = max(most, np.int32(abs(np.int32(grid[i]))))
+        farthest[n] = most
 
 
 @kernel(inline="always")

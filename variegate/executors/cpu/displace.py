@@ -13,6 +13,7 @@ import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import inside_row, mark_outside, place_row
+from variegate.executors.cpu.kernel import inlined
 from variegate.executors.cpu.layout import EVEN_LINE
 from variegate.executors.cpu.part_calls import RESULT_WIDTH, part_kernel
 from variegate.program import places as P
@@ -26,6 +27,7 @@ _ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V, _BEHIND = P.ORIGIN_U, P.SIGN_U, P.ORIGIN
 _STEP_BITS, _WEIGHT_BITS, _NUMERATOR_SHIFT = P.STEP_BITS, P.WEIGHT_BITS, P.NUMERATOR_SHIFT
 _PART = _STEP_BITS - _WEIGHT_BITS
 _WEIGHT = (1 << _WEIGHT_BITS) - 1
+_EVERY_FOURTH = 1 << _STEP_BITS - 2
 
 
 @part_kernel
@@ -34,6 +36,7 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
     ``line``, or whole pixels where the map is nearest; and ``stage``. What is outside has any place inside."""
     held, own = batch_at(batch), scratch_at(scratch)
     grids, width, slot = held.side.grids, own.sweep[RESULT_WIDTH], own.slots[0]
+    column, line = own.column, own.line
     flag, window, records, stage = held.program.flags[r, slot], held.program.window[r, slot], own.records, own.stage
     bits = P.BICUBIC_BITS if flag == _BICUBIC else P.BILINEAR_BITS
     last = count - 1
@@ -46,44 +49,66 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
         mark_outside(stage, own.slots[last], width, first, end, behind, behind_end)
         last -= 1
     if last == count - 1:
-        _displace_row(records[last], grids, y, width, bits, own)
+        _displace_row(records[last], grids, y, width, bits, own.along, own.grid_lines, column, line)
     else:
         place_row(records[last + 1], y, 0, width, bits, own)
+    # What is outside reads this place, which nobody sees.
+    safe_u, safe_v = np.int32(window[1] << bits), np.int32(window[0] << bits)
     for i in range(last, -1, -1):
         record = records[i]
         if record[_GRID] == 0:
-            _walk(record, i == 0 or records[i - 1, _GRID] != 0, own.slots[i], width, bits, own)
+            moves = i == 0 or records[i - 1, _GRID] != 0
+            _walk(record, moves, own.slots[i], width, bits, (safe_u, safe_v), column, line, stage)
             continue
         if i < count - 1:
-            _displace_places(record, grids, width, bits, own)
-        _enter(record, own.slots[i], width, bits, flag == _NEAREST, own)
-    column, line = own.column, own.line
-    left, top, down = window[1], window[0], bits if flag == _NEAREST else 0
-    for x in range(width):
-        is_inside = stage[x] < 0
-        column[x] = column[x] >> down if is_inside else left << bits - down
-        line[x] = line[x] >> down if is_inside else top << bits - down
+            _displace_places(record, grids, width, bits, column, line, own.offset, own.tap_weights, own.row_words)
+        if flag == _NEAREST:
+            _drop_fractions(width, bits, column, line)
+        _enter(record, own.slots[i], width, bits, (safe_u, safe_v), column, line, stage)
+    if flag == _NEAREST:
+        for x in range(width):
+            column[x], line[x] = column[x] >> bits, line[x] >> bits
     return np.int64(0)
 
 
 @inner_kernel()
-def _displace_row(record: Any, grids: Any, y: Any, width: Any, bits: Any, own: Any) -> None:
+def _displace_row(
+    record: Any, grids: Any, y: Any, width: Any, bits: Any, along: Any, held: Any, column: Any, line: Any
+) -> None:
     """Places of a row that nothing else has moved."""
-    at, along = y * record[_STEP_Y], own.along
+    at = y * record[_STEP_Y]
     upper = at >> _STEP_BITS
     for i in (upper, upper + 1):
-        if own.grid_lines[EVEN_LINE + (i & 1)] != i:
-            own.grid_lines[EVEN_LINE + (i & 1)] = i
+        if held[EVEN_LINE + (i & 1)] != i:
+            held[EVEN_LINE + (i & 1)] = i
             begin = record[_GRID] - 1 + 2 * record[_COLUMNS] * i
             _follow(grids[begin:], record[_STEP_X], width, along[2 * (i & 1)], along[2 * (i & 1) + 1])
     down, shift, a, b = at >> _PART & _WEIGHT, record[_SHIFT], 2 * (upper & 1), 2 * (upper + 1 & 1)
-    _weigh(along[a], along[b], down, shift, 0, 1 << bits, width, own.column)
-    _weigh(along[a + 1], along[b + 1], down, shift, y << bits, 0, width, own.line)
+    _weigh(along[a], along[b], down, shift, 0, 1 << bits, width, column)
+    _weigh(along[a + 1], along[b + 1], down, shift, y << bits, 0, width, line)
 
 
 @inner_kernel()
 def _follow(nodes: Any, step: Any, width: Any, along_x: Any, along_y: Any) -> None:
     """Displacements along a line of nodes, one for each column, with the fraction bits of a weight."""
+    if step == _EVERY_FOURTH:
+        # As smooth noise mostly has them; known beforehand, four columns are one vector.
+        _follow_evenly(nodes, _EVERY_FOURTH, width, along_x, along_y)
+        return
+    begin, j = 0, 0
+    while begin < width:
+        end = min(width, ((j + 1 << _STEP_BITS) + step - 1) // step) if step > 0 else width
+        a, b = int(nodes[2 * j]), int(nodes[2 * j + 1])
+        slope_a, slope_b = int(nodes[2 * j + 2]) - a, int(nodes[2 * j + 3]) - b
+        a, b = a << _WEIGHT_BITS, b << _WEIGHT_BITS
+        for x in range(begin, end):
+            t = x * step >> _PART & _WEIGHT
+            along_x[x], along_y[x] = a + slope_a * t, b + slope_b * t
+        begin, j = end, j + 1
+
+
+@inlined
+def _follow_evenly(nodes: Any, step: Any, width: Any, along_x: Any, along_y: Any) -> None:
     for x in range(width):
         at = x * step
         j, t = at >> _STEP_BITS << 1, at >> _PART & _WEIGHT
@@ -102,63 +127,93 @@ def _weigh(a: Any, b: Any, t: Any, shift: Any, start: Any, step: Any, width: Any
 
 
 @inner_kernel()
-def _displace_places(record: Any, grids: Any, width: Any, bits: Any, own: Any) -> None:
-    """Places anywhere, moved; those outside of the grid by what its border says."""
-    column, line, first, nodes = own.column, own.line, record[_GRID] - 1, 2 * record[_COLUMNS]
-    far_x, far_y, shift = record[_SPAN_U] - 1 << bits, record[_SPAN_V] - 1 << bits, record[_SHIFT]
-    whole, part, half = _STEP_BITS + bits, _PART + bits, 1 << shift - 1
-    step_x, step_y = record[_STEP_X], record[_STEP_Y]
+def _displace_places(
+    record: Any, grids: Any, width: Any, bits: Any, column: Any, line: Any, offset: Any, weight: Any, words: Any
+) -> None:
+    """Places anywhere, moved; those outside of the grid by what its border says. In three loops, of which only the one
+    that fetches nodes is not made of vectors."""
+    columns, shift = record[_COLUMNS], record[_SHIFT]
+    nodes, half, across, down = grids[record[_GRID] - 1 :].view(np.int32), 1 << shift - 1, weight, weight[width:]
+    far_x, far_y = np.int32(record[_SPAN_U] - 1 << bits), np.int32(record[_SPAN_V] - 1 << bits)
+    whole, part, places_down = np.uint64(_STEP_BITS + bits), np.uint64(_PART + bits), np.uint64(shift)
+    step_x, step_y, zero = np.int32(record[_STEP_X]), np.int32(record[_STEP_Y]), np.int32(0)
     for x in range(width):
-        at_x = min(max(np.int64(column[x]), 0), far_x) * step_x
-        at_y = min(max(np.int64(line[x]), 0), far_y) * step_y
-        across, down = at_x >> part & _WEIGHT, at_y >> part & _WEIGHT
-        at = first + nodes * (at_y >> whole) + 2 * (at_x >> whole)
-        for axis in range(2):
-            a, b = int(grids[at + axis]), int(grids[at + axis + nodes])
-            upper = (a << _WEIGHT_BITS) + (int(grids[at + axis + 2]) - a) * across
-            lower = (b << _WEIGHT_BITS) + (int(grids[at + axis + nodes + 2]) - b) * across
-            moved = (upper << _WEIGHT_BITS) + (lower - upper) * down + half >> shift
-            if axis == 0:
-                column[x] = np.int32(column[x] + moved)
-            else:
-                line[x] = np.int32(line[x] + moved)
+        at_x = np.uint64(np.int64(min(max(column[x], zero), far_x)) * step_x)
+        at_y = np.uint64(np.int64(min(max(line[x], zero), far_y)) * step_y)
+        across[x], down[x] = np.int32(at_x >> part) & _WEIGHT, np.int32(at_y >> part) & _WEIGHT
+        offset[x] = np.int32(np.int32(at_y >> whole) * columns + np.int32(at_x >> whole))
+    for x in range(width):
+        at = np.int64(offset[x])
+        words[4 * x], words[4 * x + 1] = nodes[at], nodes[at + 1]
+        words[4 * x + 2], words[4 * x + 3] = nodes[at + columns], nodes[at + columns + 1]
+    for x in range(width):
+        # Two numbers of 16 bits each, the one along x below.
+        a, b, c, d = words[4 * x], words[4 * x + 1], words[4 * x + 2], words[4 * x + 3]
+        t, u = across[x], np.int64(down[x])
+        upper = _between(np.int32(a << 16) >> 16, np.int32(b << 16) >> 16, t)
+        lower = _between(np.int32(c << 16) >> 16, np.int32(d << 16) >> 16, t)
+        total = (np.int64(upper) << _WEIGHT_BITS) + np.int64(np.int32(lower - upper)) * u + half
+        column[x] = np.int32(column[x] + np.int64(np.uint64(total) >> places_down))
+        upper, lower = _between(a >> 16, b >> 16, t), _between(c >> 16, d >> 16, t)
+        total = (np.int64(upper) << _WEIGHT_BITS) + np.int64(np.int32(lower - upper)) * u + half
+        line[x] = np.int32(line[x] + np.int64(np.uint64(total) >> places_down))
+
+
+@inlined
+def _between(a: Any, b: Any, t: Any) -> Any:
+    """With the fraction bits of a weight."""
+    return np.int32((a << _WEIGHT_BITS) + (b - a) * t)
 
 
 @inner_kernel()
-def _enter(record: Any, slot: Any, width: Any, bits: Any, nearest: Any, own: Any) -> None:
+def _drop_fractions(width: Any, bits: Any, column: Any, line: Any) -> None:
+    """The centres of the pixels that places lie in."""
+    half, kept = 1 << bits - 1, -(1 << bits)
+    for x in range(width):
+        column[x] = np.int32(column[x] + half & kept)
+        line[x] = np.int32(line[x] + half & kept)
+
+
+@inner_kernel()
+def _enter(record: Any, slot: Any, width: Any, bits: Any, safe: Any, column: Any, line: Any, stage: Any) -> None:
     """Mark what a grid has moved out of its image; then from the image to the source, which may lie turned."""
-    column, line, stage, half = own.column, own.line, own.stage, 1 << bits - 1
-    end_u, end_v, swaps = record[_SPAN_U] << bits, record[_SPAN_V] << bits, record[_SWAPS] != 0
-    origin_u, sign_u, origin_v, sign_v = record[_ORIGIN_U], record[_SIGN_U], record[_ORIGIN_V], record[_SIGN_V]
-    # Nearest: centres of pixels.
-    drop = -(half << 1) if nearest else -1
-    add = half if nearest else 0
+    # Of 32 bits all through: so 16 of them are one vector.
+    half, at_slot = np.int32(1 << bits - 1), np.int32(slot)
+    end_u, end_v = np.uint32(record[_SPAN_U] << bits), np.uint32(record[_SPAN_V] << bits)
+    from_u, from_v = np.int32(record[_ORIGIN_U] - half), np.int32(record[_ORIGIN_V] - half)
+    far_u, far_v, swaps, (safe_u, safe_v) = record[_SIGN_U] < 0, record[_SIGN_V] < 0, record[_SWAPS] != 0, safe
     for x in range(width):
-        u, v = np.int64(column[x]) + half, np.int64(line[x]) + half
-        is_inside = (u >= 0) & (u < end_u) & (v >= 0) & (v < end_v)
-        stage[x] = slot if (stage[x] < 0) & (not is_inside) else stage[x]
-        u, v = (u & drop) + add, (v & drop) + add
+        u, v, before = np.int32(column[x] + half), np.int32(line[x] + half), stage[x]
+        # Without a sign, what is negative is large.
+        is_inside = (np.uint32(u) < end_u) & (np.uint32(v) < end_v)
+        now = before if (before >= 0) | is_inside else at_slot
         a, b = (v, u) if swaps else (u, v)
-        column[x], line[x] = np.int32(origin_u + sign_u * a - half), np.int32(origin_v + sign_v * b - half)
+        a = np.int32(from_u - a) if far_u else np.int32(from_u + a)
+        b = np.int32(from_v - b) if far_v else np.int32(from_v + b)
+        column[x], line[x], stage[x] = a if now < 0 else safe_u, b if now < 0 else safe_v, now
 
 
 @inner_kernel()
-def _walk(record: Any, moves: Any, slot: Any, width: Any, bits: Any, own: Any) -> None:
+def _walk(
+    record: Any, moves: Any, slot: Any, width: Any, bits: Any, safe: Any, column: Any, line: Any, stage: Any
+) -> None:
     """Mark the places that a real map leaves outside; and where ``moves``, go through it."""
-    column, line, stage, half = own.column, own.line, own.stage, 1 << bits - 1
+    half = 1 << bits - 1
     u0, u1, u2 = record[_U] >> bits, record[_U + 1] >> bits, record[_U + 2]
     v0, v1, v2 = record[_V] >> bits, record[_V + 1] >> bits, record[_V + 2]
     w0, w1, w2 = record[_DEPTH] >> bits, record[_DEPTH + 1] >> bits, record[_DEPTH + 2]
     span_u, span_v, shift, exponent = record[_SPAN_U], record[_SPAN_V], record[_SHIFT], record[_EXPONENT]
     origin_u, sign_u, origin_v, sign_v = record[_ORIGIN_U], record[_SIGN_U], record[_ORIGIN_V], record[_SIGN_V]
     origin_u, origin_v, factor = origin_u - half, origin_v - half, np.float32(2.0 ** float(exponent))
+    safe_u, safe_v = safe
     for x in range(width):
         at_x, at_y = np.int64(column[x]), np.int64(line[x])
         u, v, depth = u0 * at_x + u1 * at_y + u2, v0 * at_x + v1 * at_y + v2, w0 * at_x + w1 * at_y + w2
         far_u, far_v = span_u * depth - u, span_v * depth - v
         ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
         behind = (u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0)
-        stage[x] = slot if (stage[x] < 0) & (not (ahead | behind)) else stage[x]
+        now = np.int32(slot) if (stage[x] < 0) & (not (ahead | behind)) else stage[x]
+        stage[x] = now
         if moves:
             if exponent == 0:
                 u, v = u >> shift, v >> shift
@@ -167,7 +222,8 @@ def _walk(record: Any, moves: Any, slot: Any, width: Any, bits: Any, own: Any) -
                 below = np.float32(divisor if divisor != 0 else np.int32(1))
                 u = _quotient(u, below, factor, span_u << bits)
                 v = _quotient(v, below, factor, span_v << bits)
-            column[x], line[x] = np.int32(origin_u + sign_u * u), np.int32(origin_v + sign_v * v)
+            column[x] = np.int32(origin_u + sign_u * u) if now < 0 else safe_u
+            line[x] = np.int32(origin_v + sign_v * v) if now < 0 else safe_v
 
 
 @inner_kernel()
