@@ -128,6 +128,7 @@ _RANGES: dict[str, tuple[float, float, float | None]] = {
     "Cutout": (0.0, 0.6, 0.0),  # of the shorter side
     "SolarizeAdd": (0, 110, 0.0),
     # Transforms with one number, which policies take by their names.
+    "CLAHE": (1.0, 20.0, None),
     "ColorTemperature": (2000.0, 20000.0, 6500.0),
     "Downscale": (0.1, 1.0, 1.0),
     "Edges": (0.0, 4.0, None),

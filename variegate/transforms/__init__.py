@@ -16,6 +16,7 @@ from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, Int
 from variegate.transforms.base import Transform
 from variegate.transforms.channels import ChannelDropout, ColorTemperature
 from variegate.transforms.color import (
+    CLAHE,
     AutoContrast,
     Brightness,
     ChannelPermutation,
@@ -97,6 +98,7 @@ __all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90
 __all__ += ["D4", "Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize", "Transpose"]
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
+__all__ += ["CLAHE"]
 __all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
 __all__ += ["ChannelDropout", "ColorTemperature"]
 __all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]

@@ -40,6 +40,7 @@ class Dali(RowLibrary):
         "photometric_distort": "no permutation of channels",
         **dict.fromkeys(("motion_blur", "occlusion_diffusion"), "no such operation"),
         **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "its median blur is a GPU's"),
+        "clahe": "its CLAHE is a GPU's",
         "coarse_dropout": "no random number of holes",
         "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",

@@ -84,6 +84,7 @@ class Ability(IntEnum):
     HAS_HUE = 8
     HAS_NOISE = 16
     MEASURES = 32
+    HAS_CLAHE = 64
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.
