@@ -40,7 +40,6 @@ class Dali(RowLibrary):
         "photometric_distort": "no permutation of channels",
         **dict.fromkeys(("motion_blur", "occlusion_diffusion"), "no such operation"),
         **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "its median blur is a GPU's"),
-        "clahe": "its CLAHE is a GPU's",
         "coarse_dropout": "no random number of holes",
         "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",
@@ -48,6 +47,7 @@ class Dali(RowLibrary):
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("contrast", "color_jitter", "jitter_affine"), "contrast about 128, hue as a linear matrix"),
         **dict.fromkeys(("hue", "simclr", "byol", "dino_global", "dino_local"), "colours by one linear matrix"),
+        "clahe": "multiplies colours by what the luma gains",
         "three_augment": "jitter as one linear matrix",
         **dict.fromkeys(("resized_crop", "imagenet"), "draws its box by a rule of its own"),
         **dict.fromkeys(("autoaugment", "trivialaugment"), "translations and signs by rules of its own"),
