@@ -51,6 +51,7 @@ FUNCTIONS: dict[str, Case] = {
     "erase": (F.erase, (30, 40, 50, 60), {}),
     "gaussian_blur": (F.gaussian_blur, ([5, 5], [1.0, 1.0]), {}),
     "gaussian_noise": (F.gaussian_noise, (), {}),
+    "median_blur": (F.median_blur, (5,), {}),
     "motion_blur": (F.motion_blur, (7, 0.0), {}),
     "normalize": (F.normalize, (list(MEAN), list(STD)), {}),
 }
@@ -86,6 +87,7 @@ BATCHED: dict[str, T.Transform] = {
     "solarize_add": T.SolarizeAdd(20),
     "gaussian_blur": T.GaussianBlur(5, 1.0),
     "gaussian_noise": T.GaussianNoise(),
+    "median_blur": T.MedianBlur(5),
     "motion_blur": T.MotionBlur(7, 0.0, 0.0),
     "normalize": T.Normalize(MEAN, STD),
 }
