@@ -116,6 +116,7 @@ def _operations() -> list[Case]:
     add("median_blur_3", "median of 3 x 3", fixed=True)
     add("median_blur_5", "median of 5 x 5", fixed=True)
     add("median_blur_7", "median of 7 x 7", fixed=True)
+    add("clahe", "CLAHE, limit 2, 8 x 8 tiles", fixed=True)
     add("gaussian_noise", "Gaussian noise, sigma 0.1")
     add("salt_and_pepper", "salt and pepper, 5 % of the pixels")
     add("shot_noise", "shot noise, 1 to 8 levels a photon")

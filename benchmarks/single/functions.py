@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, Case] = {
     "gaussian_blur": (F.gaussian_blur, ([5, 5], [1.0, 1.0]), {}),
     "gaussian_noise": (F.gaussian_noise, (), {}),
     "jpeg": (F.jpeg, (75,), {}),
+    "median_blur": (F.median_blur, (5,), {}),
     "motion_blur": (F.motion_blur, (7, 0.0), {}),
     "normalize": (F.normalize, (list(MEAN), list(STD)), {}),
 }
@@ -88,6 +89,7 @@ BATCHED: dict[str, T.Transform] = {
     "gaussian_blur": T.GaussianBlur(5, 1.0),
     "gaussian_noise": T.GaussianNoise(),
     "jpeg": T.JPEG(75),
+    "median_blur": T.MedianBlur(5),
     "motion_blur": T.MotionBlur(7, 0.0, 0.0),
     "normalize": T.Normalize(MEAN, STD),
 }

@@ -113,6 +113,7 @@ def test_arguments_of_the_same_meaning() -> None:
             one("Downscale", scale_range=[0.2, 0.4], interpolation_pair={"downscale": 3, "upscale": 4}),
             T.Downscale((0.2, 0.4), "bilinear", "lanczos"),
         ),
+        (one("CLAHE", clip_limit=[2, 3], tile_grid_size=[4, 5]), T.CLAHE((2, 3), (4, 5))),
         (one("MedianBlur", blur_limit=[3, 6]), T.MedianBlur((3, 7))),
         (one("Emboss", alpha=[0.1, 0.2], strength=[0.3, 0.4]), T.Emboss((0.1, 0.2), (0.3, 0.4))),
         (
@@ -174,6 +175,7 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("Equalize", mode="cv"), "Equalize.mode='cv': Pillow's here"),
         (one("GaussNoise", std_range=[0.1, 0.2], per_channel=False), "GaussNoise.per_channel=False: each channel"),
         (one("MotionBlur", allow_shifted=True), "MotionBlur.allow_shifted=True: the line"),
+        (one("CLAHE"), "CLAHE: of colours the luma"),
         (one("Emboss"), "Emboss: the image's outermost pixels are repeated"),
         (one("UnsharpMask"), "UnsharpMask.threshold=10: what the threshold keeps out"),
         (one("Downscale", scale_range=[0.5, 0.5]), "Downscale.interpolation_pair.downscale='nearest': Pillow's"),

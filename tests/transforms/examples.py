@@ -58,6 +58,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "JPEG": [T.JPEG((5, 95)), T.JPEG(1)],
     "LetterBox": [T.LetterBox(24), T.LetterBox((40, 31), "bicubic", (1, 2, 3), upscale=False)],
     "LongestMaxSize": [T.LongestMaxSize(24), T.LongestMaxSize([16, 40], "nearest")],
+    "CLAHE": [T.CLAHE(), T.CLAHE(3.0, (2, 5))],
     "MedianBlur": [T.MedianBlur(), T.MedianBlur(5)],
     "MotionBlur": [T.MotionBlur((3, 9)), T.MotionBlur(5, 45.0, 0.5)],
     "Normalize": [T.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))],

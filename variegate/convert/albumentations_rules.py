@@ -7,6 +7,7 @@ from typing import Any
 from variegate.convert.albumentations_arguments import Arguments
 from variegate.transforms.base import Transform
 from variegate.transforms.color import (
+    CLAHE,
     AutoContrast,
     Brightness,
     ChannelPermutation,
@@ -162,6 +163,15 @@ def autocontrast(given: Arguments) -> Transform:
     if method != "pil":
         given.place.refuse("method", method, "'pil'")
     return AutoContrast()
+
+
+def clahe(given: Arguments) -> Transform:
+    arguments = {
+        "clip_limit": given.take_range("clip_range clip_limit", (1.0, 4.0), 1.0),
+        "tile_grid_size": given.take("tile_grid_size", (8, 8)),
+    }
+    given.place.differs("", None, "of colours the luma is equalised here, the lightness of LAB there; gray is the same")
+    return given.place.build(CLAHE, arguments, {"clip_limit": "clip_range"})
 
 
 # -- blur and noise ----------------------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ RULES: Mapping[str, Rule] = {
     "AutoContrast": rules.autocontrast,
     "GaussianBlur": rules.gaussian_blur,
     "MotionBlur": rules.motion_blur,
+    "CLAHE": rules.clahe,
     "Emboss": rules.emboss,
     "UnsharpMask": rules.unsharp_mask,
     "GaussNoise": rules.gauss_noise,

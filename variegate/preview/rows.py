@@ -130,6 +130,7 @@ _RANGES: dict[str, tuple[float, float, float | None]] = {
     "SolarizeAdd": (0, 110, 0.0),
     "JPEG": (95, 5, None),
     # Transforms with one number, which policies take by their names.
+    "CLAHE": (1.0, 20.0, None),
     "ColorTemperature": (2000.0, 20000.0, 6500.0),
     "Downscale": (0.1, 1.0, 1.0),
     "Edges": (0.0, 4.0, None),

@@ -68,6 +68,7 @@ class Op(IntEnum):
     FILTER = 53
     UNSHARP_MASK = 54
     MEDIAN = 55
+    CLAHE = 56
     # position
     GAUSSIAN_NOISE = 60
     SALT_AND_PEPPER = 61
@@ -214,6 +215,7 @@ SPECS: dict[Op, OpSpec] = {
         becomes=Op.CONVOLVE,
     ),
     Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",), neutral=1.0),
+    Op.CLAHE: OpSpec("CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y")),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot")),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
     Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot")),
@@ -246,6 +248,8 @@ SPECS: dict[Op, OpSpec] = {
 NUM_ARGS = 8
 # Sides of a MEDIAN's window.
 MEDIAN_SIZES = (3, 5, 7)
+# Of a CLAHE, along either side.
+MAX_TILES = 16
 MAX_OPCODE = 128
 
 # Pillow's L: (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
-from variegate.program.ops import KIND_OF, MAX_OPCODE, MEDIAN_SIZES, SPECS, Kind, Op
+from variegate.program.ops import KIND_OF, MAX_OPCODE, MAX_TILES, MEDIAN_SIZES, SPECS, Kind, Op
 from variegate.program.places import MAX_UNIT, STEP_BITS
 from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Program
 
@@ -104,6 +104,8 @@ def _check_instructions(program: Program, used: Flags) -> None:
     end = first + args[..., 1] * args[..., 2] * args[..., 3]
     refuse((opcode == Op.FILTER) & ((first < 0) | (end > len(tables.filters))), "weights {first:.0f} do not exist")
     refuse((opcode == Op.MEDIAN) & ~np.isin(first, (1, *MEDIAN_SIZES)), "no window of {first:.0f}")
+    tiles = args[..., 1:3]
+    refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
     is_separable, more = args[..., 3] != 0.0, args[..., 6]
     end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
     refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")

@@ -16,6 +16,7 @@ from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, Int
 from variegate.transforms.base import Transform
 from variegate.transforms.channels import ChannelDropout, ColorTemperature
 from variegate.transforms.color import (
+    CLAHE,
     AutoContrast,
     Brightness,
     ChannelPermutation,
@@ -107,9 +108,9 @@ __all__ += ["D4", "Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize",
 __all__ += ["RandomAffine", "RandomPerspective", "RandomRotation"]
 __all__ += ["Rotate", "ShearX", "ShearY", "Stretch", "TranslateX", "TranslateY"]
 __all__ += ["ElasticTransform", "GridDistortion", "OpticalDistortion", "OpticalFlowWarp", "ThinPlateSpline"]
-__all__ += ["AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma", "Hue"]
+__all__ += ["CLAHE", "AutoContrast", "Brightness", "ChannelPermutation", "Color", "Contrast", "Equalize", "Gamma"]
 __all__ += ["ChannelDropout", "ColorTemperature"]
-__all__ += ["Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
+__all__ += ["Hue", "Invert", "Posterize", "RGBShift", "Solarize", "SolarizeAdd"]
 __all__ += ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize"]
 __all__ += ["RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 __all__ += ["JPEG", "GaussianBlur", "GaussianNoise", "MedianBlur", "MotionBlur", "PixelDropout", "SaltAndPepper"]

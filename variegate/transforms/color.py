@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from variegate.checks import Refusal, as_numbers, number, refused
+from variegate.checks import Refusal, as_integer, as_numbers, number, refused
 from variegate.program.one_image import OneImage
-from variegate.program.ops import Op
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.ops import MAX_TILES, Op
+from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import LARGEST, Number, checks
 from variegate.transforms.base import Transform
 from variegate.transforms.magnitude import MagnitudeOp, PlainOp, integers_between, span
@@ -97,6 +98,38 @@ class AutoContrast(PlainOp):
     """Stretch every channel so that its darkest value is 0 and its lightest 255 (``PIL.ImageOps.autocontrast``)."""
 
     _op = Op.AUTOCONTRAST
+
+
+def tile_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
+    """Tiles along x and y; one number stands for both."""
+    single = as_integer(value)
+    tiles = as_numbers(value, whole=True) if single is None else (single, single)
+    if tiles is None or len(tiles) != 2 or not all(1 <= count <= MAX_TILES for count in tiles):
+        raise error(name, value, f"an integer from 1 to {MAX_TILES}, or a pair (x, y) of them")
+    return tiles[0], tiles[1]
+
+
+@dataclass(frozen=True)
+class CLAHE(MagnitudeOp):
+    """Contrast limited adaptive histogram equalisation (Zuiderveld 1994): every part of the image gets contrast of its
+    own.
+
+    The image is cut into ``tile_grid_size`` tiles, (x, y), 1 to 16 each. The luma is equalised in each of them, where a
+    level counts for at most ``clip_limit`` times the average (1 to 256; a number or a range), and mixed between tiles.
+    Images of one channel are OpenCV's ``createCLAHE`` to the bit. In colour, each channel is moved as far as the luma
+    is, which keeps their differences; Albumentations equalises the lightness of LAB.
+    """
+
+    clip_limit: Number = (1.0, 4.0)
+    tile_grid_size: int | Sequence[int] = (8, 8)
+    _number, _bounds = "clip_limit", (1.0, 256.0)
+    _checks = checks(tile_grid_size=tile_counts)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.CLAHE, values, *self.tile_grid_size)  # type: ignore[misc]
+
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        image.emit_one(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)

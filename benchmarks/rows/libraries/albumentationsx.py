@@ -109,6 +109,7 @@ def values() -> dict[str, list[Any]]:
         "motion_blur": [A.MotionBlur((7, 7), allow_shifted=False, p=1)],
         "jpeg": [A.ImageCompression(quality_range=C.QUALITY, p=1)],
         **{f"median_blur_{size}": [A.MedianBlur((size, size), p=1)] for size in (3, 5, 7)},
+        "clahe": [A.CLAHE((2.0, 2.0), (8, 8), p=1)],
         "gaussian_noise": [A.GaussNoise(std_range=(C.NOISE, C.NOISE), per_channel=True, p=1)],
         "salt_and_pepper": [A.SaltAndPepper((C.SALT, C.SALT), (0.5, 0.5), p=1)],
         "shot_noise": [A.ShotNoise((C.PHOTONS[0] / 255, C.PHOTONS[1] / 255), p=1)],
@@ -180,6 +181,7 @@ class AlbumentationsX(RowLibrary):
         ),
         **dict.fromkeys(("hue", "color_jitter", "simclr", "jitter_affine"), "hue in 180 steps"),
         "jpeg": "red and blue exchanged",
+        "clahe": "on the lightness of LAB",
         "shot_noise": "in linear light, so other strengths",
         **dict.fromkeys(
             ("randaugment_32", "randaugment", "randaugment_1024", "randaugment_uint8"),

@@ -183,6 +183,7 @@ ROWS: dict[str, Row] = {
     "blur_5": simple(lambda images: blurred(images, 5)),
     "blur_23": simple(lambda images: blurred(images, 23)),
     "jpeg": simple(compressed),
+    "clahe": simple(lambda images: fn.clahe(images, tiles_x=8, tiles_y=8, clip_limit=2.0)),
     "gaussian_noise": simple(lambda images: fn.noise.gaussian(images, stddev=255 * C.NOISE)),
     "salt_and_pepper": simple(lambda images: fn.noise.salt_and_pepper(images, prob=C.SALT)),
     "shot_noise": simple(lambda images: fn.noise.shot(images, factor=uniform(*C.PHOTONS))),

@@ -84,6 +84,7 @@ def values() -> dict[str, Steps]:
         "motion_blur": [T.MotionBlur(7)],
         "jpeg": [T.JPEG(C.QUALITY)],
         **{f"median_blur_{size}": [T.MedianBlur(size)] for size in (3, 5, 7)},
+        "clahe": [T.CLAHE(2.0)],
         "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
         "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
         "shot_noise": [T.ShotNoise(C.PHOTONS)],

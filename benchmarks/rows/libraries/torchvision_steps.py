@@ -26,7 +26,7 @@ LACKS = {
     "solarize_add": "no such operation",
     "rgb_shift": "no such operation",
     "motion_blur": "no such operation",
-    **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "no such operation"),
+    **dict.fromkeys(("clahe", "median_blur_3", "median_blur_5", "median_blur_7"), "no such operation"),
     "salt_and_pepper": "no such operation",
     "shot_noise": "no such operation",
     "cutout": "its erasing draws a shape",

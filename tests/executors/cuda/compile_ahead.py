@@ -47,6 +47,7 @@ def works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
         T.RandomPerspective(1.0, 1.0, interpolation="bicubic"),
         T.ColorJitter(0.5, 0.5, 0.5, 0.2),
         T.GaussianBlur(5),
+        T.CLAHE(),
         Point(),
         T.GaussianNoise(),
         T.Equalize(),

@@ -12,6 +12,7 @@ from variegate.executors.cpu.part_calls import PARTS, SWEEP_FIELDS
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
 from variegate.executors.cpu.simd_statistics import EXTREMES, TABLES
+from variegate.program.ops import MAX_TILES
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.places import RECORD
 
@@ -146,6 +147,8 @@ class Scratch(NamedTuple):
     weights: Array  # int32[2, weights]: of a resize, along x and along y
     taps: Array  # float64[taps]
     resize: Array  # int64[2]: greatest number of weights along x, whether ``picks`` and ``digits`` are there
+    tile_counts: Array  # int32[MAX_TILES, 256]: levels in a row of tiles
+    tile_luts: Array  # uint8[MAX_TILES**2, 256]
     picks: Array  # uint8[weights]: what simd_resize.resize_block reads
     digits: Array  # int8[weights]
     row_digits: Array  # int8[weights]: of one output row
@@ -204,6 +207,8 @@ def make_scratch(
         weights=np.zeros((2, weights), np.int32),
         taps=np.zeros(taps, np.float64),
         resize=np.zeros(2, np.int64),
+        tile_counts=np.zeros((MAX_TILES, 256), np.int32),
+        tile_luts=np.zeros((MAX_TILES * MAX_TILES, 256), np.uint8),
         picks=np.zeros(DIGITS * weights, np.uint8),
         digits=np.zeros(DIGITS * weights, np.int8),
         row_digits=np.zeros(DIGITS * taps, np.int8),

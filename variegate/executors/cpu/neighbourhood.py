@@ -1,4 +1,4 @@
-"""Sharpness, blurs and medians: a row of the filtered image, from an image held row by row in planes."""
+"""Sharpness, blurs, medians and CLAHE: a row of the filtered image, from an image held row by row in planes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from variegate.executors.cpu.simd_median import (
     sort_columns_5,
     sort_columns_7,
 )
+from variegate.executors.cpu.tiles import equalize_row, prepare_tiles
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
 from variegate.program.lowering.blurs import AMOUNT_BITS
 from variegate.program.ops import Op
 
-_CONVOLVE, _MEDIAN = int(Op.CONVOLVE), int(Op.MEDIAN)
+_CONVOLVE, _MEDIAN, _CLAHE = int(Op.CONVOLVE), int(Op.MEDIAN), int(Op.CLAHE)
 
 
 @inlined
@@ -36,7 +37,8 @@ def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
     A plane's row is continued to both sides by a full kernel's radius, or a median's, for which there is room between
     them.
     """
-    return address_of(scratch.plane_image) + int(row.args[slot, 0 if row.opcode[slot] == _MEDIAN else 1]) // 2
+    op, a = row.opcode[slot], row.args[slot]
+    return address_of(scratch.plane_image) + int(a[1] if op == _CONVOLVE else a[0] if op == _MEDIAN else 0.0) // 2
 
 
 @part_kernel
@@ -44,7 +46,15 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """Row ``y`` of the filter at ``slot``, of the image in planes."""
     held, own = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), own.sweep
-    if y == 0 and (row.opcode[slot] == _CONVOLVE or row.opcode[slot] == _MEDIAN):
+    op = row.opcode[slot]
+    if op == _CLAHE:
+        height, width, channels, stride = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS], own.planes.shape[1]
+        first = filtered_planes(row, slot, own)
+        if y == 0:
+            prepare_tiles(row.args[slot], first, stride, height, width, channels, own)
+        equalize_row(row.args[slot], first, stride, height, width, y, channels, own)
+        return nb.int64(0)
+    if y == 0 and (op == _CONVOLVE or op == _MEDIAN):
         _prepare(batch, scratch, r, slot)
     _filter_row(row, slot, told[RESULT_HEIGHT], told[RESULT_WIDTH], y, told[CHANNELS], own)
     return nb.int64(0)

@@ -115,6 +115,8 @@ def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
     for k in range(header[P.BEGIN] - base, header[P.END] - base):
         if op[k] == Op.HUE:
             abilities |= Ability.HAS_HUE
+        elif op[k] == Op.CLAHE:
+            abilities |= Ability.HAS_CLAHE
         elif op[k] == Op.ERASE:
             abilities |= Ability.HAS_NOISE if args[k, 2] != 0.0 else 0
             if args[k, 7] != 0.0:

@@ -86,6 +86,7 @@ class Ability(IntEnum):
     HAS_NOISE = 16
     MEASURES = 32
     HAS_GRID = 64
+    HAS_CLAHE = 128
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.

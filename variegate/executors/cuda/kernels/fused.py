@@ -17,11 +17,11 @@ from variegate.executors.cuda.kernels.fetch import (
 )
 from variegate.executors.cuda.kernels.interpolate import read_interpolated
 from variegate.executors.cuda.kernels.maps import step, walk, walk_tables
-from variegate.executors.cuda.kernels.neighbourhood import read_filtered
 from variegate.executors.cuda.kernels.position import apply_position
 from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.executors.cuda.kernels.store import load_key, store_result
+from variegate.executors.cuda.kernels.tiles import read_around
 from variegate.executors.cuda.kernels.values import apply_value, look_up
 from variegate.program import passes as P
 
@@ -41,6 +41,7 @@ def run_pass(
     HAS_REAL: tl.constexpr,
     HAS_GRID: tl.constexpr,
     HAS_FILTER: tl.constexpr,
+    HAS_CLAHE: tl.constexpr,
     HAS_RESAMPLE: tl.constexpr,
     HAS_HUE: tl.constexpr,
     HAS_NOISE: tl.constexpr,
@@ -97,7 +98,7 @@ def run_pass(
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:
-            pixel = read_filtered(buffer, code, args, header, x, y, inside, FORMAT)
+            pixel = read_around(buffer, code, args, header, x, y, inside, FORMAT, HAS_CLAHE)
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_RESAMPLE:
         if source == P.PassSource.RESAMPLE:

@@ -31,7 +31,7 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
 
 
 @triton.jit
-def _before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
+def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
     begin = tl.load(header + P.BEGIN).to(tl.int32)
     u, v, stage = walk(code, begin, slot, x, y)
@@ -81,11 +81,11 @@ def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.
 @triton.jit
 def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
     """Every neighbour by itself, through whatever comes before."""
-    centre = _before(buffer, code, header, slot, x, y, inside, FORMAT)
+    centre = before(buffer, code, header, slot, x, y, inside, FORMAT)
     outer, middle = 4 * (centre & 0xFF00FF), 4 * green(centre)
     for tap in range(9):
         dx, dy = tap % 3 - 1, tap // 3 - 1
-        pixel = _before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
+        pixel = before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
     return _sharpened(args, slot, centre, outer, middle, is_inner)
@@ -111,7 +111,7 @@ def _thirteenth(total):
 
 
 @triton.jit
-def _reflect(i, n):
+def reflect(i, n):
     """Index ``i`` mirrored into 0..n-1 about the border pixels, repeatedly."""
     period = tl.maximum(2 * (n - 1), 1)
     i = tl.abs(i) % period
@@ -129,12 +129,12 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
     total_g, total_b = total_r, total_r
     for i in range(2 * radius_x + 1):
-        u = _reflect(x + (i - radius_x), width)
+        u = reflect(x + (i - radius_x), width)
         sum_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - L.LEVEL_BITS), tl.int32)
         sum_g, sum_b = sum_r, sum_r
         for j in range(2 * radius_y + 1):
-            v = _reflect(y + (j - radius_y), height)
-            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
+            v = reflect(y + (j - radius_y), height)
+            pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             weight = _mirrored(along_y, j - radius_y)
             sum_r += weight * red(pixel)
             sum_g += weight * green(pixel)
@@ -147,7 +147,7 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     r, g, b = total_r >> bits, total_g >> bits, total_b >> bits
     amount, threshold = tl.load(at + L.COEFFICIENT + 4) - 1, tl.load(at + L.COEFFICIENT + 5)
     if amount >= 0:
-        pixel = _before(buffer, code, header, slot, x, y, inside, FORMAT)
+        pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
         r = _unsharpened(red(pixel), r, amount, threshold)
         g = _unsharpened(green(pixel), g, amount, threshold)
         b = _unsharpened(blue(pixel), b, amount, threshold)
@@ -158,11 +158,11 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
 def _unsharpened(level, blurred, amount, threshold):
     away = level - blurred
     added = (away * amount + (1 << (L.AMOUNT_BITS - 1))) >> L.AMOUNT_BITS
-    return _clipped(level + tl.where(tl.abs(away) > threshold, added, 0))
+    return clipped(level + tl.where(tl.abs(away) > threshold, added, 0))
 
 
 @triton.jit
-def _clipped(level):
+def clipped(level):
     return tl.minimum(tl.maximum(level, 0), 255)
 
 
@@ -189,15 +189,15 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
             weight = tl.load(weights + cell).to(tl.int32)
             u = tl.minimum(tl.maximum(x + tl.load(weights + apart + cell), 0), width - 1)
             v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * apart + cell), 0), height - 1)
-            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
+            pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             total_r += weight * red(pixel)
             total_g += weight * green(pixel)
             total_b += weight * blue(pixel)
-        r += _clipped(total_r >> L.WEIGHT_BITS)
-        g += _clipped(total_g >> L.WEIGHT_BITS)
-        b += _clipped(total_b >> L.WEIGHT_BITS)
+        r += clipped(total_r >> L.WEIGHT_BITS)
+        g += clipped(total_g >> L.WEIGHT_BITS)
+        b += clipped(total_b >> L.WEIGHT_BITS)
         weights += 3 * apart
-    return pack(_clipped(r), _clipped(g), _clipped(b))
+    return pack(clipped(r), clipped(g), clipped(b))
 
 
 @triton.jit
@@ -216,7 +216,7 @@ def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr
         for cell in range(size * size):
             u = tl.minimum(tl.maximum(x + (cell % size - size // 2), 0), width - 1)
             v = tl.minimum(tl.maximum(y + (cell // size - size // 2), 0), height - 1)
-            pixel = _before(buffer, code, header, slot, u, v, inside, FORMAT)
+            pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             below_r += _below(red(pixel) - r, step)
             below_g += _below(green(pixel) - g, step)
             below_b += _below(blue(pixel) - b, step)
