@@ -61,7 +61,7 @@ def flow_of(array: Any) -> Flow | None:
         numbers = pixels.astype("<f4") if pixels.dtype.kind in "fiu" else None
     except (TypeError, ValueError, AttributeError):
         return None
-    if numbers is None or numbers.ndim != 3 or numbers.shape[2] != 2 or not 0 < numbers.size:
+    if numbers is None or numbers.ndim != 3 or numbers.shape[2] != 2 or not numbers.size:
         return None
     if max(numbers.shape[:2]) > MAX_SIDE or not bool((np.abs(numbers) <= _LARGEST).all()):
         return None
@@ -86,5 +86,3 @@ def _from_description(value: Mapping[str, Any]) -> Flow | None:
         return flow_of(numbers.reshape(shape)) if len(shape) == 3 else None
     except (KeyError, TypeError, ValueError, binascii.Error):
         return None
-
-
