@@ -50,8 +50,8 @@ def lattice(size: tuple[int, int], spacing: float | tuple[float, float]) -> Latt
 
 
 def smooth_lattice(size: tuple[int, int]) -> Lattice:
-    """For functions that bend little: nodes 8 pixels apart, or farther in images of more than 256."""
-    return lattice(size, tuple(max(8.0, side / 32) for side in size))  # type: ignore[arg-type]
+    """For functions that bend little over a thirty-second of the image."""
+    return lattice(size, (size[0] / 32, size[1] / 32))
 
 
 def by_size(sampling: Sampling, rows: Rows) -> Iterator[tuple[npt.NDArray[np.intp], tuple[int, int]]]:

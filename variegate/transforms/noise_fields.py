@@ -19,6 +19,7 @@ _DEVIATIONS = 8.0
 # Nodes are so many times closer to one another than the deviation of the blur is long, at least.
 _PER_SIGMA = 1.2
 _MAX_SPACING = 64
+_LIMIT = np.float32(LARGEST_NODE)
 
 
 def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> npt.NDArray[np.float64]:
@@ -128,10 +129,8 @@ def _draw_noise(
                         line[j] += weight * source[j]
                 begin = i * columns * 2 + axis
                 for j in range(columns):
-                    value = min(
-                        max(np.floor(line[j] + np.float32(0.5)), np.float32(-LARGEST_NODE)), np.float32(LARGEST_NODE)
-                    )
-                    grid[begin + 2 * j] = np.int16(value)
+                    value = np.floor(line[j] + np.float32(0.5))
+                    grid[begin + 2 * j] = np.int16(min(max(value, -_LIMIT), _LIMIT))
         most = np.int32(0)
         for i in range(2 * lines * columns):
             most = max(most, np.int32(abs(np.int32(grid[i]))))

@@ -66,6 +66,10 @@ def geometry() -> dict[str, list[Any]]:
         "shear_y": [A.Affine(shear={"x": (0.0, 0.0), "y": (-degrees, degrees)}, **nearest)],
         "translate_x": [A.Affine(translate_px={"x": pixels, "y": none}, **nearest)],
         "translate_y": [A.Affine(translate_px={"x": none, "y": pixels}, **nearest)],
+        "elastic": [A.ElasticTransform(p=1)],
+        "grid_distortion": [A.GridDistortion(p=1)],
+        "optical_distortion": [A.OpticalDistortion(p=1)],
+        "thin_plate": [A.ThinPlateSpline(p=1)],
         "stretch": [A.Affine(scale={"x": C.STRETCH, "y": C.STRETCH}, keep_ratio=False, **BLACK)],
     }
     for word, how in KINDS:
@@ -166,6 +170,7 @@ class AlbumentationsX(RowLibrary):
             "corners by a normal distribution",
         ),
         **dict.fromkeys(("hue", "color_jitter", "simclr", "jitter_affine"), "hue in 180 steps"),
+        "elastic": "has no torchvision's: a spline of 7 x 7 control points",
         "shot_noise": "in linear light, so other strengths",
         **dict.fromkeys(
             ("randaugment_32", "randaugment", "randaugment_1024", "randaugment_uint8"),

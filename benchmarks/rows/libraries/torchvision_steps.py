@@ -71,6 +71,7 @@ def geometry() -> dict[str, Steps]:
         "resize_bicubic": [v2.Resize((C.SMALLER, C.SMALLER), BICUBIC)],
         "resized_crop": [v2.RandomResizedCrop(224)],
         "resized_crop_bicubic": [v2.RandomResizedCrop(224, interpolation=BICUBIC)],
+        "elastic": [v2.ElasticTransform()],
         "shear_y": [v2.RandomAffine(0, shear=(0, 0, -degrees, degrees))],
         "translate_x": [v2.RandomAffine(0, translate=(share, 0))],
         "translate_y": [v2.RandomAffine(0, translate=(0, share))],
