@@ -20,7 +20,7 @@ from variegate.transforms import functional as F
 from variegate.transforms.noise_fields import blurred_deviation, gaussian_taps
 
 DEFORMATIONS = (
-    *(T.ElasticTransform(), T.GridDistortion(), T.OpticalDistortion((0.3, 0.3)), T.ThinPlateSpline()),
+    *(T.ElasticTransform(), T.GridDistortion(), T.OpticalDistortion(0.4), T.ThinPlateSpline()),
     *(T.OpticalFlowWarp(), T.ElasticTransform(400, 9, "nearest", (9, 8, 7)), T.ElasticTransform(20, 0, "bicubic")),
 )
 SIZES = ((1, 1), (3, 2), (17, 31), (64, 16), (65, 224))
