@@ -64,7 +64,8 @@ class ElasticTransform(Resampled):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sigmas = _both(self.sigma)
-        blurred = math.prod(blurred_deviation(sigma, int(4 * sigma)) for sigma in sigmas)
+        # torchvision's kernels have int(8 sigma + 1) pixels, or one more.
+        blurred = math.prod(blurred_deviation(sigma, int(8 * sigma + 1) // 2) for sigma in sigmas)
         deviation = np.abs(_both(self.alpha)) * (0.5 * blurred / math.sqrt(3.0))
         deviations = np.broadcast_to(deviation, (len(rows), 2))
         emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, type(self).__name__)
@@ -95,7 +96,7 @@ class GridDistortion(Resampled):
         set_field(self, "num_slots", (self.num_steps + 2) // 2)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = to_unit(sampling.words(rows, slot, self.num_slots).reshape(len(rows), -1))
+        unit = to_unit(sampling.words(rows, slot, self.num_slots).reshape(len(rows), 4 * self.num_slots))
 
         def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             steps = min(self.num_steps, *size)

@@ -39,6 +39,7 @@ class Dali(RowLibrary):
         **dict.fromkeys(("gamma", "solarize_add", "channel_permutation", "rgb_shift"), "no such operation"),
         "photometric_distort": "no permutation of channels",
         "motion_blur": "no such operation",
+        **dict.fromkeys(("elastic", "grid_distortion", "optical_distortion", "thin_plate"), "no random fields"),
         "coarse_dropout": "no random number of holes",
         "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",

@@ -24,6 +24,7 @@ LACKS = {
     "stretch": "its affine scale is the same along both axes",
     "solarize_add": "no such operation",
     "rgb_shift": "no such operation",
+    **dict.fromkeys(("grid_distortion", "optical_distortion", "thin_plate"), "no such operation"),
     "motion_blur": "no such operation",
     "salt_and_pepper": "no such operation",
     "shot_noise": "no such operation",
