@@ -28,7 +28,7 @@ ENTRIES = (
     "program.rng._fill_words",
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
-    "transforms.fields._draw_noise",
+    "transforms.noise_fields._draw_noise",
     "transforms.fields._find_farthest",
     "transforms.fields.add_up",
     "transforms.fields._round",
@@ -160,8 +160,9 @@ def _run_everything() -> None:
     """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((12, 9, 3), (9, 12, 1))]
-    steps = [T.JPEG(50), T.RandomResizedCrop(8), T.ElasticTransform(), T.ThinPlateSpline(), T.OcclusionDiffusion()]
-    t = T.Compose([*steps, policies.AugMix(), T.Normalize((0.5,), (0.5,))])
+    deformations = [T.ElasticTransform(), T.ThinPlateSpline()]
+    steps = [T.JPEG(50), T.RandomResizedCrop(8), *deformations, T.OcclusionDiffusion(), policies.AugMix()]
+    t = T.Compose([*steps, T.Normalize((0.5,), (0.5,))])
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)
     permute_within(places, lengths, places, seed=0, epoch=0)

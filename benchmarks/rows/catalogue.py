@@ -88,6 +88,10 @@ def _operations() -> list[Case]:
         if word != "_bicubic":
             add(f"shear_x{word}", f"shear along x, {how}")
             add(f"perspective{word}", f"perspective, {how}")
+    add("elastic", "elastic transform, alpha 50, sigma 5, bilinear")
+    add("grid_distortion", "grid distortion, 5 steps, 0.3, bilinear")
+    add("optical_distortion", "lens, 0.05, bilinear")
+    add("thin_plate", "thin plate spline, 4 x 4 control points, bilinear")
     add("shear_y", "shear along y, nearest")
     add("translate_x", "translate along x, nearest")
     add("translate_y", "translate along y, nearest")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from variegate import transforms as T
 from variegate.transforms import functional as F
 
@@ -13,6 +15,9 @@ START = [[0, 0], [223, 0], [223, 223], [0, 223]]
 END = [[20, 10], [210, 25], [200, 215], [5, 200]]
 COEFFICIENTS = [1.2, 0.05, -20.0, 0.03, 1.15, -10.0, 0.0004, 0.0002]
 MATRIX = {"angle": 20.0, "translate": [10, -8], "scale": 1.1, "shear": 5.0}
+# Of 5 pixels at most, at 224 px, in halves of the sides.
+_WAVE = np.sin(np.arange(224, dtype=np.float32) / 20) * np.float32(5 / 112)
+DISPLACEMENT = np.stack(np.meshgrid(_WAVE, _WAVE), axis=-1)[None]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 Case = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -25,6 +30,7 @@ FUNCTIONS: dict[str, Case] = {
     "affine": (F.affine, (), MATRIX),
     "affine, bilinear": (F.affine, (), MATRIX | {"interpolation": "bilinear"}),
     "perspective": (F.perspective, (None, None), {"coefficients": COEFFICIENTS}),
+    "elastic": (F.elastic, (DISPLACEMENT,), {}),
     "shear_x": (F.shear_x, (0.2,), {}),
     "shear_y": (F.shear_y, (0.2,), {}),
     "translate_x": (F.translate_x, (20,), {}),

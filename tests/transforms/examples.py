@@ -30,6 +30,10 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Cutout": [T.Cutout(8), T.Cutout((4, 12), num_holes=3, fill=(1, 2, 3))],
     "D4": [T.D4(), T.D4(0.5)],
     "Downscale": [T.Downscale(), T.Downscale((0.1, 0.9), "bilinear", "bicubic"), T.Downscale(1.0)],
+    "ElasticTransform": [
+        *(T.ElasticTransform(), T.ElasticTransform((90.0, 20.0), [3.0, 8.0], "nearest", (1, 2, 3))),
+        T.ElasticTransform(10, 0, "bicubic"),
+    ],
     "Edges": [T.Edges(), T.Edges("sobel", (0.2, 1.0))],
     "Emboss": [T.Emboss(), T.Emboss(1.0, 0.5)],
     "Equalize": [T.Equalize()],
@@ -161,6 +165,13 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Transpose": [T.Transpose(), T.Transpose(p=1.0)],
     "TranslateX": [T.TranslateX((-8, 8)), T.TranslateX(0.1, relative=True)],
     "TranslateY": [T.TranslateY(5), T.TranslateY((-0.3, 0.3), relative=True)],
+    "GridDistortion": [
+        *(T.GridDistortion(), T.GridDistortion(3, 0.9, normalized=False, fill=9)),
+        T.GridDistortion(interpolation="nearest"),
+    ],
+    "OpticalDistortion": [T.OpticalDistortion(), T.OpticalDistortion((0.5, 0.5), "fisheye", "bicubic")],
+    "OpticalFlowWarp": [T.OpticalFlowWarp(), T.OpticalFlowWarp(magnitude=(0.0, 9.0), scale=4.0, fill=(1, 2, 3))],
+    "ThinPlateSpline": [T.ThinPlateSpline(), T.ThinPlateSpline(0.5, 2, "nearest"), T.ThinPlateSpline((0, 1), 3)],
     "UnsharpMask": [T.UnsharpMask(), T.UnsharpMask(5, (0.5, 2.0), 1.5, threshold=0)],
 }
 # What needs others to mix an image with: of these a batch has enough, a single image has not.

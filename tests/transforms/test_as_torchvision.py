@@ -40,6 +40,7 @@ CLASSES: dict[str, dict[str, Any]] = {
     "RandAugment": {
         **{"num_ops": 2, "magnitude": 9, "num_magnitude_bins": 31, "interpolation": "nearest", "fill": None},
     },
+    "ElasticTransform": {"alpha": 50.0, "sigma": 5.0, "interpolation": "bilinear", "fill": 0},
     "RandomAdjustSharpness": {"sharpness_factor": ..., "p": 0.5},
     "RandomAffine": {
         **{"degrees": ..., "translate": None, "scale": None, "shear": None, "interpolation": "nearest"},

@@ -72,6 +72,10 @@ def rows_of(program: Program, row: int) -> tuple[Any, ...]:
         first, end = int(args[k, 0]), int(args[k, 0] + args[k, 1:4].prod())
         rectangles.append(program.tables.filters[first:end].tolist())
         args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.DISPLACE):
+        first, end = int(args[k, 0]), int(args[k, 0] + 2 * args[k, 1:3].prod())
+        rectangles.append(program.tables.grids[first:end].tolist())
+        args[k, 0] = 0
     return (
         program.opcode[row, :n].tolist(),
         np.nan_to_num(args, nan=-1.0).tolist(),

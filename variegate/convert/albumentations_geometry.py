@@ -7,7 +7,9 @@ from typing import Any
 from variegate.convert.albumentations_arguments import Arguments
 from variegate.convert.report import argument_names
 from variegate.transforms.base import Transform
+from variegate.transforms.bends import OpticalDistortion, ThinPlateSpline
 from variegate.transforms.crop import CenterCrop, Pad, RandomCrop
+from variegate.transforms.deform import GridDistortion
 from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
 from variegate.transforms.geometry import Rotate
 from variegate.transforms.random_geometry import RandomAffine
@@ -152,6 +154,41 @@ def affine(given: Arguments) -> Transform:
         )
         given.place.differs("shear", shear, how)
     return _affine(given, arguments)
+
+
+def grid_distortion(given: Arguments) -> Transform:
+    how = "strips follow one another evenly here; there two pixels along their borders show the same place"
+    given.place.differs("", None, how)
+    arguments = {
+        "num_steps": given.take("num_steps", 5),
+        "distort_limit": given.take_range("distort_range distort_limit", (-0.3, 0.3)),
+        "normalized": given.take("normalized", True),
+    }
+    return _deformed(given, GridDistortion, arguments, {"distort_limit": "distort_range"})
+
+
+def optical_distortion(given: Arguments) -> Transform:
+    mode = given.take("mode", "camera")
+    if mode == "camera":
+        given.place.differs("mode", mode, "about the image's centre here; half a pixel up and to the left of it there")
+    given.require("shift_limit", 0, (0, 0), (-0.05, 0.05))  # of versions before 2.0, which did nothing
+    limit = given.take_range("distort_range distort_limit", (-0.05, 0.05))
+    return _deformed(
+        given, OpticalDistortion, {"distort_limit": limit, "mode": mode}, {"distort_limit": "distort_range"}
+    )
+
+
+def thin_plate_spline(given: Arguments) -> Transform:
+    arguments = {
+        "scale_range": given.take("scale_range", (0.2, 0.4)),
+        "num_control_points": given.take("num_control_points", 4),
+    }
+    return _deformed(given, ThinPlateSpline, arguments, {})
+
+
+def _deformed(given: Arguments, cls: type[Transform], arguments: dict[str, Any], names: dict[str, str]) -> Transform:
+    given.require("map_resolution_range", (1.0, 1.0), (1, 1), why="the map is exact at nodes of a grid of its own")
+    return given.place.build(cls, {**arguments, **given.warped()}, names)
 
 
 def _affine(given: Arguments, arguments: dict[str, Any]) -> Transform:

@@ -43,7 +43,7 @@ REFUSED = {
 
 # -- on tensors, whose kernels in torchvision are not those of PIL images --------------------------------------------
 
-_MAPS = ("RandomRotation", "RandomAffine", "RandomPerspective")
+_MAPS = ("RandomRotation", "RandomAffine", "RandomPerspective", "ElasticTransform")
 _HUES = ("ColorJitter", "RandomPhotometricDistort")
 
 

@@ -14,6 +14,7 @@ from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugment
 from variegate.policies.views import MultiView
 from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.transforms.base import Transform
+from variegate.transforms.bends import OpticalDistortion, ThinPlateSpline
 from variegate.transforms.channels import ChannelDropout, ColorTemperature
 from variegate.transforms.color import (
     CLAHE,
@@ -46,9 +47,7 @@ from variegate.transforms.custom import CustomOp, Magnitude
 from variegate.transforms.deform import (
     ElasticTransform,
     GridDistortion,
-    OpticalDistortion,
     OpticalFlowWarp,
-    ThinPlateSpline,
 )
 from variegate.transforms.description import from_dict
 from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing

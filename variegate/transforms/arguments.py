@@ -172,6 +172,24 @@ def angles(name: str, value: Any, *, pairs: int = 1, error: Refusal = refused) -
     return ends
 
 
+def one_or_two(name: str, value: Any, *, low: float = -LARGEST, high: float = LARGEST, error: Refusal = refused) -> Any:
+    """A number for both axes, or a list of one; or two, along x and along y."""
+    single = as_number(value)
+    both = as_numbers(value) if single is None else (single,)
+    if both is None or len(both) not in (1, 2) or not all(low <= v <= high for v in both):
+        raise error(name, value, f"a number from {low:g} to {high:g}, or a pair (x, y) of them")
+    return single if single is not None else both
+
+
+def about_zero(name: str, value: Any, *, limit: float, error: Refusal = refused) -> Pair:
+    """A range; d >= 0 stands for (-d, d)."""
+    single = as_number(value)
+    ends = as_numbers(value) if single is None else (-single, single)
+    if ends is None or len(ends) != 2 or not -limit <= ends[0] <= ends[1] <= limit:
+        raise error(name, value, f"a number from 0 to {limit:g}, or a pair (low, high) from {-limit:g} to {limit:g}")
+    return ends[0], ends[1]
+
+
 PROBABILITY = partial(number, low=0.0, high=1.0)
 FLAG = partial(one_of, choices=(True, False))
 PADDING_MODE = partial(one_of, choices=get_args(PaddingMode))

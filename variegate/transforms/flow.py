@@ -58,10 +58,11 @@ def flow_of(array: Any) -> Flow | None:
     """Numbers [height, width, 2] of any library, or None for anything else."""
     try:
         pixels = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
-        numbers = pixels.astype("<f4") if pixels.dtype.kind in "fiu" else None
+        with np.errstate(over="ignore"):  # to infinity, which is refused below
+            numbers = pixels.astype("<f4") if pixels.dtype.kind in "fiu" else None
     except (TypeError, ValueError, AttributeError):
         return None
-    if numbers is None or numbers.ndim != 3 or numbers.shape[2] != 2 or not numbers.size > 0:
+    if numbers is None or numbers.ndim != 3 or numbers.shape[2] != 2 or not numbers.size:
         return None
     if max(numbers.shape[:2]) > MAX_SIDE or not bool((np.abs(numbers) <= _LARGEST).all()):
         return None

@@ -69,6 +69,10 @@ def geometry() -> dict[str, list[Any]]:
         "transpose": [A.Transpose(p=1)],
         "d4": [A.D4()],
         "downscale": [A.Downscale((C.COARSER, C.COARSER), p=1)],
+        "elastic": [A.ElasticTransform(p=1)],
+        "grid_distortion": [A.GridDistortion(p=1)],
+        "optical_distortion": [A.OpticalDistortion(p=1)],
+        "thin_plate": [A.ThinPlateSpline(p=1)],
         "stretch": [A.Affine(scale={"x": C.STRETCH, "y": C.STRETCH}, keep_ratio=False, **BLACK)],
     }
     for word, how in KINDS:
@@ -182,6 +186,7 @@ class AlbumentationsX(RowLibrary):
         **dict.fromkeys(("hue", "color_jitter", "simclr", "jitter_affine"), "hue in 180 steps"),
         "jpeg": "red and blue exchanged",
         "clahe": "on the lightness of LAB",
+        "elastic": "has no torchvision's: a spline of 7 x 7 control points",
         "shot_noise": "in linear light, so other strengths",
         **dict.fromkeys(
             ("randaugment_32", "randaugment", "randaugment_1024", "randaugment_uint8"),

@@ -44,6 +44,7 @@ class Dali(RowLibrary):
         "edges": "no such operation but Laplacian's, of another kernel",
         "occlusion_diffusion": "no such operation",
         **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "its median blur is a GPU's"),
+        **dict.fromkeys(("elastic", "grid_distortion", "optical_distortion", "thin_plate"), "no random fields"),
         "coarse_dropout": "no random number of holes",
         "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",

@@ -18,6 +18,7 @@ from tests.programs import (
     SEMANTIC,
     Step,
     crop,
+    grid,
     program_of,
     random_chain,
     random_kernels,
@@ -58,6 +59,20 @@ def test_every_instruction(op: Op) -> None:
     output = OUTPUTS[int(op) % len(OUTPUTS)]
     check_against_cpu(program_of(chains, images, output), images, chains)
     check(DEVICE, program_of(chains, images), images, chains)
+
+
+@pytest.mark.parametrize("flags", [1, 2])
+def test_chains_with_grids(flags: int) -> None:
+    """Maps before and after grids, affine and in perspective; gathered at once."""
+    rng, size = np.random.default_rng(flags), (21, 40)
+    lens = step(Op.PERSPECTIVE, 1.05, 0.02, -1, -0.03, 0.97, 1, 4e-4, -3e-4, flags=flags, fill=(9, 8, 7))
+    bent = [
+        grid(rng.normal(0, 100, (5, 6, 2)).astype(np.int16), (8.0, 9.5), flags=flags, fill=(40, n, 90)) for n in (1, 2)
+    ]
+    turned = rotate(9.0, flags, (1, 2, 3))
+    chains = [[turned, lens, bent[0], step(Op.INVERT), turned, bent[1], lens], [lens, bent[0]], [step(Op.HFLIP), *bent]]
+    images = [photo(*size), gray(*size), photo(*size)]
+    check_against_cpu(program_of(chains, images), images, chains)
 
 
 def test_statistics_on_both_sides_of_a_crop() -> None:
@@ -112,9 +127,9 @@ def test_exact_geometry_is_the_reference_stage_by_stage(seed: int) -> None:
 def test_hue_of_a_grid_of_colours() -> None:
     """Both ends of every channel, in every sextant."""
     levels = np.arange(0, 256, 17, dtype=np.uint8)
-    grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(64, 64, 3)
+    colours = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(64, 64, 3)
     chains = [[step(Op.HUE, factor)] for factor in (0.0, 0.3, -0.4)]
-    check(DEVICE, program_of(chains, [grid] * 3), [grid] * 3, chains)
+    check(DEVICE, program_of(chains, [colours] * 3), [colours] * 3, chains)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

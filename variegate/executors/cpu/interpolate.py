@@ -40,8 +40,8 @@ def interpolated_row(
     image: Any, window: Any, flag: Any, count: Any, is_stretch: Any, y: Any, width: Any, scratch: Any, of: Any
 ) -> Any:
     """Row ``y`` through ``count`` maps -> the part that is inside, if ``is_stretch``: one map, with nothing behind the
-    viewer. Else the whole row; ``scratch.stage`` has the slot of the map at which a pixel left, or -1. ``of``: whose row
-    it is, as parts are told."""
+    viewer. Else the whole row; ``scratch.stage`` has the slot of the map at which a pixel left, or -1. ``of``: whose
+    row it is, as parts are told."""
     stage, records = scratch.stage, scratch.records
     first, end = 0, width
     has_grid = scratch.grid_lines[HAS_GRID] != 0

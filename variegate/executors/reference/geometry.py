@@ -73,12 +73,13 @@ def perspective(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def displace(img_HWC: Image, ins: Instruction) -> Image:
-    interpolation = Interpolation(ins.flags)
-    colour = ins.colour(img_HWC.shape[2])
+    colour, interpolation = ins.colour(img_HWC.shape[2]), Interpolation(ins.flags)
     if interpolation is Interpolation.NEAREST:
-        read = displaced(ins, img_HWC.shape[:2], FRACTION_BITS[Interpolation.BILINEAR])
-        return gather_nearest(img_HWC, *(place >> FRACTION_BITS[Interpolation.BILINEAR] for place in read[:2]), colour)
-    return gather(img_HWC, displaced(ins, img_HWC.shape[:2], FRACTION_BITS[interpolation]), colour, interpolation)
+        bits = FRACTION_BITS[Interpolation.BILINEAR]
+        read = displaced(ins, img_HWC.shape[:2], bits)
+        return gather_nearest(img_HWC, read.x_HW >> bits, read.y_HW >> bits, colour)
+    read = displaced(ins, img_HWC.shape[:2], FRACTION_BITS[interpolation])
+    return gather(img_HWC, read, colour, interpolation)
 
 
 def rotate(img_HWC: Image, ins: Instruction) -> Image:

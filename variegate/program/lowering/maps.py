@@ -4,8 +4,8 @@ A nearest map is ``MAP_FIXED``: six 16.16 integers, source = ``(a x + b y + c) >
 integer output coordinates, exactly as Pillow steps them; flips, quarter turns, crops, pads and whole-pixel
 translations are such maps too, with steps of +-1. ``window`` is the part of the source that counts as inside.
 Interpolating maps (``MAP_FLOAT``, ``MAP_PERSPECTIVE``) have real coefficients on a fine grid, from which executors make
-their integers (``program/places.py``); ``MAP_GRID`` reads its displacements from a side table. Maps that are separable tables of source columns
-and rows are ``MAP_SCALE`` and ``MAP_PAD``.
+their integers (``program/places.py``); ``MAP_GRID`` has its displacements in a side table. Maps that are separable
+tables of source columns and rows are ``MAP_SCALE`` and ``MAP_PAD``.
 """
 
 from __future__ import annotations

@@ -169,8 +169,8 @@ def elastic(
     fill: Fill = 0,
     device: str = "cpu",
 ) -> Img:
-    """Each output pixel shows the image at its own place plus ``displacement``, float [1, H, W, 2] or [H, W, 2], along x
-    and along y in halves of the sides, as torchvision's ``elastic`` has it.
+    """Each output pixel shows the image at its own place plus ``displacement``, float [1, H, W, 2] or [H, W, 2], along
+    x and along y in halves of the sides, as torchvision's ``elastic`` has it.
 
     In pixels it is kept to 2**-12, or to 2**-15 of its greatest value. Where it points out of the image there is
     ``fill``, without torchvision's blend of the two along the border. Part of no pipeline (``vg.pipeline``): there,
