@@ -214,7 +214,7 @@ SPECS: dict[Op, OpSpec] = {
         ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "amount", "threshold"),
         becomes=Op.CONVOLVE,
     ),
-    Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",), neutral=1.0),
+    Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",)),
     Op.CLAHE: OpSpec("CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y")),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot")),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),

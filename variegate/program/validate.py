@@ -103,7 +103,7 @@ def _check_instructions(program: Program, used: Flags) -> None:
         refuse((opcode == op) & ((first < 0) | (first >= len(table))), f"{name} {{first:.0f}} does not exist")
     end = first + args[..., 1] * args[..., 2] * args[..., 3]
     refuse((opcode == Op.FILTER) & ((first < 0) | (end > len(tables.filters))), "weights {first:.0f} do not exist")
-    refuse((opcode == Op.MEDIAN) & ~np.isin(first, (1, *MEDIAN_SIZES)), "no window of {first:.0f}")
+    refuse((opcode == Op.MEDIAN) & ~np.isin(first, MEDIAN_SIZES), "no window of {first:.0f}")
     tiles = args[..., 1:3]
     refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
     is_separable, more = args[..., 3] != 0.0, args[..., 6]
