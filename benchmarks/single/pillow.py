@@ -84,6 +84,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "solarize": lambda image: ImageOps.solarize(image, 128),
     "solarize_add": lambda image: image.point([min(x + 20, 255) if x < 128 else x for x in range(256)] * 3),
     "erase": _erase,
+    "median_blur": lambda image: image.filter(ImageFilter.MedianFilter(5)),
     "gaussian_blur": lambda image: image.filter(ImageFilter.GaussianBlur(1.0)),
 }
 # Where Pillow's pixels are not the function's, and why.

@@ -122,6 +122,14 @@ def test_the_plan_is_pinned(draw: Any) -> None:
     assert holes(program, 0).tolist() == [[10, 10, 10, 10], [10, 40, 10, 20], [20, 20, 10, 40], [30, 50, 10, 10]]
 
 
+def test_policies_take_it_by_name_with_the_area_as_magnitude(draw: Any) -> None:
+    hole = T.Augmentation("hole", "OcclusionDiffusion", magnitude=(0.0, 0.3))
+    for magnitude, share in ((0, 0.0), (15, 0.15), (30, 0.3)):
+        program = draw(T.RandAugment(1, magnitude, operations=[hole]), 20, size=(64, 64, 3))
+        covered = [mask_of(holes(program, row), 64, 64).mean() for row in range(20)]
+        assert share <= min(covered) <= max(covered) < share + 0.002
+
+
 @pytest.mark.parametrize("device", ["reference", "cpu"])
 def test_fill_and_what_follows_act_on_the_same_region(device: str) -> None:
     img = np.full((50, 70, 3), 9, np.uint8)

@@ -122,7 +122,7 @@ class MedianBlur(Transform):
     """Each level becomes the middle one of those around it, channel by channel: spots go, edges stay.
 
     ``kernel_size``: the side of the square around a pixel, 3, 5 or 7, or a range (low, high) of them, all equally
-    likely. Beyond the image its outermost pixels are repeated (OpenCV's ``medianBlur``).
+    likely. Beyond the image its outermost pixels are repeated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
     """
 
     kernel_size: int | tuple[int, int] = (3, 7)
