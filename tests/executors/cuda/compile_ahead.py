@@ -45,6 +45,7 @@ def works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
     everything = [
         T.RandomResizedCrop(24, interpolation="bicubic"),
         T.RandomPerspective(1.0, 1.0, interpolation="bicubic"),
+        T.ElasticTransform(interpolation="bicubic"),
         T.ColorJitter(0.5, 0.5, 0.5, 0.2),
         T.GaussianBlur(5),
         T.CLAHE(),
