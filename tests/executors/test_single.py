@@ -124,6 +124,8 @@ def written(program: Program, row: int) -> OneImage:
         one.add_matrix(matrix)
     if len(program.tables.filters):
         one.add_filters(program.tables.filters)
+    if len(program.tables.grids):
+        one.add_grids(program.tables.grids)
     if len(program.tables.rectangles):
         one.add_rectangles(program.tables.rectangles)
     for point in program.tables.points:
