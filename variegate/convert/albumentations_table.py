@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from variegate.convert import albumentations_filters as filters
 from variegate.convert import albumentations_geometry as geometry
 from variegate.convert import albumentations_rules as rules
 from variegate.convert.albumentations_arguments import Arguments
@@ -51,8 +52,8 @@ RULES: Mapping[str, Rule] = {
     "ChannelSwap": of(ChannelPermutation, order="channel_order"),
     "NoOp": nothing,
     "ChannelShuffle": rules.channel_shuffle,
-    "MedianBlur": rules.median_blur,
-    "PixelDropout": rules.pixel_dropout,
+    "MedianBlur": filters.median_blur,
+    "PixelDropout": filters.pixel_dropout,
     "RandomRotate90": rules.rotate90,
     "D4": rules.square_symmetry,
     "SquareSymmetry": rules.square_symmetry,
@@ -82,13 +83,13 @@ RULES: Mapping[str, Rule] = {
     "RGBShift": rules.rgb_shift,
     "Equalize": rules.equalize,
     "AutoContrast": rules.autocontrast,
-    "GaussianBlur": rules.gaussian_blur,
-    "MotionBlur": rules.motion_blur,
+    "GaussianBlur": filters.gaussian_blur,
+    "MotionBlur": filters.motion_blur,
     "CLAHE": rules.clahe,
-    "Emboss": rules.emboss,
-    "UnsharpMask": rules.unsharp_mask,
-    "GaussNoise": rules.gauss_noise,
-    "SaltAndPepper": rules.salt_and_pepper,
+    "Emboss": filters.emboss,
+    "UnsharpMask": filters.unsharp_mask,
+    "GaussNoise": filters.gauss_noise,
+    "SaltAndPepper": filters.salt_and_pepper,
     "Erasing": rules.erasing,
-    "ImageCompression": rules.image_compression,
+    "ImageCompression": filters.image_compression,
 }

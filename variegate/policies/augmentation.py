@@ -12,17 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, pair, refused
+from variegate.policies.emissions import EMISSIONS, Emission, emission_of, kernel_for, takes_magnitude
 from variegate.policies.spaces import Space, space
-from variegate.policies.table import (
-    EMISSIONS,
-    Emission,
-    Entry,
-    OperationTable,
-    Policy,
-    emission_of,
-    kernel_for,
-    takes_magnitude,
-)
+from variegate.policies.table import Entry, OperationTable, Policy
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 from variegate.transforms.arguments import (

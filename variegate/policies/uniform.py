@@ -11,8 +11,9 @@ import numpy as np
 
 from variegate.checks import integer, one_of
 from variegate.policies.augmentation import check_operations, entries_of
+from variegate.policies.emissions import emit_blur
 from variegate.policies.spaces import space
-from variegate.policies.table import OperationTable, Policy, emit_blur
+from variegate.policies.table import OperationTable, Policy
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling

@@ -20,8 +20,8 @@ from variegate.data.sources.folder import open_folder
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
 from variegate.policies.augmentation import Augmentation
+from variegate.policies.emissions import EMISSIONS
 from variegate.policies.spaces import space
-from variegate.policies.table import EMISSIONS
 from variegate.preview.sheet import Cell, Image_HWC
 from variegate.program import describe
 from variegate.program.program import Grouping, Output, Program

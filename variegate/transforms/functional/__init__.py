@@ -8,21 +8,23 @@ come last where they could be first as well, as in [3, H, 3]); or PIL images, of
 In a function that is traced (``vg.pipeline``) an image without pixels may be given, and comes back with one step more.
 """
 
-from variegate.transforms.functional.geometry import (
-    affine,
+from variegate.transforms.functional.crops import (
     center_crop,
     crop,
-    elastic,
     five_crop,
-    horizontal_flip,
     pad,
-    perspective,
     resize,
     resized_crop,
+    ten_crop,
+)
+from variegate.transforms.functional.geometry import (
+    affine,
+    elastic,
+    horizontal_flip,
+    perspective,
     rotate,
     shear_x,
     shear_y,
-    ten_crop,
     translate_x,
     translate_y,
     vertical_flip,
