@@ -172,8 +172,9 @@ def test_files_that_hold_something_else(tmp_path: Path) -> None:
 
 
 def test_deformations() -> None:
-    with pytest.warns(ConversionWarning):
+    with pytest.warns(ConversionWarning, match="strips follow one another"):
         grid = vg.from_albumentations(one("GridDistortion", num_steps=4, distort_range=[-0.2, 0.1], fill=7))
+    with pytest.warns(ConversionWarning, match="half a pixel"):
         lens = vg.from_albumentations(one("OpticalDistortion", distort_limit=[-0.1, 0.1], mode="camera"))
     assert grid == T.GridDistortion(4, (-0.2, 0.1), fill=7)
     assert lens == T.OpticalDistortion(0.1)
