@@ -228,3 +228,18 @@ def test_files_that_hold_something_else(tmp_path: Path) -> None:
             vg.from_albumentations(tmp_path / "a.json")
     with pytest.raises(FileNotFoundError):
         vg.from_albumentations(tmp_path / "none.json")
+
+
+def test_deformations() -> None:
+    with pytest.warns(ConversionWarning, match="strips follow one another"):
+        grid = vg.from_albumentations(one("GridDistortion", num_steps=4, distort_range=[-0.2, 0.1], fill=7))
+    with pytest.warns(ConversionWarning, match="half a pixel"):
+        lens = vg.from_albumentations(one("OpticalDistortion", distort_limit=[-0.1, 0.1], mode="camera"))
+    assert grid == T.GridDistortion(4, (-0.2, 0.1), fill=7)
+    assert lens == T.OpticalDistortion(0.1)
+    plate = vg.from_albumentations(one("ThinPlateSpline", scale_range=[0.1, 0.2], map_resolution_range=[1.0, 1.0]))
+    assert plate == T.ThinPlateSpline((0.1, 0.2))
+    with pytest.raises(ConversionError, match="map_resolution_range"):
+        vg.from_albumentations(one("ThinPlateSpline", map_resolution_range=[0.5, 1.0]))
+    with pytest.raises(ConversionError, match="ElasticTransform"):
+        vg.from_albumentations(one("ElasticTransform"))

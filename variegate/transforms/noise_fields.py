@@ -140,10 +140,9 @@ def _draw_noise(
 
 @kernel(inline="always")
 def _mirrored(i: Any, n: Any) -> Any:
-    """Index ``i`` into 0..n-1 by reflection about the outermost ones."""
+    """Index ``i`` into 0..n-1, mirrored beyond them. torchvision mirrors about the outermost pixels, of which a node
+    stands for many: with each node repeated, the border's deviation is the same."""
     if 0 <= i < n:
         return i
-    if n == 1:
-        return 0
-    i = abs(i) % (2 * n - 2)
-    return 2 * n - 2 - i if i >= n else i
+    i = i % (2 * n)
+    return 2 * n - 1 - i if i >= n else i
