@@ -54,7 +54,7 @@ def warped(img: np.ndarray[Any, Any], moved: np.ndarray[Any, Any], fill: int) ->
 @pytest.mark.parametrize("size", SIZES)
 def test_no_displacement_is_the_image_and_a_constant_one_moves_it(size: tuple[int, int], interpolation: Any) -> None:
     img = photo(*size)
-    still: Any = np.zeros((*size, 2), np.float32)
+    still = np.zeros((*size, 2), np.float32)
     np.testing.assert_array_equal(F.elastic(img, still, interpolation), img)
     moved = T.OpticalFlowWarp(still + np.array([3, -2], np.float32), interpolation=interpolation, fill=(1, 2, 3))
     expected = T.Compose([T.TranslateX(-3, fill=(1, 2, 3)), T.TranslateY(2, fill=(1, 2, 3))])
@@ -71,16 +71,8 @@ def one(transform: T.Transform, img: np.ndarray[Any, Any], sample: int = 0) -> n
 def test_given_fields_are_followed(img: np.ndarray[Any, Any]) -> None:
     """Within the rounding of places and levels, and of displacements to 2**-12 pixels."""
     height, width = img.shape[:2]
-<<<<<<< HEAD
-    pixels: Any = np.random.default_rng(0).normal(0, 3, (height, width, 2)).astype(np.float32)
-    halves = pixels / np.float32([width / 2, height / 2])
-||||||| b0190e3
-    pixels = np.random.default_rng(0).normal(0, 3, (height, width, 2)).astype(np.float32)
-    halves = pixels / np.float32([width / 2, height / 2])
-=======
     pixels = np.random.default_rng(0).normal(0, 3, (height, width, 2)).astype(np.float32)
     halves = pixels / np.array([width / 2, height / 2], np.float32)
->>>>>>> h1
     ours = F.elastic(img, halves[None], "bilinear", fill=77).astype(int)
     assert np.abs(ours - warped(img, pixels, 77)).max() < 1.5
     np.testing.assert_array_equal(F.elastic(img, halves, fill=77, device="reference"), ours)
