@@ -131,6 +131,19 @@ def test_views_of_bad_samples_are_skipped_or_replaced(on_error: Any) -> None:
             assert torch.equal(group[row], expected[i]) == (i not in broken)
 
 
+def test_views_by_their_number() -> None:
+    short = vg.Loader(MemorySource(6), CROP, 3, device="cpu", seed=1, views=2)
+    whole = vg.Loader(MemorySource(6), T.MultiView([CROP], counts=[2]), 3, device="cpu", seed=1)
+    for ((group,), labels), ((same,), theirs) in zip(short, whole, strict=True):
+        assert group.shape[:3] == (3, 2, 3)
+        assert torch.equal(group, same)
+        assert torch.equal(labels, theirs)
+    with pytest.raises(ValueError, match="views: got 0; accepted: an integer from 1"):
+        vg.Loader(MemorySource(6), CROP, device="cpu", views=0)
+    with pytest.raises(ValueError, match="views: got 2 with a transform that is a MultiView"):
+        vg.Loader(MemorySource(6), VIEWS, device="cpu", views=2)
+
+
 def test_views_and_copies_go_together() -> None:
     loader = vg.Loader(MemorySource(3), VIEWS, 6, device="cpu", copies=2, shuffle=False)
     batch = loader.batch(0)

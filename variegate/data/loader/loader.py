@@ -72,6 +72,8 @@ class Loader(CopiedByState):
         partners: whom a transform that mixes samples (``T.MixUp``) mixes them with: "epoch" for any others of the
             epoch, a function of (seed, epoch, id), whatever the batch; "batch" for the ones before them in their batch,
             which is all that a stream can. In the place of one that cannot be read stands the sample itself.
+        views: so many views of each image by ``transform``, a tuple of one tensor [N, views, C, H, W]: short for
+            ``T.MultiView([transform], counts=[views])``, which may have several transforms.
 
     A copy by pickling is made of the arguments and stands where this loader stands: its next iteration is the one that
     this loader would begin next. So does a loader in a forked child. An iteration stays with its process.
@@ -112,6 +114,7 @@ class Loader(CopiedByState):
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
         partners: Partners = "epoch",
+        views: int | None = None,
     ) -> None:
         self._start({name: value for name, value in locals().items() if name != "self"})
 

@@ -13,8 +13,10 @@ from variegate.backends.runner import Decode, Dtype, Geometry, Layout
 from variegate.checks import integer, one_of
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ranks import find_rank, processes_here
+from variegate.policies.views import MultiView
 from variegate.threads import default_threads
 from variegate.transforms.base import Transform
+from variegate.transforms.output import Identity
 
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
@@ -73,6 +75,7 @@ class LoaderOptions:
         for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
             options[name] = check_limit(name, given[name], default)
         one_of("partners", given["partners"], get_args(Partners))
+        options["transform"] = _with_views(given["transform"], options.pop("views"))
         on_error, max_errors = given["on_error"], given["max_errors"]
         if on_error not in get_args(OnError):
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, get_args(OnError))))
@@ -88,3 +91,12 @@ class LoaderOptions:
     def decode_limits(self) -> tuple[int, int]:
         """As decoders take them."""
         return self.max_pixels, self.max_decode_bytes
+
+
+def _with_views(transform: Any, views: Any) -> Any:
+    if views is None:
+        return transform
+    number = integer("views", views, 1)
+    if isinstance(transform, MultiView):
+        raise ValueError(f"views: got {number} with a transform that is a MultiView; accepted: either of the two")
+    return MultiView([Identity() if transform is None else transform], counts=[number])
