@@ -18,8 +18,9 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
 from variegate.errors import DecodeError
 from variegate.preview import check_out, policy_sheet, sweep_sheet, sweepable
-from variegate.preview.rows import StrengthSweep, captions, choose_images, sample_rows, sweep_of, sweep_rows
+from variegate.preview.rows import captions, choose_images, sample_rows
 from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet, wrap, wrap_name
+from variegate.preview.sweep import StrengthSweep, sweep_of, sweep_rows
 
 FONT = ImageFont.load_default(14)
 
@@ -152,6 +153,21 @@ def test_the_first_picture_of_a_sweep_is_the_identity(photos: Path, name: str, l
     # An even number of steps is spread around it, so that nothing is shown twice.
     assert (sweep.identity in sweep.magnitudes) == (steps == 5 and name != "Posterize")
     assert len(sweep.magnitudes) == (4 if name == "Posterize" else steps)
+
+
+@pytest.mark.parametrize("name", sweepable())
+def test_an_identity_changes_nothing(photos: Path, name: str) -> None:
+    sweep = sweep_of(name, 3)
+    if sweep.identity is None or len(sweep.magnitudes) == 1:
+        pytest.skip("it has none")
+    chosen, _ = choose_images(photos, 1)
+    first, same = sweep_rows(chosen, StrengthSweep(name, [sweep.identity] * 2), seed=0)[0][:2]
+    np.testing.assert_array_equal(same.img_HWC, first.img_HWC)
+
+
+def test_windows_have_odd_sides() -> None:
+    assert sweep_of("MedianBlur", 6).magnitudes == [3, 5, 7]
+    assert all(side % 2 == 1 for side in sweep_of("MotionBlur", 6).magnitudes)
 
 
 def test_even_sweeps_are_spread_evenly() -> None:

@@ -13,8 +13,9 @@ from variegate.engine.arguments import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.outside.addresses import check_is_local
 from variegate.outside.durable import write_atomically
-from variegate.preview.rows import choose_images, sample_rows, sweep_of, sweep_rows, sweepable
+from variegate.preview.rows import choose_images, sample_rows
 from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
+from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
 
 __all__ = ["Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
 
