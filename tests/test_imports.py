@@ -96,7 +96,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
         *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels"),
     },
-    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"},
+    "training": {
+        *("program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"),
+        "mixed_labels",
+    },
+    # A training with files of its own, and over many processes, which stands above what a search shares with it.
+    "training/__init__": {"training", "training/trainer", "options"},
+    "training/feed": {
+        *("training", "transforms", "policies", "engine", "options", "mixed_labels"),
+        *("data/sources", "data/decode", "data/loader"),
+    },
+    "training/replicas": {"training", "training/feed", "backends"},
+    "training/checkpoints": {"training", "training/replicas"},
+    "training/trainer": {
+        *("training", "training/feed", "training/replicas", "training/checkpoints"),
+        *("program", "data/sources", "data/loader", "options", "sinks"),
+    },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
     "search/originals": {"training", "data/sources", "sinks"},

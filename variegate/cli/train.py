@@ -1,0 +1,105 @@
+"""``variegate train SRC``."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from rich.progress import TextColumn
+
+from variegate.cli.console import (
+    FAILED,
+    INTERRUPTED,
+    CountingBar,
+    emit_json,
+    fail,
+    interrupt_sets,
+    note,
+    say,
+    warnings_as_notes,
+)
+from variegate.cli.options import CommandOptions
+from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
+from variegate.options import option
+from variegate.options.training import TrainOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainCommandOptions(TrainOptions, CommandOptions):
+    src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
+    as_json: bool = option(
+        False, "Print one object of JSON at the end: the last step, and the last scores.", "Output", flag="--json"
+    )
+
+
+def train(options: TrainCommandOptions) -> None:
+    """Train a classifier on your own images, alone or under torchrun, and go on wherever a run was stopped.
+
+    Writes OUT/log.jsonl (a line for each step and each scoring), OUT/checkpoints and, at the end, OUT/model.pt.
+    Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
+    """
+    from variegate.options import part_of
+    from variegate.outside.durable import WriteError
+    from variegate.training.notes import notes_on
+    from variegate.training.replicas import RanksError
+    from variegate.training.trainer import DivergedError
+    from variegate.training.trainer import train as run
+
+    as_json, chosen = options.as_json, part_of(TrainOptions, options)
+    is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
+    note(*(notes_on(chosen) if is_first else []))
+    stop, started = threading.Event(), time.perf_counter()
+    with TrainingView(as_json or not is_first) as view, interrupt_sets(stop, not is_alone):
+        try:
+            with warnings_as_notes(view.console):
+                last = run(options.src, chosen, tell=view, stop=stop)
+        except (DivergedError, RanksError) as error:
+            raise fail(error, FAILED, as_json) from error
+        except WriteError as error:
+            raise fail(f"{error}; the same command goes on from its last checkpoint", FAILED, as_json) from error
+    if not last.pop("is_done"):
+        raise fail("interrupted: the steps so far are kept; the same command goes on", INTERRUPTED, as_json)
+    if not is_first:
+        return
+    seconds, out = round(time.perf_counter() - started, 1), str(options.out)
+    if as_json:
+        emit_json("done", **last, seconds=seconds, out=out)
+        return
+    say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {_scores(last)}{seconds:,.1f} s")
+
+
+def _scores(line: dict[str, Any]) -> str:
+    loss = f"loss {line['loss']:.4f}, " if "loss" in line else ""
+    return loss + (f"top-1 {line['top1']:.2%}, top-5 {line['top5']:.2%}, " if "top1" in line else "")
+
+
+class TrainingView(CountingBar):
+    """Call it with the lines of the log; a bar on a terminal, else a line for every epoch."""
+
+    def __init__(self, is_silent: bool) -> None:
+        super().__init__(is_silent, TextColumn("{task.fields[facts]}"))
+        self._is_silent, self._last = is_silent, {}  # type: dict[str, Any]
+        self._task = self.add_task("starting", total=None, facts="")
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        is_new = line["epoch"] != self._last.get("epoch", line["epoch"])
+        if is_new:
+            self._say_epoch()
+        self._last = {**({} if is_new else self._last), **line}
+        if not self.disable:
+            rate = f"{line.get('images_per_second', 0):,.0f} images/s, {line.get('waiting', 0):.0%} waiting"
+            self.update(self._task, completed=line.get("step"), facts=f"{_scores(self._last)}{rate}")
+            self.update(self._task, description=f"epoch {line['epoch'] + 1}")
+
+    def stop(self) -> None:
+        super().stop()
+        self._say_epoch()
+
+    def _say_epoch(self) -> None:
+        last, self._last = self._last, {}
+        if last and not self._is_silent and not self.console.is_terminal:
+            rate = f"{last['images_per_second']:,.0f} images/s" if "images_per_second" in last else ""
+            say(f"epoch {last['epoch'] + 1}: {_scores(last)}{rate}".rstrip(", "), self.console)
