@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,6 +61,8 @@ def joined(device: str, seconds: float) -> Iterator[Ranks]:
             return
         saving = tuple(dist.new_group(backend="gloo", timeout=limit) for _ in range(2))
         yield Ranks(dist.get_rank(), dist.get_world_size(), device, saving)
+        for group in saving:
+            dist.destroy_process_group(group)
     except (dist.DistError, RuntimeError) as error:
         if (said := _explained(error, size, seconds)) is None:
             raise
@@ -99,6 +104,9 @@ class Replicas:
         self.module = self.model = module
         self.ranks = ranks
 
+    def rehearse(self, add_gradients: Callable[[], object]) -> None:
+        """Before the first step, on images of any content; nothing is learnt."""
+
     def communicates(self, is_last: bool) -> AbstractContextManager[Any]:
         """Around the forward and backward pass of a part of a step; ``is_last``: of its parts."""
         return nullcontext()
@@ -127,10 +135,21 @@ class GradientAveraging(Replicas):
         super().__init__(module, ranks)
         devices = [torch.device(ranks.device)] if ranks.device.startswith("cuda") else None
         # Statistics of rank 0 are the ones that count; they travel when somebody asks for them, not in every step.
+        known = inspect.signature(DistributedDataParallel.__init__).parameters
+        without = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        warnings.filterwarnings("ignore", "Grad strides do not match")  # of some convolutions, on small images
         self.replicated = DistributedDataParallel(
-            module, device_ids=devices, broadcast_buffers=False, gradient_as_bucket_view=True
+            module, device_ids=devices, gradient_as_bucket_view=True, **{without: False}
         )
         self.model = self.replicated
+
+    def rehearse(self, add_gradients: Callable[[], object]) -> None:
+        # Gradients are sent in the order in which they came in the first pass. Sums over three ranks and more depend on
+        # that order by a rounding, so that it has to be found before the first step of a run that goes on, too.
+        kept = copy.deepcopy(self.module.state_dict())
+        add_gradients()
+        self.module.zero_grad(set_to_none=True)
+        self.module.load_state_dict(kept)
 
     def communicates(self, is_last: bool) -> AbstractContextManager[Any]:
         context: AbstractContextManager[Any] = nullcontext() if is_last else self.replicated.no_sync()
@@ -155,6 +174,10 @@ class PeriodicAveraging(GradientAveraging):
         self._hook = post_local.PostLocalSGDState(None, None, start, post_local_gradient_allreduce=False)
         self.replicated.register_comm_hook(self._hook, post_local.post_localSGD_hook)
         self._averager = PeriodicModelAverager(period, start)
+
+    def rehearse(self, add_gradients: Callable[[], object]) -> None:
+        super().rehearse(add_gradients)
+        self._hook.iter = 0
 
     def after(self, step: int) -> None:
         # Steps count from 1: with a period of 4, weights meet after steps 4, 8, ... behind the start.

@@ -128,13 +128,21 @@ class Trainer:
                 _claim(self.options.out, self.describe())
                 self.checkpoints.clear()
             self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
+            self.module.train()
+            self.replicas.rehearse(self._add_blank_gradients)
             end = self._resume()
             self.log = TrainingLog(self.options.out / LOG_NAME, end) if self.ranks.rank == 0 else None
             if self.log is not None:
                 stack.enter_context(closing(self.log))
             stack.callback(self.checkpoints.wait)
+            self._at = self.feed.train.state_dict()
             stack.enter_context(seeded_weights(self.options.seed))
             return self._run(stop)
+
+    def _add_blank_gradients(self) -> None:
+        images = torch.zeros(2, *self.feed.size, self.feed.channels, device=self.ranks.device)
+        labels = torch.zeros(2, dtype=torch.int64, device=self.ranks.device)
+        self._step.add_gradients(in_channels_last(images), labels, 2)
 
     def _run(self, stop: Event) -> Line:
         is_stopped = False
@@ -146,6 +154,7 @@ class Trainer:
                 break
             busy = self._flush(stop)[1]
             self._evaluate(epoch)
+            self._at = self.feed.train.state_dict()
             is_last = epoch + 1 == self.options.epochs
             if is_last or not busy:
                 self._save()
@@ -160,8 +169,8 @@ class Trainer:
             self._untold.lines.append(line)
             is_due = every is not None and self.steps % every == 0
             if is_due or self._is_time_to_tell(stop):
-                is_stopped, busy = self._flush(stop)
-                if is_stopped or (is_due and not busy):
+                is_stopped, _ = self._flush(stop)
+                if is_stopped or is_due:
                     self._save()
                 if is_stopped:
                     return True
@@ -170,7 +179,7 @@ class Trainer:
     def _take_step(self, epoch: int, parts: Iterator[tuple[Batch, float]]) -> Line | None:
         """One step -> its line without the loss; None where the epoch has come to its end."""
         begun, waited, total, size = time.perf_counter(), 0.0, None, self._step_images // self.ranks.ranks
-        before = self.feed.train.state_dict()["done"]
+        before = self._at["done"] if self._at["epoch"] == epoch else 0
         lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
         self._seed_layers()
         self._optimizer.zero_grad(set_to_none=True)
@@ -196,7 +205,7 @@ class Trainer:
         if self.average is not None:
             self.average.follow(self.module)
         seconds = time.perf_counter() - begun
-        images_done = self.feed.train.state_dict()["done"] - before
+        images_done = self._at["done"] - before
         self._untold.losses.append(total)
         self._untold.images.append(images_done)
         rate, share = images_done / seconds, waited / seconds
@@ -212,11 +221,12 @@ class Trainer:
                 return
             if not isinstance(batch.images, torch.Tensor):
                 raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
+            self._at = self.feed.train.state_dict()  # of a loader that is asked once more, it is the next epoch
             yield batch, time.perf_counter() - begun
 
     def _is_at_end(self) -> bool:
         """Whether the batch in hand may be the last of the epoch."""
-        return self.feed.length is None or self.feed.train.state_dict()["done"] >= self.feed.length
+        return self.feed.length is None or self._at["done"] >= self.feed.length
 
     def _seed_layers(self) -> None:
         """What layers draw in a step is a function of the seed, the step and the rank: nothing that a checkpoint could
@@ -311,7 +321,7 @@ class Trainer:
         self._saved_at = self.steps
         if self.replicas.is_alike:
             self._settle()
-        facts = {"loader": self.feed.train.state_dict(), "log": 0 if self.log is None else self.log.end}
+        facts = {"loader": self._at, "log": 0 if self.log is None else self.log.end}
         self.checkpoints.save(self.steps, self._tensors(), {**facts, "run": self.describe()}, self.replicas.is_alike)
 
     def _tensors(self) -> Tensors:

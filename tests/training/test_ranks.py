@@ -1,0 +1,71 @@
+"""A training by two processes: what it computes, what they tell each other, and how it goes on with more or fewer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.digits import digits, lines, losses, on_ranks, options, top1
+from variegate.training import train
+
+pytest.importorskip("sklearn")
+
+# Of statistics by batch, as most models have.
+NORMED: dict[str, Any] = {"model": "tests.training.test_trainer:with_dropout", "batch_size": 16, "epochs": 2}
+WAYS = ("sync", "periodic:4", "async")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that two processes do in these tests: starting them takes the most."""
+    folder = tmp_path_factory.mktemp("ranks")
+    runs: list[dict[str, Any]] = [{"out": "parts", "batch_size": 8, "accumulate": 2}]
+    for way in WAYS:
+        runs.append({"out": f"learns-{way}", "batch_size": 16, "averaging": way, "epochs": 5, "ema": 0.5})
+        chosen = {**NORMED, "averaging": way, "policy": "randaugment"}
+        runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 21, **chosen}]
+        runs += [{"out": f"halves-{way}", **chosen}, {"out": f"fewer-{way}", "stop_after": 21, **chosen}]
+    on_ranks(folder, runs)
+    return folder
+
+
+def test_two_processes_and_small_batches_equal_one_large_batch(ran: Path, tmp_path: Path) -> None:
+    source, validation = digits()
+    train(source, options(tmp_path), validation=validation)
+    assert losses(ran / "parts") == pytest.approx(losses(tmp_path), abs=1e-4)
+    assert top1(ran / "parts") == pytest.approx(top1(tmp_path), abs=0.01)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_of_averaging_learn(ran: Path, way: str) -> None:
+    assert top1(ran / f"learns-{way}") > 0.8
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stop_changes_nothing(ran: Path, way: str) -> None:
+    assert lines(ran / f"halves-{way}") == lines(ran / f"whole-{way}")
+
+
+def test_ways_of_averaging_differ(ran: Path) -> None:
+    assert len({tuple(losses(ran / f"whole-{way}")) for way in WAYS}) == 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.training.digits import Seen
+
+    number = 5 + 5 * WAYS.index(way)
+    before = [one for rank in range(2) for one in json.loads((ran / f"seen-{number}-{rank}.json").read_text())]
+    source, validation = digits()
+    seen = Seen().watch(monkeypatch)
+    chosen = {**NORMED, "averaging": way, "policy": "randaugment", "batch_size": 32}
+    train(source, options(ran / f"fewer-{way}", **chosen), validation=validation)
+    assert len(before) == 21 * 32
+    # Two epochs, every image once in each.
+    assert sorted([*before, *seen]) == sorted([*range(512), *range(512)])
+    assert sorted([*before[: 21 * 16][256:], *before[21 * 16 :][256:], *seen]) == list(range(512))
+    assert losses(ran / f"fewer-{way}")[:21] == losses(ran / f"whole-{way}")[:21]
+    assert top1(ran / f"fewer-{way}") > 0.3
