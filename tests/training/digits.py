@@ -21,7 +21,7 @@ from variegate.training import Trainer, TrainOptions, train
 
 def digits(number: int = 512) -> tuple[Any, Any]:
     """-> (uint8 [N, 8, 8, 1], labels) to train on, and the next half as many to score."""
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
     found = load_digits()
     pixels, labels = (found.images * 15.9).astype(np.uint8)[..., None], found.target.astype(np.int64)

@@ -68,7 +68,8 @@ def train(options: TrainCommandOptions) -> None:
     if as_json:
         emit_json("done", **last, seconds=seconds, out=out)
         return
-    say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {_scores(last)}{seconds:,.1f} s")
+    scores = _scores({name: last[name] for name in ("top1", "top5") if name in last})
+    say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
 
 
 def _scores(line: dict[str, Any]) -> str:
@@ -81,25 +82,30 @@ class TrainingView(CountingBar):
 
     def __init__(self, is_silent: bool) -> None:
         super().__init__(is_silent, TextColumn("{task.fields[facts]}"))
-        self._is_silent, self._last = is_silent, {}  # type: dict[str, Any]
+        self._is_silent = is_silent
+        self._epoch: dict[str, Any] = {}
+        self._losses: list[float] = []
         self._task = self.add_task("starting", total=None, facts="")
 
     def __call__(self, line: dict[str, Any]) -> None:
-        is_new = line["epoch"] != self._last.get("epoch", line["epoch"])
-        if is_new:
+        if line["epoch"] != self._epoch.get("epoch", line["epoch"]):
             self._say_epoch()
-        self._last = {**({} if is_new else self._last), **line}
+        self._epoch |= line
+        if "loss" in line:
+            self._losses.append(line["loss"])
         if not self.disable:
-            rate = f"{line.get('images_per_second', 0):,.0f} images/s, {line.get('waiting', 0):.0%} waiting"
-            self.update(self._task, completed=line.get("step"), facts=f"{_scores(self._last)}{rate}")
-            self.update(self._task, description=f"epoch {line['epoch'] + 1}")
+            rate = f"{line.get('images_per_second', 0):,.0f} images/s, {line.get('waiting', 0):.0%} waiting for data"
+            facts = f"{_scores(self._epoch)}{rate}"
+            self.update(self._task, completed=line.get("step"), facts=facts, description=f"epoch {line['epoch'] + 1}")
 
     def stop(self) -> None:
         super().stop()
         self._say_epoch()
 
     def _say_epoch(self) -> None:
-        last, self._last = self._last, {}
-        if last and not self._is_silent and not self.console.is_terminal:
-            rate = f"{last['images_per_second']:,.0f} images/s" if "images_per_second" in last else ""
-            say(f"epoch {last['epoch'] + 1}: {_scores(last)}{rate}".rstrip(", "), self.console)
+        told, losses, self._losses = self._epoch, self._losses, []
+        # What scored last stays in sight while the next epoch trains.
+        self._epoch = {name: told[name] for name in ("top1", "top5") if name in told}
+        if losses and not self._is_silent and not self.console.is_terminal:
+            mean = {**told, "loss": sum(losses) / len(losses)}
+            say(f"epoch {told['epoch'] + 1}: {_scores(mean)}{told['images_per_second']:,.0f} images/s", self.console)

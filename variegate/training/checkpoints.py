@@ -13,8 +13,10 @@ from threading import Event
 from typing import Any
 
 import torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from variegate.outside.durable import sync_folder, write_atomically, write_error
 from variegate.training.replicas import Ranks
@@ -37,7 +39,7 @@ _CONTENTS = {
     "pathlib": {"PosixPath", "WindowsPath"},
 }
 # What damaged files raise, besides errors of the system.
-_DAMAGE = (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.UnpicklingError, dcp.CheckpointException)
+_DAMAGE = (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.UnpicklingError, CheckpointException)
 
 
 class ResumeError(ValueError):
@@ -55,7 +57,8 @@ class Checkpoints:
         self.folder, self._keep, self._ranks = folder, keep, ranks
         self._more: dict[str, Any] = {"process_group": ranks.saving[1]} if ranks.ranks > 1 else {}
         self._saving: Future[Any] | None = None
-        self._is_whole, self._error = Event(), None
+        self._is_whole = Event()
+        self._error: OSError | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -73,7 +76,7 @@ class Checkpoints:
         self._is_whole = Event()
         _hush()
         owned = {f"{owner}/{name}": tensor for name, tensor in tensors.items()}
-        saving: Any = dcp.async_save(owned, storage_writer=FileSystemWriter(begun), **self._more)
+        saving: Any = async_save(owned, storage_writer=FileSystemWriter(begun), **self._more)
         self._saving = saving
         saving.add_done_callback(lambda done: self._finish(done, begun, whole))
 
@@ -136,7 +139,7 @@ class Checkpoints:
         kept = reader.read_metadata().state_dict_metadata
         wanted: Any = {name: one for name, one in kept.items() if name.startswith(f"{owner}/")}
         tensors = {name: torch.empty(one.size, dtype=one.properties.dtype) for name, one in wanted.items()}
-        dcp.load(tensors, storage_reader=reader, **self._more)
+        load(tensors, storage_reader=reader, **self._more)
         return {name.partition("/")[2]: tensor for name, tensor in tensors.items()}
 
     def _mean(self, path: Path, ranks: int) -> Tensors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -59,7 +59,7 @@ class Feed:
         train, plain = self._transforms()
         more: dict[str, Any] = {"device": shares.device, "rank": shares.rank, "world_size": shares.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
-        partners = "batch" if self.length is None else "epoch"
+        partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
         self.train = Loader(self.source, train, on_error="skip", max_errors=0.1, partners=partners, **more)
         self.scored: Loader | None = None
         if validation is not None:

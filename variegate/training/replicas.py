@@ -136,11 +136,10 @@ class GradientAveraging(Replicas):
         devices = [torch.device(ranks.device)] if ranks.device.startswith("cuda") else None
         # Statistics of rank 0 are the ones that count; they travel when somebody asks for them, not in every step.
         known = inspect.signature(DistributedDataParallel.__init__).parameters
-        without = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        without: Any = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
         warnings.filterwarnings("ignore", "Grad strides do not match")  # of some convolutions, on small images
-        self.replicated = DistributedDataParallel(
-            module, device_ids=devices, gradient_as_bucket_view=True, **{without: False}
-        )
+        replicated: Any = DistributedDataParallel
+        self.replicated = replicated(module, devices, gradient_as_bucket_view=True, **{without: False})
         self.model = self.replicated
 
     def rehearse(self, add_gradients: Callable[[], object]) -> None:

@@ -53,7 +53,7 @@ class TrainingStep:
             losses = self._losses(self._scores(batch), labels)
         total = (losses if weights is None else losses * weights).sum()
         mean = total / images
-        (mean if self.scaler is None else self.scaler.scale(mean)).backward()  # type: ignore[no-untyped-call]
+        (mean if self.scaler is None else self.scaler.scale(mean)).backward()
         return total.detach()
 
     def update(self) -> None:

@@ -106,7 +106,7 @@ class Trainer:
             options.precision,
             options.clip,
             options.label_smoothing,
-            torch.amp.GradScaler(kind) if is_half else None,  # type: ignore[attr-defined]
+            torch.amp.GradScaler(kind) if is_half else None,
         )
         self.average = _MovingAverage(self.module, options.ema) if options.ema else None
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
