@@ -106,6 +106,7 @@ class TrainOptions:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
         if not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
+        object.__setattr__(self, "out", Path(self.out))
         self.period  # noqa: B018
         self._schedule(1)
 
