@@ -102,15 +102,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # A training with files of its own, and over many processes, which stands above what a search shares with it.
     "training/__init__": {"training", "training/trainer", "options"},
+    "training/ranks": {"backends"},
+    "training/replicas": {"training", "training/ranks"},
+    "training/checkpoints": {"training", "training/ranks"},
+    "training/learner": {
+        *("training", "training/ranks", "training/replicas", "training/checkpoints", "program", "options"),
+    },
     "training/feed": {
-        *("training", "transforms", "policies", "engine", "options", "mixed_labels"),
+        *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),
         *("data/sources", "data/decode", "data/loader"),
     },
-    "training/replicas": {"training", "training/feed", "backends"},
-    "training/checkpoints": {"training", "training/replicas"},
+    "training/folder": {"training", "training/checkpoints", "training/feed", "options"},
     "training/trainer": {
-        *("training", "training/feed", "training/replicas", "training/checkpoints"),
-        *("program", "data/sources", "data/loader", "options", "sinks"),
+        *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
+        *("training/learner", "data/sources", "data/loader", "options", "sinks"),
     },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from tests.cli.searches import run
-from variegate.training import Trainer
+from variegate.training.learner import Learner
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -102,9 +102,10 @@ def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytes
 SLOWLY = """
 import sys, time
 from variegate.cli import main
-from variegate.training import Trainer, trainer
-trainer._TELL_SECONDS, seed = 0.0, Trainer._seed_layers
-Trainer._seed_layers = lambda self: (time.sleep(0.05), seed(self))
+from variegate.training import trainer
+from variegate.training.learner import Learner
+trainer._TELL_SECONDS, seed = 0.0, Learner.begin_step
+Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -125,12 +126,15 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
     process.wait()
     assert 9 <= len(logged(out)) < 18
 
-    def interrupt(trainer: Trainer) -> None:
-        if trainer.steps == 14:
+    begin_step = Learner.begin_step
+
+    def interrupt(learner: Learner, steps: int) -> None:
+        if steps == 14:
             signal.raise_signal(signal.SIGINT)
+        begin_step(learner, steps)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "_seed_layers", interrupt)
+        patched.setattr(Learner, "begin_step", interrupt)
         assert train(stripes, out, *more) == 130
     assert "interrupted: the steps so far are kept; the same command goes on" in capsys.readouterr().err
     assert logged(out)[-1]["step"] == 15

@@ -66,8 +66,8 @@ class Seen(list[int]):
     def watch(self, monkeypatch: Any) -> Seen:
         parts = Trainer._parts
 
-        def watched(trainer: Trainer, epoch: int) -> Any:
-            for batch, seconds in parts(trainer, epoch):
+        def watched(trainer: Trainer) -> Any:
+            for batch, seconds in parts(trainer):
                 self.extend(batch.ids[~batch.padding].tolist())
                 yield batch, seconds
 

@@ -16,8 +16,9 @@ from tests.training.digits import PLAIN, Seen, digits, losses, options, top1
 from tests.training.digits import lines as lines_of
 from variegate import transforms as T
 from variegate.data.sources.base import SourceError
-from variegate.training import Trainer, TrainOptions, train
+from variegate.training import TrainOptions, train
 from variegate.training.checkpoints import ResumeError
+from variegate.training.learner import Learner
 from variegate.training.models import ModelError
 from variegate.training.trainer import DivergedError
 
@@ -95,12 +96,15 @@ def test_what_was_logged_after_the_last_checkpoint_comes_again(tmp_path: Path, m
     source, _ = digits(200)
     train(source, options(tmp_path / "whole"))
 
-    def die(trainer: Trainer, *_: object) -> None:
-        if trainer.steps == 12:
+    begin_step = Learner.begin_step
+
+    def die(learner: Learner, steps: int) -> None:
+        if steps == 12:
             raise ZeroDivisionError
+        begin_step(learner, steps)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "_seed_layers", die)
+        patched.setattr(Learner, "begin_step", die)
         with pytest.raises(ZeroDivisionError):
             train(source, options(tmp_path / "parts", checkpoint_every=5, keep=1))
     assert [path.name for path in (tmp_path / "parts" / "checkpoints").iterdir()] == ["step-00000010"]

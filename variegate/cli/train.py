@@ -44,7 +44,7 @@ def train(options: TrainCommandOptions) -> None:
     from variegate.options import part_of
     from variegate.outside.durable import WriteError
     from variegate.training.notes import notes_on
-    from variegate.training.replicas import RanksError
+    from variegate.training.ranks import RanksError
     from variegate.training.trainer import DivergedError
     from variegate.training.trainer import train as run
 

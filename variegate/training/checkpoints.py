@@ -19,7 +19,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from variegate.outside.durable import sync_folder, write_atomically, write_error
-from variegate.training.replicas import Ranks
+from variegate.training.ranks import Ranks
 
 Tensors = dict[str, torch.Tensor]
 
@@ -55,7 +55,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path, keep: int, ranks: Ranks) -> None:
         self.folder, self._keep, self._ranks = folder, keep, ranks
-        self._more: dict[str, Any] = {"process_group": ranks.saving[1]} if ranks.ranks > 1 else {}
+        self._more: dict[str, Any] = {"process_group": ranks.saving} if ranks.ranks > 1 else {}
         self._saving: Future[Any] | None = None
         self._is_whole = Event()
         self._error: OSError | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown
 from variegate.policies import PBA, load_policy
 from variegate.training.images import BaselineAugmentation, fitting_size
+from variegate.training.ranks import Ranks
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.crop import CenterCrop, RandomHorizontalFlip
@@ -32,32 +33,23 @@ _SMALL, _LARGE, _SMALL_BELOW = "wrn-16-1", "wrn-28-2", 2_000
 _BATCH, _STEPS, _LEAST_BATCH = 128, 8, 8
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Which part of the work is this process's."""
-
-    rank: int = 0
-    ranks: int = 1
-    device: str = "cpu"
-
-
 class Feed:
     """``train`` and ``scored`` (None without): loaders of this rank's share, images as ``in_channels_last`` takes them.
 
     Raises SourceError for images that cannot be trained on, PolicyError, and ValueError naming an option.
     """
 
-    def __init__(self, source: Any, validation: Any, options: TrainOptions, shares: Shares) -> None:
+    def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
         self.source, self.place = _open(source)
         self.length = len(self.source) if isinstance(self.source, Source) else None
         self.classes = classes_of(self.source, self.place)
         if len(self.classes) < 2:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
         self.options = options
-        self.batch_size = self._batch_size(shares.ranks)
+        self.batch_size = self._batch_size(ranks.ranks)
         self.model = options.model or (_SMALL if (self.length or _SMALL_BELOW) < _SMALL_BELOW else _LARGE)
         train, plain = self._transforms()
-        more: dict[str, Any] = {"device": shares.device, "rank": shares.rank, "world_size": shares.ranks}
+        more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
         self.train = Loader(self.source, train, on_error="skip", max_errors=0.1, partners=partners, **more)

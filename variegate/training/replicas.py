@@ -4,92 +4,16 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from variegate.backends.devices import resolve
-from variegate.training.feed import Shares
-
-
-class RanksError(RuntimeError):
-    """Ranks that do not find each other, or one that is gone."""
-
-
-@dataclass(frozen=True)
-class Ranks(Shares):
-    """``saving``: a group of its own, by which checkpoints are agreed on while steps go on."""
-
-    saving: Any = None
-
-    def sum_and_max(self, sums: list[float], most: list[float]) -> tuple[list[float], list[float]]:
-        """Over all ranks; every rank calls it."""
-        if self.ranks > 1:
-            added, highest = torch.tensor(sums, dtype=torch.float64), torch.tensor(most, dtype=torch.float64)
-            dist.all_reduce(added, group=self.saving[0])
-            dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.saving[0])
-            return added.tolist(), highest.tolist()
-        return sums, most
-
-
-@contextmanager
-def joined(device: str, seconds: float) -> Iterator[Ranks]:
-    """Meet the other processes that ``torchrun`` started; alone, there is nothing to meet.
-
-    Raises RanksError where they do not come, and where one of them is lost meanwhile.
-    """
-    size, limit = int(os.environ.get("WORLD_SIZE", "1")), timedelta(seconds=seconds)
-    is_ours = size > 1 and not dist.is_initialized()
-    if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
-        device = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
-    device = resolve(device)
-    if device.startswith("cuda"):
-        torch.cuda.set_device(device)
-    try:
-        if is_ours:
-            dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo", timeout=limit)
-        if not dist.is_initialized():
-            yield Ranks(0, 1, device)
-            return
-        saving = tuple(dist.new_group(backend="gloo", timeout=limit) for _ in range(2))
-        yield Ranks(dist.get_rank(), dist.get_world_size(), device, saving)
-        for group in saving:
-            dist.destroy_process_group(group)
-    except (dist.DistError, RuntimeError) as error:
-        if (said := _explained(error, size, seconds)) is None:
-            raise
-        raise RanksError(said) from error
-    finally:
-        if is_ours and dist.is_initialized():
-            dist.destroy_process_group()
-
-
-def _explained(error: RuntimeError, size: int, seconds: float) -> str | None:
-    """What happened, in a user's words; None for what has nothing to do with ranks."""
-    text = " ".join(str(error).split())
-    where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
-    if "EADDRINUSE" in text or "address already in use" in text.lower():
-        return f"{where}: the port is in use; choose another (torchrun --master-port, or MASTER_PORT)"
-    if isinstance(error, dist.DistStoreError) or "wait timeout" in text or "clients joined" in text:
-        rank = os.environ.get("RANK", "?")
-        return (
-            f"rank {rank} waited {seconds:g} s for all {size} ranks at {where}; start the missing ones there, with the "
-            "same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or give them longer (--timeout)"
-        )
-    if isinstance(error, dist.DistNetworkError) or any(word in text for word in ("gloo", "NCCL", "Connection")):
-        return (
-            f"another rank is gone, or did not answer for {seconds:g} s ({text[:120]}); its own message says why. The "
-            "same command goes on from the last checkpoint"
-        )
-    return None
+from variegate.training.ranks import Ranks
 
 
 class Replicas:
@@ -256,5 +180,5 @@ def average_over_ranks(tensors: list[torch.Tensor]) -> None:
         tensor.copy_(part.view_as(tensor))
 
 
-def floats_of(tensors: Any) -> list[torch.Tensor]:
+def floats_of(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return [tensor for tensor in tensors if tensor.is_floating_point()]
