@@ -85,7 +85,7 @@ class Trainer:
     def run(self, stop: Event) -> Line:
         """As ``train`` does."""
         out, is_first = self.options.out, self.ranks.is_first
-        with ExitStack() as stack:
+        with ExitStack() as stack, closing(self.checkpoints):
             if is_first:
                 stack.enter_context(locked(out / LOCK_NAME, str(out)))
                 claim(out, describe(self.feed, self.ranks.ranks))
@@ -95,7 +95,6 @@ class Trainer:
             self.learner.rehearse(self.feed.size)
             end = self._resume()
             self.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end))) if is_first else None
-            stack.callback(self.checkpoints.wait)
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             if is_done and is_first:
