@@ -93,6 +93,12 @@ def test_other_classes_and_a_missing_one(stripes: Path, tmp_path: Path, capsys: 
     assert f"{other}: has one class (all); accepted: two or more" in capsys.readouterr().err
 
 
+def test_images_that_cannot_be_read_are_told(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stripes / "all" / "broken.jpg").write_bytes(b"\xff\xd8")
+    assert train(stripes, tmp_path / "out", "--epochs", 1) == 0
+    assert f"note: 1 images could not be read and were left out, {stripes}/all/broken.jpg: " in capsys.readouterr().err
+
+
 def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(stripes, tmp_path / "out", "--lr", 1e20, "--clip", 0) == 1
     assert "a lower --lr (it is 1e+20)" in capsys.readouterr().err

@@ -75,6 +75,15 @@ class Seen(list[int]):
         return self
 
 
+def stopping_at(step: int) -> Any:
+    def is_time(trainer: Trainer, stop: Event) -> bool:
+        if trainer.steps == step:
+            stop.set()
+        return stop.is_set()
+
+    return is_time
+
+
 def run_rank(folder: Path, rank: int, ranks: int) -> None:
     """One of several processes: a training for each of the runs in ``folder``, one after another.
 
@@ -87,9 +96,7 @@ def run_rank(folder: Path, rank: int, ranks: int) -> None:
         with pytest.MonkeyPatch.context() as monkeypatch:
             seen, stop = Seen().watch(monkeypatch), Event()
             if "stop_after" in changes:
-                last = changes.pop("stop_after")
-                stop.set()
-                monkeypatch.setattr(Trainer, "_is_time_to_tell", lambda trainer, _, last=last: trainer.steps == last)
+                monkeypatch.setattr(Trainer, "_is_time_to_tell", stopping_at(changes.pop("stop_after")))
             train(source, options(folder / changes.pop("out"), **changes), validation=validation, stop=stop)
         (folder / f"seen-{number}-{rank}.json").write_text(json.dumps(seen))
     torch.distributed.destroy_process_group()

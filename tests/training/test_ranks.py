@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.training.digits import digits, lines, losses, on_ranks, options, top1
+from tests.training.digits import Seen, digits, lines, losses, on_ranks, options, top1
 from variegate.training import train
+from variegate.training.ranks import RanksError
 
 pytest.importorskip("sklearn")
 
@@ -55,8 +58,6 @@ def test_ways_of_averaging_differ(ran: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.training.digits import Seen
-
     number = 5 + 5 * WAYS.index(way)
     before = [one for rank in range(2) for one in json.loads((ran / f"seen-{number}-{rank}.json").read_text())]
     source, validation = digits()
@@ -69,3 +70,27 @@ def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch:
     assert sorted([*before[: 21 * 16][256:], *before[21 * 16 :][256:], *seen]) == list(range(512))
     assert losses(ran / f"fewer-{way}")[:21] == losses(ran / f"whole-{way}")[:21]
     assert top1(ran / f"fewer-{way}") > 0.3
+
+
+@pytest.fixture
+def first_of_two(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """As torchrun starts a process; a socket on its port."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = str(bound.getsockname()[1])
+        environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield bound
+
+
+def test_a_rank_that_never_comes(first_of_two: socket.socket, tmp_path: Path) -> None:
+    first_of_two.close()
+    with pytest.raises(RanksError, match=r"rank 0 waited 1 s for all 2 ranks at 127\.0\.0\.1:\d+; start the missing"):
+        train(digits(64)[0], options(tmp_path, timeout=1.0))
+
+
+def test_a_port_in_use(first_of_two: socket.socket, tmp_path: Path) -> None:
+    first_of_two.listen()
+    with pytest.raises(RanksError, match=r"127\.0\.0\.1:\d+: the port is in use; choose another"):
+        train(digits(64)[0], options(tmp_path, timeout=1.0))

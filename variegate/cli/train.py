@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import typer
 from rich.progress import TextColumn
 
 from variegate.cli.console import (
@@ -52,16 +53,21 @@ def train(options: TrainCommandOptions) -> None:
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()
-    with TrainingView(as_json or not is_first) as view, interrupt_sets(stop, not is_alone):
-        try:
-            with warnings_as_notes(view.console):
-                last = run(options.src, chosen, tell=view, stop=stop)
-        except (DivergedError, RanksError) as error:
-            raise fail(error, FAILED, as_json) from error
-        except WriteError as error:
-            raise fail(f"{error}; the same command goes on from its last checkpoint", FAILED, as_json) from error
-    if not last.pop("is_done"):
+    try:
+        view = TrainingView(as_json or not is_first)
+        with view, interrupt_sets(stop, not is_alone), warnings_as_notes(view.console):
+            last = run(options.src, chosen, tell=view, stop=stop)
+    except (DivergedError, RanksError) as error:
+        raise fail(error, FAILED, as_json) from error
+    except WriteError as error:
+        raise fail(f"{error}; the same command goes on from its last checkpoint", FAILED, as_json) from error
+    is_done, unread = last.pop("is_done"), last.pop("unread")
+    if unread:
+        note(f"{len(unread):,} images could not be read and were left out, {unread[0]} among them")
+    if not is_done and is_first:
         raise fail("interrupted: the steps so far are kept; the same command goes on", INTERRUPTED, as_json)
+    if not is_done:
+        raise typer.Exit(INTERRUPTED)
     if not is_first:
         return
     seconds, out = round(time.perf_counter() - started, 1), str(options.out)

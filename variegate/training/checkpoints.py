@@ -86,12 +86,16 @@ class Checkpoints:
                 shutil.rmtree(old, ignore_errors=True)
 
     def wait(self) -> None:
-        """Until what is being saved is whole. Raises WriteError."""
+        """Until what is being saved is whole. Raises WriteError, and RuntimeError where another rank is gone."""
         saving, self._saving = self._saving, None
         error = None if saving is None else saving.exception()
+        # torch gathers what went wrong on each rank.
+        every = [one for one, _ in error.failures.values()] if isinstance(error, CheckpointException) else [error]
+        for one in every:
+            if isinstance(one, OSError):
+                raise write_error(one, str(self.folder)) from one
         if error is not None:
-            cause = error if isinstance(error, OSError) else OSError(0, " ".join(str(error).split()) or repr(error))
-            raise write_error(cause, str(self.folder)) from error
+            raise RuntimeError(f"{self.folder}: {every[0]}") from error
 
     def close(self) -> None:
         """``wait``, and give the thread back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -10,15 +10,17 @@ import torch
 
 from variegate.data.decode import read_image
 from variegate.data.loader import Loader
+from variegate.data.loader.batch import Failure
 from variegate.data.sources.base import Source, SourceError, StreamSource, first_names
 from variegate.data.sources.opening import open_source
 from variegate.engine.arguments import parse_size
 from variegate.mixed_labels import MixedLabels, num_partners
 from variegate.options.training import TrainOptions
-from variegate.outside.addresses import shown
-from variegate.policies import PBA, load_policy
+from variegate.outside.addresses import shown, speakable
+from variegate.policies.load import scaled_policy
 from variegate.training.images import BaselineAugmentation, fitting_size
 from variegate.training.ranks import Ranks
+from variegate.training.sizes import BATCH, LARGE_MODEL, fitting_batch, fitting_model
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.crop import CenterCrop, RandomHorizontalFlip
@@ -29,8 +31,6 @@ from variegate.transforms.resize import RandomResizedCrop, Resize
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
 _SIDE, _KEPT_SHARE = 224, 0.875
-_SMALL, _LARGE, _SMALL_BELOW = "wrn-16-1", "wrn-28-2", 2_000
-_BATCH, _STEPS, _LEAST_BATCH = 128, 8, 8
 
 
 class Feed:
@@ -47,7 +47,7 @@ class Feed:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
         self.options = options
         self.batch_size = self._batch_size(ranks.ranks)
-        self.model = options.model or (_SMALL if (self.length or _SMALL_BELOW) < _SMALL_BELOW else _LARGE)
+        self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
         train, plain = self._transforms()
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
@@ -59,10 +59,13 @@ class Feed:
             self._check_same_classes(others, place)
             self.scored = Loader(others, plain, shuffle=False, on_error="skip", **more)
 
+    def unread(self) -> list[Failure]:
+        return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
+
     def _batch_size(self, ranks: int) -> int:
         together = ranks * self.options.accumulate
         if self.length is None:
-            return self.options.batch_size or _BATCH
+            return self.options.batch_size or BATCH
         if self.options.batch_size is None:
             return fitting_batch(max(1, self.length // together))
         if self.options.batch_size * together > self.length:
@@ -110,20 +113,6 @@ class Feed:
             )
 
 
-def fitting_batch(train: int) -> int:
-    """A power of two that gives an epoch eight steps, from 8 to 128, and no more than there are."""
-    batch = _BATCH
-    while batch > _LEAST_BATCH and batch * _STEPS > train:
-        batch //= 2
-    return min(batch, train)
-
-
-def scaled_policy(name: str, epochs: int) -> Transform:
-    """``load_policy``, with schedules stretched or shortened to a training of so many epochs."""
-    policy: Any = load_policy(name)
-    return replace(policy, schedule=policy.resolved.scaled(epochs)) if isinstance(policy, PBA) else policy
-
-
 def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
     """Their names, or numbers. Raises SourceError where they are not known, and for one without an image."""
     ask = getattr(source, "labels", None)
@@ -163,6 +152,8 @@ def labels_to(labels: Any, device: str) -> Any:
 
 def _open(given: Any) -> tuple[Source | StreamSource, str]:
     opened = open_source(given)
+    for one in opened.notes() if opened is not given else []:
+        warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 

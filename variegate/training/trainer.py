@@ -41,8 +41,8 @@ def train(
     tell: Callable[[Line], object] | None = None,
     stop: Event | None = None,
 ) -> Line:
-    """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one, and
-    ``is_done``: False where ``stop`` was set before the end.
+    """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one;
+    ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
 
     ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. ``tell``
     is called with every line of the log, on rank 0. Under ``torchrun`` every process calls this.
@@ -99,7 +99,8 @@ class Trainer:
             is_done = self._run_epochs(stop)
             if is_done and is_first:
                 write_model(out, self.feed, self.learner.scored)
-            return {**(self.log.last if self.log is not None else {}), "is_done": is_done}
+            last = self.log.last if self.log is not None else {}
+            return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
 
     def _resume(self) -> int:
         """Go on from the latest checkpoint -> how much of the log it knows of. Raises ResumeError."""
@@ -133,11 +134,14 @@ class Trainer:
             self.learner.module.train()
             if self._train_epoch(epoch, stop):
                 return False
-            is_busy = self._flush(stop)[1]
+            is_stopped, is_busy = self._flush(stop)
             self._evaluate(epoch)
             self._at = self.feed.train.state_dict()
-            if epoch + 1 == self.options.epochs or not is_busy:
+            is_last = epoch + 1 == self.options.epochs
+            if is_last or is_stopped or not is_busy:
                 self._save()
+            if is_stopped and not is_last:
+                return False
         return True
 
     def _train_epoch(self, epoch: int, stop: Event) -> bool:
