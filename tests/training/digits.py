@@ -91,8 +91,8 @@ def run_rank(folder: Path, rank: int, ranks: int) -> None:
     """
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=ranks)
-    source, validation = digits()
     for number, changes in enumerate(json.loads((folder / "runs.json").read_text())):
+        source, validation = digits(changes.pop("images", 512))
         with pytest.MonkeyPatch.context() as monkeypatch:
             seen, stop = Seen().watch(monkeypatch), Event()
             if "stop_after" in changes:
