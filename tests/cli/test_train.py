@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -14,8 +15,10 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 from tests.cli.searches import run
+from variegate.cli.train import TrainingView
 from variegate.training.learner import Learner
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -109,6 +112,7 @@ SLOWLY = """
 import sys, time
 from variegate.cli import main
 from variegate.training import trainer
+from variegate.cli.train import TrainingView
 from variegate.training.learner import Learner
 trainer._TELL_SECONDS, seed = 0.0, Learner.begin_step
 Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
@@ -147,3 +151,15 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
     assert train(stripes, out, *more) == 0
     assert train(stripes, tmp_path / "whole") == 0
     assert logged(out) == logged(tmp_path / "whole")
+
+
+def test_what_a_terminal_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr("variegate.cli.console.stderr", lambda: Console(file=shown, force_terminal=True, width=100))
+    with TrainingView(3, is_silent=False) as view:
+        view({"epoch": 0, "step": 7, "loss": 0.5, "lr": 0.1, "images_per_second": 1234.5, "waiting": 0.25})
+        view({"epoch": 0, "top1": 0.5, "top5": 1.0})
+    text = shown.getvalue()
+    assert "step 7: loss 0.5000, top-1 50.00%, top-5 100.00%, 1,234 images/s, 25% waiting" in text
+    assert "0/3" in text
+    assert "epoch 1" not in text, "a line an epoch is for files"

@@ -252,3 +252,30 @@ def test_learning_rates() -> None:
     chosen = TrainOptions(epochs=10, warmup=2, lr=1.0)
     assert [round(chosen.lr_at(epoch), 4) for epoch in (0, 1, 2, 6, 10)] == [0.01, 0.505, 1.0, 0.5, 0.0]
     assert [TrainOptions(averaging=one).period for one in ("sync", "periodic:8", "async")] == [0, 8, -1]
+
+
+def test_any_source_and_any_schedule(tmp_path: Path) -> None:
+    (images, labels), _ = digits(64)
+
+    class Items(torch.utils.data.Dataset[Any]):
+        targets = [int(label) for label in labels]  # noqa: RUF012
+
+        def __len__(self) -> int:
+            return len(images)
+
+        def __getitem__(self, index: int) -> Any:
+            return images[index], self.targets[index]
+
+    for name, source in (("pairs", (images, labels.astype(np.uint8))), ("dataset", Items())):
+        last = train(source, options(tmp_path / name, policy="pba-svhn", epochs=2, batch_size=16))
+        assert (last["step"], last["unread"]) == (8, [])
+    assert losses(tmp_path / "pairs") == losses(tmp_path / "dataset")
+
+
+def test_a_policy_that_was_edited_is_another(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(T.RandomErasing(p=0.5).to_dict()))
+    train(digits(64)[0], options(tmp_path / "out", policy=str(policy), epochs=1))
+    policy.write_text(json.dumps(T.RandomErasing(p=0.6).to_dict()))
+    with pytest.raises(ResumeError, match=r"with --policy '.*policy\.json \(\w{12}\)', this one has '.*policy\.json"):
+        train(digits(64)[0], options(tmp_path / "out", policy=str(policy), epochs=1))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import typer
-from rich.progress import TextColumn
+from rich.console import RenderableType
+from rich.text import Text
 
 from variegate.cli.console import (
     FAILED,
@@ -54,7 +56,7 @@ def train(options: TrainCommandOptions) -> None:
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()
     try:
-        view = TrainingView(as_json or not is_first)
+        view = TrainingView(chosen.epochs, as_json or not is_first)
         with view, interrupt_sets(stop, not is_alone), warnings_as_notes(view.console):
             last = run(options.src, chosen, tell=view, stop=stop)
     except (DivergedError, RanksError) as error:
@@ -84,14 +86,14 @@ def _scores(line: dict[str, Any]) -> str:
 
 
 class TrainingView(CountingBar):
-    """Call it with the lines of the log; a bar on a terminal, else a line for every epoch."""
+    """Call it with the lines of the log; a bar of epochs and a line of facts on a terminal, else a line an epoch."""
 
-    def __init__(self, is_silent: bool) -> None:
-        super().__init__(is_silent, TextColumn("{task.fields[facts]}"))
+    def __init__(self, epochs: int, is_silent: bool) -> None:
         self._is_silent = is_silent
         self._epoch: dict[str, Any] = {}
         self._losses: list[float] = []
-        self._task = self.add_task("starting", total=None, facts="")
+        super().__init__(is_silent)
+        self._task = self.add_task("training", total=epochs)
 
     def __call__(self, line: dict[str, Any]) -> None:
         if line["epoch"] != self._epoch.get("epoch", line["epoch"]):
@@ -99,10 +101,13 @@ class TrainingView(CountingBar):
         self._epoch |= line
         if "loss" in line:
             self._losses.append(line["loss"])
-        if not self.disable:
-            rate = f"{line.get('images_per_second', 0):,.0f} images/s, {line.get('waiting', 0):.0%} waiting for data"
-            facts = f"{_scores(self._epoch)}{rate}"
-            self.update(self._task, completed=line.get("step"), facts=facts, description=f"epoch {line['epoch'] + 1}")
+        self.update(self._task, completed=line["epoch"])
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        if "step" in self._epoch:
+            rate = f"{self._epoch['images_per_second']:,.0f} images/s, {self._epoch['waiting']:.0%} waiting"
+            yield Text(f"step {self._epoch['step']:,}: {_scores(self._epoch)}{rate}")
 
     def stop(self) -> None:
         super().stop()

@@ -14,6 +14,7 @@ from variegate.data.loader.batch import Failure
 from variegate.data.sources.base import Source, SourceError, StreamSource, first_names
 from variegate.data.sources.opening import open_source
 from variegate.engine.arguments import parse_size
+from variegate.errors import DecodeError
 from variegate.mixed_labels import MixedLabels, num_partners
 from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown, speakable
@@ -31,6 +32,7 @@ from variegate.transforms.resize import RandomResizedCrop, Resize
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
 _SIDE, _KEPT_SHARE = 224, 0.875
+_LOOKED_AT = 100
 
 
 class Feed:
@@ -79,7 +81,7 @@ class Feed:
     def _transforms(self) -> tuple[Transform, Transform]:
         """-> for images that train, and for those that score."""
         options, source = self.options, self.source
-        self.channels, first = _first_image(source)
+        self.channels, first = _first_image(source, self.place)
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
         keeps_size = isinstance(source, Source) and fitting_size(source) is None
         size: tuple[int, int] | None
@@ -157,11 +159,16 @@ def _open(given: Any) -> tuple[Source | StreamSource, str]:
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
-def _first_image(source: Source | StreamSource) -> tuple[int, tuple[int, int]]:
+def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
     if not isinstance(source, Source):
         return 3, (_SIDE, _SIDE)
-    data: Any = source.read(0).data
-    pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
-    height, width = pixels.shape[:2]
-    return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
+    for index in range(min(len(source), _LOOKED_AT)):
+        try:
+            data: Any = source.read(index).data
+            pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
+        except DecodeError:  # is told when it is loaded
+            continue
+        height, width = pixels.shape[:2]
+        return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
+    raise SourceError(f"{place}: none of its first {_LOOKED_AT} images can be read")

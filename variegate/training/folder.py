@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from dataclasses import asdict
@@ -22,8 +23,15 @@ LOCK_NAME = ".train.lock"
 def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     """All that decides what the weights become, as JSON reads it."""
     decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
+    decided["policy"] = _told_apart(feed.options.policy)
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
     return {"source": feed.source.fingerprint, "classes": len(feed.classes), **decided, "ranks": ranks}
+
+
+def _told_apart(policy: str) -> str:
+    """A file by what is in it, too."""
+    path = Path(policy)
+    return f"{policy} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})" if path.is_file() else policy
 
 
 def claim(folder: Path, mine: dict[str, Any]) -> None:
