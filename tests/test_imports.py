@@ -112,10 +112,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),
         *("data/sources", "data/decode", "data/loader"),
     },
-    "training/folder": {"training", "training/checkpoints", "training/feed", "options"},
+    "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
+    "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
     "training/trainer": {
         *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
-        *("training/learner", "data/sources", "data/loader", "options", "sinks"),
+        *("training/learner", "training/scoring", "data/loader", "options", "sinks"),
     },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from tests.training.digits import Seen, digits, lines, losses, on_ranks, options, top1
+from variegate.data.sources.base import SourceError
 from variegate.training import train
+from variegate.training.folder import check_ranks
 from variegate.training.ranks import RanksError
 
 pytest.importorskip("sklearn")
@@ -94,3 +96,12 @@ def test_a_port_in_use(first_of_two: socket.socket, tmp_path: Path) -> None:
     first_of_two.listen()
     with pytest.raises(RanksError, match=r"127\.0\.0\.1:\d+: the port is in use; choose another"):
         train(digits(64)[0], options(tmp_path, timeout=1.0))
+
+
+def test_ranks_that_see_other_images_or_were_told_otherwise() -> None:
+    first = {"source": "ab", "classes": 3, "batch_size": 16}
+    check_ranks([first, dict(first)])
+    with pytest.raises(SourceError, match="rank 1 has classes 2, rank 0 has 3; accepted: the same on every rank"):
+        check_ranks([first, {**first, "classes": 2}])
+    with pytest.raises(SourceError, match="rank 2 has --batch-size 8, rank 0 has 16"):
+        check_ranks([first, first, {**first, "batch_size": 8}])

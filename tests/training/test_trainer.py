@@ -19,9 +19,9 @@ from variegate.data.sources.base import SourceError
 from variegate.training import TrainOptions, train
 from variegate.training.checkpoints import ResumeError
 from variegate.training.learner import Learner
+from variegate.training.log import DivergedError
 from variegate.training.models import ModelError
 from variegate.training.notes import notes_on
-from variegate.training.trainer import DivergedError
 
 pytest.importorskip("sklearn")
 

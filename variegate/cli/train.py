@@ -46,9 +46,9 @@ def train(options: TrainCommandOptions) -> None:
     """
     from variegate.options import part_of
     from variegate.outside.durable import WriteError
+    from variegate.training.log import DivergedError
     from variegate.training.notes import notes_on
     from variegate.training.ranks import RanksError
-    from variegate.training.trainer import DivergedError
     from variegate.training.trainer import train as run
 
     as_json, chosen = options.as_json, part_of(TrainOptions, options)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from variegate.data.sources.base import SourceError
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS
 from variegate.outside.durable import write_atomically
 from variegate.training.checkpoints import ResumeError
@@ -55,11 +56,26 @@ def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> No
     free = {"ranks"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:
-            typed = name if name in ("source", "classes") else f"--{name.replace('_', '-')}"
             raise ResumeError(
-                f"{folder}: holds a training with {typed} {theirs.get(name)!r}, this one has {value!r}; go on with "
-                "that, or choose another folder"
+                f"{folder}: holds a training with {_as_typed(name)} {theirs.get(name)!r}, this one has {value!r}; go "
+                "on with that, or choose another folder"
             )
+
+
+def check_ranks(every: list[dict[str, Any]]) -> None:
+    """Raises SourceError naming the first option, or the source, that is another on another rank: they would wait for
+    each other for ever."""
+    for rank, theirs in enumerate(every):
+        for name, value in every[0].items():
+            if theirs.get(name) != value:
+                raise SourceError(
+                    f"rank {rank} has {_as_typed(name)} {theirs.get(name)!r}, rank 0 has {value!r}; accepted: the same "
+                    "on every rank. Are files missing on a machine?"
+                )
+
+
+def _as_typed(name: str) -> str:
+    return name if name in ("source", "classes") else f"--{name.replace('_', '-')}"
 
 
 def write_model(folder: Path, feed: Feed, model: torch.nn.Module) -> None:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from variegate.outside.durable import AppendOnlyFile
 
 Line = dict[str, Any]
+
+
+class DivergedError(RuntimeError):
+    """The loss is no number any more. ``line``: the first of which this is true; ``lr``: as it was given."""
+
+    def __init__(self, line: Line, lr: float) -> None:
+        super().__init__(
+            f"the loss is {line['loss']} in step {line['step']} (epoch {line['epoch']}): the training has diverged; a "
+            f"lower --lr (it is {lr:g}), a longer --warmup or a smaller --clip may help, with another folder as --out"
+        )
+
+
+def finite_part(lines: list[Line]) -> list[Line]:
+    """Those before the first with a loss that is no number."""
+    return list(itertools.takewhile(lambda line: math.isfinite(line["loss"]), lines))
 
 
 class TrainingLog:

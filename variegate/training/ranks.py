@@ -43,6 +43,13 @@ class Ranks:
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.talking)
         return added.tolist(), highest.tolist()
 
+    def gather(self, value: Any) -> list[Any]:
+        """What all ranks have, by rank; every rank calls it."""
+        found = [value] * self.ranks
+        if self.ranks > 1:
+            dist.all_gather_object(found, value, group=self.talking)
+        return found
+
 
 @contextmanager
 def joined(device: str, seconds: float) -> Iterator[Ranks]:

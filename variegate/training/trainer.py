@@ -13,24 +13,28 @@ from typing import Any
 import torch
 
 from variegate.data.loader import Batch
-from variegate.data.sources.base import SourceError
 from variegate.options.training import TrainOptions
 from variegate.sinks.lock import locked
 from variegate.training.checkpoints import Checkpoints
 from variegate.training.classifier import seeded_weights
 from variegate.training.feed import Feed, labels_to
-from variegate.training.folder import CHECKPOINTS_NAME, LOCK_NAME, LOG_NAME, check_same, claim, describe, write_model
+from variegate.training.folder import (
+    CHECKPOINTS_NAME,
+    LOCK_NAME,
+    LOG_NAME,
+    check_ranks,
+    check_same,
+    claim,
+    describe,
+    write_model,
+)
 from variegate.training.learner import Learner
-from variegate.training.log import Line, TrainingLog
+from variegate.training.log import DivergedError, Line, TrainingLog, finite_part
 from variegate.training.ranks import Ranks, joined
-from variegate.training.step import in_channels_last, precision_of
+from variegate.training.scoring import images_of, top_accuracies
 
 # Losses are looked at so often, since a GPU is waited for then.
 _TELL_SECONDS, _MOST_UNTOLD = 1.0, 32
-
-
-class DivergedError(RuntimeError):
-    """The loss is no number any more."""
 
 
 def train(
@@ -74,6 +78,7 @@ class Trainer:
     ) -> None:
         self.options, self.ranks, self._tell = options, ranks, tell
         self.feed = feed = Feed(source, validation, options, ranks)
+        check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
         steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
         warmup = round(options.warmup * steps)
@@ -191,7 +196,7 @@ class Trainer:
         device, weights = self.ranks.device, None
         if batch.padding.any():
             weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
-        images, labels = _images_of(batch, device), labels_to(batch.labels, device)
+        images, labels = images_of(batch, device), labels_to(batch.labels, device)
         return self.learner.step.add_gradients(images, labels, self._rank_images, weights)
 
     def _parts(self) -> Iterator[tuple[Batch, float]]:
@@ -226,15 +231,10 @@ class Trainer:
             for line, total, images in zip(untold.lines, sums, untold.images, strict=True)
         ]
         self._untold = _Untold()
-        for number, line in enumerate(lines):
-            if not math.isfinite(line["loss"]):
-                self._log(lines[:number])
-                raise DivergedError(
-                    f"the loss is {line['loss']} in step {line['step']} (epoch {line['epoch']}): the training has "
-                    f"diverged; a lower --lr (it is {self.options.lr:g}), a longer --warmup or a smaller --clip may "
-                    "help, with another folder as --out"
-                )
-        self._log(lines)
+        good = finite_part(lines)
+        self._log(good)
+        if len(good) < len(lines):
+            raise DivergedError(lines[len(good)], self.options.lr)
         return bool(is_stopped), bool(is_busy)
 
     def _log(self, lines: list[Line]) -> None:
@@ -243,26 +243,10 @@ class Trainer:
             for line in lines if self._tell is not None else []:
                 self._tell(line)  # type: ignore[misc]
 
-    @torch.no_grad()
     def _evaluate(self, epoch: int) -> None:
         self.learner.settle()
         if self.feed.scored is None:
             return
-        model, device = self.learner.scored.eval(), self.ranks.device
-        counts = torch.zeros(3, dtype=torch.float64, device=device)
-        for batch in self.feed.scored:
-            labels, good = labels_to(batch.labels, device), torch.from_numpy(~batch.padding).to(device)
-            with precision_of(device, self.options.precision):
-                scores = model(_images_of(batch, device))
-            best = scores.float().topk(min(5, scores.shape[1]), 1).indices == labels[:, None]
-            counts += (torch.stack([best[:, 0], best.any(1), torch.ones_like(good)]) & good).sum(1)
-        one, five, total = self.ranks.sum_and_max(counts.tolist(), [0.0])[0]
-        if total:
-            self._log([{"epoch": epoch, "top1": one / total, "top5": five / total}])
-
-
-def _images_of(batch: Batch, device: str) -> torch.Tensor:
-    """As models take them."""
-    if not isinstance(batch.images, torch.Tensor):
-        raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
-    return in_channels_last(batch.images).to(device)
+        found = top_accuracies(self.learner.scored, self.feed.scored, self.options.precision, self.ranks)
+        if found is not None:
+            self._log([{"epoch": epoch, "top1": found[0], "top5": found[1]}])
