@@ -31,7 +31,8 @@ def digits(number: int = 512) -> tuple[Any, Any]:
 
 def without_statistics(num_classes: int) -> torch.nn.Module:
     """A model of which a batch is the sum of its parts."""
-    layers = (torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten())
+    convolutions = (torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, padding=1))
+    layers = (*convolutions, torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten())
     return torch.nn.Sequential(*layers, torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Linear(64, num_classes))
 
 

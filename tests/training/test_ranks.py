@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.training.digits import Seen, digits, lines, losses, on_ranks, options, top1
 from variegate.data.sources.base import SourceError
@@ -28,8 +29,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that two processes do in these tests: starting them takes the most."""
     folder = tmp_path_factory.mktemp("ranks")
     runs: list[dict[str, Any]] = [{"out": "parts", "batch_size": 8, "accumulate": 2}]
+    for way in ("sync", "periodic:1"):
+        runs.append({"out": f"linear-{way}", "batch_size": 16, "averaging": way, "epochs": 1, "clip": 0, "warmup": 0.2})
     for way in WAYS:
-        runs.append({"out": f"learns-{way}", "batch_size": 16, "averaging": way, "epochs": 4, "ema": 0.5})
+        runs.append({"out": f"learns-{way}", "batch_size": 16, "averaging": way, "epochs": 6, "lr": 0.15, "ema": 0.5})
         chosen = {**NORMED, "averaging": way, "policy": "randaugment"}
         chosen["images"] = 256
         runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 11, **chosen}]
@@ -43,6 +46,12 @@ def test_two_processes_and_small_batches_equal_one_large_batch(ran: Path, tmp_pa
     train(source, options(tmp_path), validation=validation)
     assert losses(ran / "parts") == pytest.approx(losses(tmp_path), abs=1e-4)
     assert top1(ran / "parts") == pytest.approx(top1(tmp_path), abs=0.01)
+
+
+def test_weights_averaged_in_every_step_are_those_of_averaged_gradients(ran: Path) -> None:
+    """Without clipping, a step is linear in its gradients."""
+    one, other = (torch.load(ran / f"linear-{way}" / "model.pt")["weights"] for way in ("sync", "periodic:1"))
+    assert all(torch.allclose(one[name], other[name], atol=1e-4) for name in one)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -61,7 +70,7 @@ def test_ways_of_averaging_differ(ran: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    number = 5 + 5 * WAYS.index(way)
+    number = 7 + 5 * WAYS.index(way)
     before = [one for rank in range(2) for one in json.loads((ran / f"seen-{number}-{rank}.json").read_text())]
     source, validation = digits(256)
     seen = Seen().watch(monkeypatch)

@@ -180,8 +180,12 @@ class Classifier:
         self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         for group in self._optimizer.param_groups:
             group["lr"] = self._lr
-        for weight, momentum in kept.items():
-            # A captured step knows the momenta by their place. Without any, the first step begins from zeros as well.
-            loaded = self._optimizer.state[weight].get("momentum_buffer")
-            momentum.zero_() if loaded is None else momentum.copy_(loaded)
-            self._optimizer.state[weight]["momentum_buffer"] = momentum
+        for weight in dict.fromkeys([*kept, *self._optimizer.state]):
+            own = self._optimizer.state[weight]
+            loaded = own.get("momentum_buffer")
+            if weight in kept or loaded is not None:
+                # A captured step knows the momenta by their place, and the fused optimiser takes it for granted that
+                # they are laid out as the weights. Without any, the first step begins from zeros as well.
+                momentum = kept[weight] if weight in kept else torch.empty_like(weight)
+                momentum.zero_() if loaded is None else momentum.copy_(loaded)
+                own["momentum_buffer"] = momentum

@@ -123,9 +123,10 @@ class Learner:
         weights = dict(self.module.named_parameters())
         for name, tensor in parts.get("optimizer", {}).items():
             key, _, owner = name.partition("/")
-            # Laid out as the weight is, as the optimiser has made it.
-            layout = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
-            self._optimizer.state[weights[owner]][key] = tensor.to(self.ranks.device).contiguous(memory_format=layout)
+            weight = weights[owner]
+            # Laid out as the weight is, which the fused optimiser takes for granted.
+            kept = torch.empty_like(weight) if tensor.shape == weight.shape else tensor.to(self.ranks.device)
+            self._optimizer.state[weight][key] = kept.copy_(tensor)
         if self.step.scaler is not None:
             numbers = {name: tensor.item() for name, tensor in parts["scaler"].items()}
             whole = {name: int(value) for name, value in numbers.items() if "growth_" in name and "factor" not in name}

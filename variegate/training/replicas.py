@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -61,7 +60,6 @@ class GradientAveraging(Replicas):
         # Statistics of rank 0 are the ones that count; they travel when somebody asks for them, not in every step.
         known = inspect.signature(DistributedDataParallel.__init__).parameters
         without: Any = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
-        warnings.filterwarnings("ignore", "Grad strides do not match")  # of some convolutions, on small images
         replicated: Any = DistributedDataParallel
         self.replicated = replicated(module, devices, gradient_as_bucket_view=True, **{without: False})
         self.model = self.replicated
@@ -85,27 +83,29 @@ class GradientAveraging(Replicas):
 
 class PeriodicAveraging(GradientAveraging):
     """Each rank goes its own way, and all weights are averaged in every ``period``-th step: post-local SGD (Lin et al.
-    2018, arXiv 1808.07217). Until step ``start`` gradients are averaged, as while the learning rate rises."""
+    2018, arXiv 1808.07217). Until step ``start`` gradients are averaged, as while the learning rate rises.
+
+    torch's PeriodicModelAverager does not average them: it leaves weights behind in another layout than momenta have,
+    and the fused optimiser takes both for the same.
+    """
 
     is_alike = False
 
     def __init__(self, module: torch.nn.Module, ranks: Ranks, period: int, start: int) -> None:
         from torch.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as post_local
-        from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
         super().__init__(module, ranks)
         self._hook = post_local.PostLocalSGDState(None, None, start, post_local_gradient_allreduce=False)
         self.replicated.register_comm_hook(self._hook, post_local.post_localSGD_hook)
-        self._averager = PeriodicModelAverager(period, start)
+        self._period, self._start = period, start
 
     def rehearse(self, add_gradients: Callable[[], object]) -> None:
         super().rehearse(add_gradients)
         self._hook.iter = 0
 
     def after(self, step: int) -> None:
-        # Steps count from 1: with a period of 4, weights meet after steps 4, 8, ... behind the start.
-        self._averager.step = step
-        self._averager.average_parameters(self.module.parameters())
+        if step > self._start and (step - self._start) % self._period == 0:
+            average_over_ranks(self._weights())
 
     def settle(self) -> None:
         average_over_ranks(self._weights() + floats_of(self.module.buffers()))
