@@ -100,6 +100,10 @@ def test_images_that_cannot_be_read_are_told(stripes: Path, tmp_path: Path, caps
     (stripes / "all" / "broken.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "out", "--epochs", 1) == 0
     assert f"note: 1 images could not be read and were left out, {stripes}/all/broken.jpg: " in capsys.readouterr().err
+    for number in range(9):
+        (stripes / "all" / f"broken{number}.jpg").write_bytes(b"\xff\xd8")
+    assert train(stripes, tmp_path / "other", "--epochs", 1) == 1
+    assert "samples could not be read, max_errors=0.1 allows" in capsys.readouterr().err
 
 
 def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

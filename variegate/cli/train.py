@@ -44,6 +44,7 @@ def train(options: TrainCommandOptions) -> None:
     Writes OUT/log.jsonl (a line for each step and each scoring), OUT/checkpoints and, at the end, OUT/model.pt.
     Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
     """
+    from variegate.data.loader import TooManyErrors
     from variegate.options import part_of
     from variegate.outside.durable import WriteError
     from variegate.training.log import DivergedError
@@ -59,7 +60,7 @@ def train(options: TrainCommandOptions) -> None:
         view = TrainingView(chosen.epochs, as_json or not is_first)
         with view, interrupt_sets(stop, not is_alone), warnings_as_notes(view.console):
             last = run(options.src, chosen, tell=view, stop=stop)
-    except (DivergedError, RanksError) as error:
+    except (DivergedError, RanksError, TooManyErrors) as error:
         raise fail(error, FAILED, as_json) from error
     except WriteError as error:
         raise fail(f"{error}; the same command goes on from its last checkpoint", FAILED, as_json) from error
