@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.
     array = _as_array(labels)
     shares, places = mixture.shares, np.concatenate([np.arange(len(mixture.partners))[:, None], mixture.partners], 1)
     if array.dtype.kind == "f":
-        flat = array.reshape(len(array), -1).astype(np.float32)
+        flat = array.reshape(len(array), math.prod(array.shape[1:])).astype(np.float32)
         mixed = np.einsum("nk,nkc->nc", shares, flat[places])
         return torch.from_numpy(mixed.reshape(len(places), *array.shape[1:]))
     if array.dtype.kind not in "iub" or array.ndim != 1:
@@ -83,8 +84,9 @@ def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.
 
 
 def _as_array(labels: Any) -> npt.NDArray[Any]:
-    if isinstance(labels, torch.Tensor):
-        return labels.detach().cpu().numpy()
     if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], torch.Tensor):
-        return torch.stack(list(labels)).cpu().numpy()
+        labels = torch.stack(list(labels))
+    if isinstance(labels, torch.Tensor):
+        labels = labels.detach().cpu()
+        return (labels.float() if labels.is_floating_point() else labels).numpy()  # NumPy has no bfloat16
     return np.asarray(labels)

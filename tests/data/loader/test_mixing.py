@@ -126,6 +126,35 @@ def test_a_bad_partner_leaves_its_sample_as_it_is(on_error: Any) -> None:
         list(mixed(source=MemorySource(NUMBER, bad)))
 
 
+@pytest.mark.parametrize("size", [1, 10, 64])
+def test_a_picture_that_is_refused_is_bad_by_itself_alone(size: int) -> None:
+    images, labels = [np.full((20, 20, 3), i, np.uint8) for i in range(NUMBER)], list(range(NUMBER))
+    images[7] = images[7][:4, :4]  # smaller than the crop
+    for mixer in (T.MixUp(), T.Mosaic()):
+        transform = T.Compose([T.RandomCrop(16), mixer])
+        loader = load((images, labels), transform, batch_size=size, on_error="skip", seed=3)
+        found = set(pixels(loader))
+        assert [failure.id for failure in loader.errors] == [7]
+        assert found >= set(range(NUMBER)) - {7}
+
+
+def test_pictures_that_do_not_go_together_are_bad_in_any_batch() -> None:
+    images, labels = [np.full((16, 16, 3), i, np.uint8) for i in range(NUMBER)], list(range(NUMBER))
+    images[7] = images[7][:, :, :1]
+    for on_error in ("skip", "replace"):
+        runs = {}
+        for size in (10, NUMBER):
+            loader = load((images, labels), T.MixUp(), batch_size=size, on_error=on_error, seed=3)
+            runs[size] = {
+                (int(i), image.numpy().tobytes())
+                for batch in loader
+                for i, image in zip(batch.ids, batch.images, strict=True)
+            }
+            mixed_with_it = {index for index in range(NUMBER) if 7 in loader.partners(index, 0)}
+            assert {failure.id for failure in loader.errors} == {7, *mixed_with_it}
+        assert runs[10] == runs[NUMBER]
+
+
 def test_labels_of_replaced_samples_are_mixed_as_well() -> None:
     for num_classes in (2, None):
         transform = T.Compose([CROPPED, T.MixUp(num_classes=num_classes)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -110,6 +110,7 @@ class _OneBatch:
             rows = replace(rows, partners=check_partners("batch", len(rows.ids), needed))
         self._rows, self._epoch, self._observer = rows, epoch, observer
         self._bad: dict[int, DecodeError] = {}
+        self._misfits: set[int] = set()  # those of them that are bad with their partners alone: as partners they are not
 
     def make(self) -> BatchResult:
         rows, bad = self._rows, self._bad
@@ -143,14 +144,14 @@ class _OneBatch:
 
     def _augment_good(self) -> tuple[Any, Any]:
         """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
-        rows, bad = self._rows.without(self._bad), self._bad
+        rows, bad = self._rows.without(self._bad.keys() - self._misfits).by_themselves(self._misfits), self._bad
         good = [row for row in range(len(rows.data)) if row not in bad]
         if not good:
             # All of them are left out or replaced.
             return [torch.empty(0)] * len(rows.padding), [None] * len(rows.padding)
         if bad:
             data, labels = list(rows.data), list(rows.labels)
-            for row in bad:
+            for row in bad.keys() - self._misfits:
                 data[row], labels[row] = data[good[0]], labels[good[0]]
             rows = replace(rows, data=data, labels=labels)
         failures: dict[int, DecodeError] = {}
@@ -159,10 +160,10 @@ class _OneBatch:
         except ValueError:
             if self._on_error == "raise":
                 raise
-            alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
-            refused = {
-                row: not_taken(str(rows.name_of(row)), result) for row, result in alone if isinstance(result, Exception)
-            }
+            refused = self._refused(rows.by_themselves(good), good)
+            if not refused and rows.partners is not None:
+                refused = self._refused(rows, good)
+                self._misfits.update(refused)
             if not refused:
                 raise  # a matter of the batch
             bad.update(refused)
@@ -172,6 +173,11 @@ class _OneBatch:
         if rows.partners is not None and np.isin(rows.partners, list(found)).any():
             return self._augment_good()  # others were mixed with those
         return result
+
+    def _refused(self, rows: Rows, good: Sequence[int]) -> dict[int, DecodeError]:
+        """Those that the transform does not take, each tried alone."""
+        alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
+        return {row: not_taken(str(rows.name_of(row)), result) for row, result in alone if isinstance(result, Exception)}
 
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
@@ -204,7 +210,7 @@ class _OneBatch:
 
     def _replace(self, row: int) -> tuple[Any, Any]:
         """Another image, augmented by the random numbers of the bad one."""
-        alone = self._rows.without(self._bad).alone(row)
+        alone = self._rows.without(self._bad.keys() - self._misfits).alone(row)
         for data, label in self._substitutes(self._rows, row, self._epoch):
             if isinstance(data, DecodeError):
                 continue

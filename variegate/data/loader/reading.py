@@ -82,6 +82,13 @@ class Rows:
         own = np.arange(len(self.partners), dtype=np.int32)[:, None]
         return replace(self, partners=np.where(np.isin(self.partners, list(bad)), own, self.partners))
 
+    def by_themselves(self, some: Iterable[int]) -> Rows:
+        """Some rows are mixed with themselves."""
+        if self.partners is None:
+            return self
+        own = np.arange(len(self.partners), dtype=np.int32)[:, None]
+        return replace(self, partners=np.where(np.isin(own, list(some)), own, self.partners))
+
 
 # Waits until the rows of a step are read; None where there are no more.
 Waiting = Callable[[], Rows | None]
