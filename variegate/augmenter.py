@@ -18,8 +18,9 @@ from variegate.backends.host import CpuRunner
 from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.bound_transform import BoundTransform
 from variegate.checks import integer, renamed
+from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.mixed_labels import check_partners, mix_labels, num_partners
+from variegate.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
 from variegate.per_image import (
     Conditions,
     Copies,
@@ -281,6 +282,9 @@ class Augmenter(BoundTransform):
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
+        needed = num_partners(self.transform)
+        if partners is not None and len(partners) != needed:
+            raise ValueError(f"partners: got {shown(partners)}; accepted: {needed} ids")
         ids = [id, *(() if partners is None else partners)]
         values = of_one_sample(conditions, len(ids))
         places = None if partners is None else [range(1, len(ids))]
@@ -291,7 +295,7 @@ class Augmenter(BoundTransform):
     def _labels(self, program: Program, labels: Any) -> Any:
         mixers = self.transform._mixers
         if program.mixture is None or not mixers:
-            return labels if isinstance(labels, torch.Tensor) else torch.as_tensor(np.asarray(labels))
+            return as_tensor_of_labels(labels)
         return mix_labels(labels, program.mixture, mixers[0].num_classes)
 
     def _sample(
@@ -315,8 +319,11 @@ class Augmenter(BoundTransform):
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
         sampling.output = self._output
-        if partners is not None and self.transform._mixers:
-            sampling.partners = check_partners(partners, len(shapes), num_partners(self.transform))
+        needed = num_partners(self.transform)
+        if partners is not None and not needed and not (isinstance(partners, str) and partners == "batch"):
+            raise ValueError(f"partners: got {shown(partners)} with a transform that mixes nothing; accepted: 'batch'")
+        if partners is not None and needed and len(shapes):
+            sampling.partners = check_partners(partners, len(shapes), needed)
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         program = sampling.finish(replace(sampling.output, layout=self.layout))
         return program if frames is None else over_frames(program, frames)

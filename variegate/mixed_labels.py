@@ -83,6 +83,16 @@ def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.
     return torch.from_numpy(np.ascontiguousarray(soft[:, :num_classes]))
 
 
+def as_tensor_of_labels(labels: Any) -> torch.Tensor:
+    """Of images that are not mixed. Raises ValueError for what is no number."""
+    if isinstance(labels, torch.Tensor):
+        return labels
+    array = _as_array(labels)
+    if array.dtype.kind not in "iubf":
+        raise ValueError(f"labels: got {shown(labels)}; accepted: numbers, one or as many for each image")
+    return torch.as_tensor(array)
+
+
 def _as_array(labels: Any) -> npt.NDArray[Any]:
     if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], torch.Tensor):
         labels = torch.stack(list(labels))

@@ -113,6 +113,20 @@ def test_an_elastic_field_has_torchvisions_deviation_and_correlation(draw: Any) 
     assert abs((np.abs(values) < 1).mean() - 0.683) < 0.02
 
 
+def test_two_sigmas_cut_the_blur_as_torchvision_does(draw: Any) -> None:
+    """Displacements along x by kernels of the first sigma's size along both axes, those along y by the second's."""
+    program = draw(T.ElasticTransform(50.0, (2.0, 8.0)), 64, size=(96, 96, 3))
+    fields = np.stack([field(program, row)[24:-24, 24:-24] for row in range(64)])
+    white = np.random.default_rng(0).uniform(-1, 1, (40, 96, 96))
+    for axis, radius in enumerate((8, 32)):
+        blurred = white
+        for along, sigma in ((2, 2.0), (1, 8.0)):
+            taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
+            blurred = np.apply_along_axis(np.convolve, along, blurred, taps / taps.sum(), "same")
+        expected = 25 * blurred[:, 36:-36, 36:-36].std()
+        np.testing.assert_allclose(fields[..., axis].std(), expected, rtol=0.08)
+
+
 def test_smooth_noise_is_drawn_from_the_key_and_blurred_at_its_nodes(draw: Any) -> None:
     """A plain twin, node by node."""
     program = draw(T.ElasticTransform(80, 3.0), [(21, 30, 3)])

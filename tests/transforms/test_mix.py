@@ -192,6 +192,17 @@ def test_what_is_refused() -> None:
         T.MixUp(alpha=0)
 
 
+def test_nothing_to_mix_and_nobody_who_mixes() -> None:
+    augmenter, none = vg.Augmenter(T.MixUp(), "reference"), vg.Augmenter(T.Identity(), "reference")
+    assert augmenter([], partners="batch", labels=[])[0] == none([])
+    with pytest.raises(ValueError, match="partners: got 'foo' with a transform that mixes nothing; accepted: 'batch'"):
+        none(IMAGES, partners="foo")
+    with pytest.raises(ValueError, match=r"partners: got \[1, 2\]; accepted: 1 ids"):
+        augmenter.explain(0, partners=[1, 2])
+    with pytest.raises(ValueError, match=r"labels: got \['a', .*; accepted: numbers"):
+        none(IMAGES[:2], labels=["a", "b"])
+
+
 def test_it_is_described_and_explained() -> None:
     told = vg.Augmenter(T.Compose([T.Invert(), T.MixUp()])).explain(3, partners=[17], size=(8, 8))
     assert "MixUp of" in told

@@ -64,9 +64,11 @@ class ElasticTransform(Resampled):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sigmas = _both(self.sigma)
-        # torchvision's kernels have int(8 sigma + 1) pixels, or one more.
-        blurred = math.prod(blurred_deviation(sigma, int(8 * sigma + 1) // 2) for sigma in sigmas)
-        deviation = np.abs(_both(self.alpha)) * (0.5 * blurred / math.sqrt(3.0))
+        # torchvision's kernels have int(8 sigma + 1) pixels, or one more, along both axes: of the first sigma for
+        # displacements along x, of the second for those along y.
+        radii = [int(8 * sigma + 1) // 2 for sigma in sigmas]
+        blurred = [math.prod(blurred_deviation(sigma, radius) for sigma in sigmas) for radius in radii]
+        deviation = np.abs(_both(self.alpha)) * (0.5 * np.array(blurred) / math.sqrt(3.0))
         deviations = np.broadcast_to(deviation, (len(rows), 2))
         emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, type(self).__name__)
 

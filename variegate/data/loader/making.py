@@ -110,7 +110,8 @@ class _OneBatch:
             rows = replace(rows, partners=check_partners("batch", len(rows.ids), needed))
         self._rows, self._epoch, self._observer = rows, epoch, observer
         self._bad: dict[int, DecodeError] = {}
-        self._misfits: set[int] = set()  # those of them that are bad with their partners alone: as partners they are not
+        # Those of them that are bad with their partners alone: as partners they are not.
+        self._misfits: set[int] = set()
 
     def make(self) -> BatchResult:
         rows, bad = self._rows, self._bad
@@ -177,7 +178,8 @@ class _OneBatch:
     def _refused(self, rows: Rows, good: Sequence[int]) -> dict[int, DecodeError]:
         """Those that the transform does not take, each tried alone."""
         alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
-        return {row: not_taken(str(rows.name_of(row)), result) for row, result in alone if isinstance(result, Exception)}
+        refused = ((row, result) for row, result in alone if isinstance(result, Exception))
+        return {row: not_taken(str(rows.name_of(row)), result) for row, result in refused}
 
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
