@@ -13,10 +13,8 @@ from variegate.backends.runner import Decode, Dtype, Geometry, Layout
 from variegate.checks import integer, one_of
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ranks import find_rank, processes_here
-from variegate.policies.views import MultiView
 from variegate.threads import default_threads
-from variegate.transforms.base import Transform
-from variegate.transforms.output import Identity
+from variegate.transforms import Identity, MultiView, Transform
 
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
