@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_script_runs(script: Path, tmp_path: Path) -> None:
-    for name, package in (("keras", "tensorflow"), ("ray", "ray"), ("search", "sklearn")):
+    for name, package in (("keras", "tensorflow"), ("ray", "ray"), ("search", "sklearn"), ("train_digits", "sklearn")):
         if script.stem.startswith(name) and importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}")
-    quick = ["--quick"] if script.stem == "search_digits" else []
+    quick = ["--quick"] if script.stem in ("search_digits", "train_digits") else []
     # From the repository's root the package is found whether it is installed or not.
     code = f"import runpy, sys; sys.path.insert(0, {str(ROOT)!r}); runpy.run_path({str(script)!r}, run_name='__main__')"
     run = subprocess.run(
@@ -31,7 +31,7 @@ def test_script_runs(script: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
-    # A search tells its sizes and steps there.
-    assert [line for line in run.stderr.splitlines() if not line.startswith(("sizes: ", "step "))] == []
+    # A search tells its sizes and steps there, a training its epochs.
+    assert [line for line in run.stderr.splitlines() if not line.startswith(("sizes: ", "step ", "epoch "))] == []
     losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", run.stdout)]
     assert not losses or losses[-1] < 0.9 * losses[0], "what trains learns"

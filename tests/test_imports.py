@@ -96,7 +96,28 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
         *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels"),
     },
-    "training": {"program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"},
+    "training": {
+        *("program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"),
+        "mixed_labels",
+    },
+    # A training with files of its own, and over many processes, which stands above what a search shares with it.
+    "training/__init__": {"training", "training/trainer", "options"},
+    "training/ranks": {"backends"},
+    "training/replicas": {"training", "training/ranks"},
+    "training/checkpoints": {"training", "training/ranks"},
+    "training/learner": {
+        *("training", "training/ranks", "training/replicas", "training/checkpoints", "program", "options"),
+    },
+    "training/feed": {
+        *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),
+        *("data/sources", "data/decode", "data/loader"),
+    },
+    "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
+    "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
+    "training/trainer": {
+        *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
+        *("training/learner", "training/scoring", "data/loader", "options", "sinks"),
+    },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
     "search/originals": {"training", "data/sources", "sinks"},

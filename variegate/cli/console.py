@@ -132,14 +132,15 @@ def one_line_errors(as_json: bool, names: Sequence[str] = ()) -> Iterator[None]:
 
 
 @contextmanager
-def interrupt_sets(stop: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) sets ``stop`` and lets the work end; the second interrupts at once."""
+def interrupt_sets(stop: threading.Event, is_patient: bool = False) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) sets ``stop`` and lets the work end; the second interrupts at once, unless
+    ``is_patient``: torchrun passes on a Ctrl-C that the terminal has sent already."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        if stop.is_set() and not is_patient:
             raise KeyboardInterrupt
         stop.set()
 

@@ -30,6 +30,7 @@ _COMMANDS = {
     **dict.fromkeys(("demo", "preview", "warm"), "Try it"),
     **dict.fromkeys(("augment", "verify", "replay"), "Data sets on disk"),
     **dict.fromkeys(("search", "evaluate"), "Find a policy"),
+    **dict.fromkeys(("train",), "Train a model"),
     **dict.fromkeys(("bench", "doctor", "simulate"), "Find the bottleneck"),
 }
 _METAVARS: dict[type, str] = {int: "N", float: "X", Path: "PATH", str: "TEXT", bool: ""}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -250,3 +251,9 @@ class _Loader(yaml.SafeLoader):
 def _line(error: json.JSONDecodeError) -> str:
     lines = error.doc.splitlines()
     return lines[error.lineno - 1].strip()[:60] if error.lineno <= len(lines) else "the end of the file"
+
+
+def scaled_policy(source: str, epochs: int) -> Transform:
+    """``load_policy``, with schedules stretched or shortened to a training of so many epochs."""
+    policy: Any = load_policy(source)
+    return replace(policy, schedule=policy.resolved.scaled(epochs)) if isinstance(policy, PBA) else policy

@@ -7,14 +7,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Lock
-from typing import Any
 
 from variegate.backends.devices import resolve
 from variegate.options.search import Hyperparameters
-from variegate.policies import PBA, load_policy
+from variegate.policies.load import scaled_policy
 from variegate.search.compare import Trial, is_own
 from variegate.search.members import one_thread_each, threads_each
 from variegate.search.population import SearchStream, repeat_seed
@@ -190,9 +189,3 @@ class _RepeatImages:
                 baseline = self._evaluation.baseline(train)
                 self._prepared[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
             return self._prepared[device, number]
-
-
-def scaled_policy(name: str, epochs: int) -> Transform:
-    """``load_policy``, with schedules stretched or shortened to a training of so many epochs."""
-    policy: Any = load_policy(name)
-    return replace(policy, schedule=policy.resolved.scaled(epochs)) if isinstance(policy, PBA) else policy

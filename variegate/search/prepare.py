@@ -22,12 +22,10 @@ from variegate.search.policy import SearchSpace
 from variegate.search.run import SearchRun
 from variegate.training import images as image_sets
 from variegate.training.images import BaselineAugmentation, LabelledImages
+from variegate.training.sizes import fitting_batch, fitting_model
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
-_SEARCHED, _SCORED, _BATCH, _EPOCHS = 4_000, 46_000, 128, 200
-_SMALL, _LARGE, _SMALL_BELOW = "wrn-16-1", "wrn-28-2", 2_000
-# Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
-_STEPS, _LEAST_BATCH = 8, 8
+_SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
 # Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
 _SEEN, _LEAST_EPOCHS = 10_000_000, 10
 # To score members by fewer than eight images is to rank them by chance.
@@ -156,14 +154,6 @@ def evaluation_sizes(images: LabelledImages, tested: int | None, options: Evalua
     return _rest(total, train, total - train if tested is None else tested, options)
 
 
-def fitting_batch(train: int) -> int:
-    """A power of two that gives an epoch eight steps, from 8 to 128, and no more than there are."""
-    batch = _BATCH
-    while batch > _LEAST_BATCH and batch * _STEPS > train:
-        batch //= 2
-    return min(batch, train)
-
-
 def _rest(total: int, train: int, score: int, options: TrainingOptions) -> Sizes:
     batch, epochs, model = options.batch_size, options.epochs, options.model
     if batch is not None and not 1 <= batch <= train:
@@ -171,7 +161,7 @@ def _rest(total: int, train: int, score: int, options: TrainingOptions) -> Sizes
     if epochs is None:
         epochs = max(_LEAST_EPOCHS, min(_EPOCHS, _SEEN // train))
     if model is None:
-        model = _SMALL if total < _SMALL_BELOW else _LARGE
+        model = fitting_model(total)
     return Sizes(total, train, score, batch or fitting_batch(train), epochs, model)
 
 

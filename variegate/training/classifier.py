@@ -6,13 +6,11 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
@@ -21,6 +19,7 @@ from variegate.program import rng
 from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.images import LabelledImages
 from variegate.training.models import ModelError, build_model
+from variegate.training.step import TrainingStep, in_channels_last, precision_of
 from variegate.transforms import Transform
 
 # Beside the domains of samples, orders and searches, so that no two share a stream.
@@ -110,8 +109,7 @@ class Classifier:
             self.model = build_model(model, num_classes, channels).to(device)
         if not any(weight.requires_grad for weight in self.model.parameters()):
             raise ModelError(f"model {model}: has nothing to train; accepted: weights with requires_grad")
-        if device.startswith("cuda"):
-            self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._draws = LayerDraws(device, seed)
         # A tensor, so that a captured step reads what it is at the time.
         self._lr = torch.tensor(recipe.lr, device=device)
@@ -123,7 +121,7 @@ class Classifier:
             nesterov=recipe.momentum > 0,
             fused=True,
         )
-        step = _Step(model, self.model, num_classes, self._optimizer, recipe)
+        step = TrainingStep(model, self.model, num_classes, self._optimizer, recipe.precision, recipe.clip)
         is_captured = capture and device.startswith("cuda")
         self._run_step = CapturedStep(step, device, graph_memory) if is_captured else step
 
@@ -135,7 +133,7 @@ class Classifier:
         classes, CaptureError.
         """
         size, steps = self.recipe.batch_size, self.recipe.steps_in(len(images))
-        augmenter = Augmenter(transform, self.device, self.seed, num_threads=self._num_threads)
+        augmenter = Augmenter(transform, self.device, self.seed, layout="NHWC", num_threads=self._num_threads)
         order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
         losses = torch.zeros(steps, device=self.device)
         bytes_each = 4 * images.pixels[0].numel()
@@ -147,6 +145,7 @@ class Classifier:
                 chosen = torch.from_numpy(rows).to(self.device)
                 augmented = augmenter(images.pixels[chosen], ids=images.ids[rows], epoch=epoch)
                 assert isinstance(augmented, torch.Tensor)
+                augmented = in_channels_last(augmented)
                 labels = images.labels[chosen]
                 for step, part in enumerate(range(0, len(rows), size), start=first):
                     self._lr.fill_(self.recipe.lr_at((epoch + step / steps) / self.recipe.epochs))
@@ -160,7 +159,7 @@ class Classifier:
         """
         self.model.eval()
         right, lost = torch.zeros(2, dtype=torch.int64, device=self.device)
-        with _precision(self.device, self.recipe):
+        with precision_of(self.device, self.recipe.precision):
             for first in range(0, len(images), _EVALUATION_BATCH):
                 part = slice(first, first + _EVALUATION_BATCH)
                 scores = self.model(images[part])
@@ -181,47 +180,12 @@ class Classifier:
         self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         for group in self._optimizer.param_groups:
             group["lr"] = self._lr
-        for weight, momentum in kept.items():
-            # A captured step knows the momenta by their place. Without any, the first step begins from zeros as well.
-            loaded = self._optimizer.state[weight].get("momentum_buffer")
-            momentum.zero_() if loaded is None else momentum.copy_(loaded)
-            self._optimizer.state[weight]["momentum_buffer"] = momentum
-
-
-@dataclass(frozen=True)
-class _Step:
-    """What is done with a batch. It does not know its Classifier: of one that is given up, memory and graph are free at
-    once, not when Python next looks for cycles, which may be within the recording of another."""
-
-    name: str
-    model: torch.nn.Module
-    num_classes: int
-    optimizer: torch.optim.Optimizer
-    recipe: Hyperparameters
-
-    def __call__(self, batch: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        self.optimizer.zero_grad(set_to_none=True)
-        with _precision(batch.device.type, self.recipe):
-            loss = nnf.cross_entropy(self._scores(batch), labels)
-        loss.backward()
-        if self.recipe.clip > 0:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-        self.optimizer.step()
-        return loss.detach()
-
-    def _scores(self, batch: torch.Tensor) -> torch.Tensor:
-        wanted = [len(batch), self.num_classes]
-        try:
-            scores: Any = self.model(batch)
-        except RuntimeError as error:
-            raise ModelError(f"model {self.name}: fails on images {list(batch.shape)}: {error}") from error
-        if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:
-            got = list(scores.shape) if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
-            raise ModelError(f"model {self.name}: gave {got}; accepted: scores {wanted}, for each image and class")
-        return scores
-
-
-def _precision(device: str, recipe: Hyperparameters) -> torch.autocast:
-    kind, is_mixed = device.split(":")[0], recipe.precision == "bfloat16"
-    # A cache of cast weights would outlive the capture that they were cast in.
-    return torch.autocast(kind, torch.bfloat16, enabled=is_mixed, cache_enabled=False)
+        for weight in dict.fromkeys([*kept, *self._optimizer.state]):
+            own = self._optimizer.state[weight]
+            loaded = own.get("momentum_buffer")
+            if weight in kept or loaded is not None:
+                # A captured step knows the momenta by their place, and the fused optimiser takes it for granted that
+                # they are laid out as the weights. Without any, the first step begins from zeros as well.
+                momentum = kept[weight] if weight in kept else torch.empty_like(weight)
+                momentum.zero_() if loaded is None else momentum.copy_(loaded)
+                own["momentum_buffer"] = momentum

@@ -17,6 +17,7 @@ from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.errors import DecodeError
 from variegate.outside.addresses import shown
+from variegate.training.step import in_channels_last
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
 from variegate.transforms.crop import RandomCrop, RandomHorizontalFlip
@@ -66,9 +67,9 @@ class TrainingImages:
     def __init__(self, train: LabelledImages, scored: LabelledImages, plain: Transform, device: str) -> None:
         self.device, self.train = device, train.to(device)
         moved = scored.to(device)
-        images = Augmenter(plain, device)(moved.pixels)
+        images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
         assert isinstance(images, torch.Tensor)
-        self.scored, self.labels = images, moved.labels
+        self.scored, self.labels = in_channels_last(images), moved.labels
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:

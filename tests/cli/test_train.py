@@ -1,0 +1,169 @@
+"""``variegate train`` as a user meets it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from tests.cli.searches import run
+from variegate.cli.train import TrainingView
+from variegate.training.learner import Learner
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """As in the processes that are killed: sums are added in the same order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+SMALL = ("--model", "wrn-10-1", "--batch-size", 10, "--epochs", 3, "--device", "cpu", "--threads", 1)
+
+
+def train(stripes: Path, out: Path, *more: object) -> int:
+    return run("train", stripes, "--out", out, *SMALL, *more)
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    lines = (out / "log.jsonl").read_text().splitlines()
+    whole = [json.loads(line) for line in lines if line.endswith("}")]
+    return [{name: one for name, one in line.items() if name not in ("images_per_second", "waiting")} for line in whole]
+
+
+def test_a_training_and_the_same_command_again(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert train(stripes, out, "--validation", stripes, "--policy", "trivialaugment") == 0
+    shown, told = capsys.readouterr()
+    assert shown.startswith(f"{out}: 3 epochs, 18 steps, top-1 ")
+    assert [line.split(": loss ")[0] for line in told.splitlines()] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert {path.name for path in out.iterdir()} == {"checkpoints", "log.jsonl", "model.pt", "train.json"}
+    assert train(stripes, out, "--validation", stripes, "--policy", "trivialaugment", "--json") == 0
+    shown, told = capsys.readouterr()
+    assert told == ""
+    done = json.loads(shown)
+    assert {"epoch", "step", "loss", "lr", "images_per_second", "waiting", "top1", "top5", "seconds"} <= set(done)
+    assert (done["event"], done["epoch"], done["step"]) == ("done", 2, 18)
+    assert [line["top1"] for line in logged(out) if "top1" in line][-1] == done["top1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--model", "resnet"), "model: got 'resnet'; accepted: wrn-DEPTH-WIDTH"),
+        (("--averaging", "sometimes"), "averaging: got 'sometimes'; accepted: 'sync', 'async', or 'periodic:K'"),
+        (("--batch-size", 61), "--batch-size: got 61, with 60 images to train; accepted: no more than that in a step"),
+        (("--policy", "randagument"), "randagument"),
+        (("--warmup", 3), "warmup: got 3.0; accepted: fewer than the 3 epochs"),
+        (("--device", "gpu"), "device: got 'gpu'"),
+    ],
+)
+def test_what_was_typed_wrongly(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[object, ...], said: str
+) -> None:
+    assert train(stripes, tmp_path / "out", *more) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert told[0].startswith("variegate: error: ")
+    assert said in told[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_classes_and_a_missing_one(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "all").symlink_to(stripes / "all")
+    assert train(stripes, tmp_path / "out", "--validation", other) == 2
+    assert f"{other}: has other classes than {stripes} (half); accepted: the same 2" in capsys.readouterr().err
+    assert train(other, tmp_path / "out") == 2
+    assert f"{other}: has one class (all); accepted: two or more" in capsys.readouterr().err
+
+
+def test_images_that_cannot_be_read_are_told(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stripes / "all" / "broken.jpg").write_bytes(b"\xff\xd8")
+    assert train(stripes, tmp_path / "out", "--epochs", 1) == 0
+    assert f"note: 1 images could not be read and were left out, {stripes}/all/broken.jpg: " in capsys.readouterr().err
+    for number in range(9):
+        (stripes / "all" / f"broken{number}.jpg").write_bytes(b"\xff\xd8")
+    assert train(stripes, tmp_path / "other", "--epochs", 1) == 1
+    assert "samples could not be read, max_errors=0.1 allows" in capsys.readouterr().err
+
+
+def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(stripes, tmp_path / "out", "--lr", 1e20, "--clip", 0) == 1
+    assert "a lower --lr (it is 1e+20)" in capsys.readouterr().err
+
+
+# Slow enough to be killed in the middle, and the losses are logged at once.
+SLOWLY = """
+import sys, time
+from variegate.cli import main
+from variegate.training import trainer
+from variegate.cli.train import TrainingView
+from variegate.training.learner import Learner
+trainer._TELL_SECONDS, seed = 0.0, Learner.begin_step
+Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
+    stripes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, more = tmp_path / "parts", ("--checkpoint-every", 4)
+    command = [sys.executable, "-c", SLOWLY, "train", stripes, "--out", out, *SMALL, *more]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([str(word) for word in command], env=environment)
+    until = time.monotonic() + 120
+    while len(list(out.glob("checkpoints/step-*"))) < 1 or len(logged(out)) < 9:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert 9 <= len(logged(out)) < 18
+
+    begin_step = Learner.begin_step
+
+    def interrupt(learner: Learner, steps: int) -> None:
+        if steps == 14:
+            signal.raise_signal(signal.SIGINT)
+        begin_step(learner, steps)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "begin_step", interrupt)
+        assert train(stripes, out, *more) == 130
+    assert "interrupted: the steps so far are kept; the same command goes on" in capsys.readouterr().err
+    assert logged(out)[-1]["step"] == 15
+    assert train(stripes, out, *more) == 0
+    assert train(stripes, tmp_path / "whole") == 0
+    assert logged(out) == logged(tmp_path / "whole")
+
+
+def test_what_a_terminal_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr("variegate.cli.console.stderr", lambda: Console(file=shown, force_terminal=True, width=100))
+    with TrainingView(3, is_silent=False) as view:
+        view({"epoch": 0, "step": 7, "loss": 0.5, "lr": 0.1, "images_per_second": 1234.5, "waiting": 0.25})
+        view({"epoch": 0, "top1": 0.5, "top5": 1.0})
+    text = shown.getvalue()
+    assert "step 7: loss 0.5000, top-1 50.00%, top-5 100.00%, 1,234 images/s, 25% waiting" in text
+    assert "0/3" in text
+    assert "epoch 1" not in text, "a line an epoch is for files"

@@ -1,0 +1,121 @@
+"""scikit-learn's digits as a source, small models for them, and trainings that several processes run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed
+
+from variegate.training import Trainer, TrainOptions, train
+
+
+def digits(number: int = 512) -> tuple[Any, Any]:
+    """-> (uint8 [N, 8, 8, 1], labels) to train on, and the next half as many to score."""
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+
+    found = load_digits()
+    pixels, labels = (found.images * 15.9).astype(np.uint8)[..., None], found.target.astype(np.int64)
+    end = number + number // 2
+    return (pixels[:number], labels[:number]), (pixels[number:end], labels[number:end])
+
+
+def without_statistics(num_classes: int) -> torch.nn.Module:
+    """A model of which a batch is the sum of its parts."""
+    convolutions = (torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, padding=1))
+    layers = (*convolutions, torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten())
+    return torch.nn.Sequential(*layers, torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Linear(64, num_classes))
+
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLAIN = "tests.training.digits:without_statistics"
+OPTIONS = TrainOptions(
+    model=PLAIN, policy="none", flip=False, padding=1, epochs=3, batch_size=32, lr=0.05, device="cpu", threads=1
+)
+
+
+def options(out: Path, **changes: Any) -> TrainOptions:
+    return replace(OPTIONS, out=out, **changes)
+
+
+def lines(out: Path) -> list[dict[str, Any]]:
+    """Of the log, without what the clock says."""
+    read = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return [{name: one for name, one in line.items() if name not in ("images_per_second", "waiting")} for line in read]
+
+
+def losses(out: Path) -> list[float]:
+    return [line["loss"] for line in lines(out) if "loss" in line]
+
+
+def top1(out: Path) -> float:
+    return [line["top1"] for line in lines(out) if "top1" in line][-1]
+
+
+class Seen(list[int]):
+    """The samples that a process trains on, in their order: ids, of which padding is none."""
+
+    def watch(self, monkeypatch: Any) -> Seen:
+        parts = Trainer._parts
+
+        def watched(trainer: Trainer) -> Any:
+            for batch, seconds in parts(trainer):
+                self.extend(batch.ids[~batch.padding].tolist())
+                yield batch, seconds
+
+        monkeypatch.setattr(Trainer, "_parts", watched)
+        return self
+
+
+def stopping_at(step: int) -> Any:
+    def is_time(trainer: Trainer, stop: Event) -> bool:
+        if trainer.steps == step:
+            stop.set()
+        return stop.is_set()
+
+    return is_time
+
+
+def run_rank(folder: Path, rank: int, ranks: int) -> None:
+    """One of several processes: a training for each of the runs in ``folder``, one after another.
+
+    ``stop_after``: so many steps, as if it were interrupted there.
+    """
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=ranks)
+    for number, changes in enumerate(json.loads((folder / "runs.json").read_text())):
+        source, validation = digits(changes.pop("images", 512))
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            seen, stop = Seen().watch(monkeypatch), Event()
+            if "stop_after" in changes:
+                monkeypatch.setattr(Trainer, "_is_time_to_tell", stopping_at(changes.pop("stop_after")))
+            train(source, options(folder / changes.pop("out"), **changes), validation=validation, stop=stop)
+        (folder / f"seen-{number}-{rank}.json").write_text(json.dumps(seen))
+    torch.distributed.destroy_process_group()
+
+
+def on_ranks(folder: Path, runs: list[dict[str, Any]], ranks: int = 2) -> None:
+    """Have so many processes run these."""
+    (folder / "runs.json").write_text(json.dumps(runs))
+    (folder / "meet").unlink(missing_ok=True)
+    begin = [sys.executable, "-m", "tests.training.digits", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    made = [subprocess.Popen([*begin, str(rank), str(ranks)], env=environment, cwd=ROOT) for rank in range(ranks)]
+    try:
+        assert [one.wait(timeout=240) for one in made] == [0] * ranks
+    finally:
+        for one in made:
+            one.kill()
+
+
+if __name__ == "__main__":
+    run_rank(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,116 @@
+"""A training by two processes: what it computes, what they tell each other, and how it goes on with more or fewer."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.digits import Seen, digits, lines, losses, on_ranks, options, top1
+from variegate.data.sources.base import SourceError
+from variegate.training import train
+from variegate.training.folder import check_ranks
+from variegate.training.ranks import RanksError
+
+pytest.importorskip("sklearn")
+
+# Of statistics by batch, as most models have.
+NORMED: dict[str, Any] = {"model": "tests.training.test_trainer:with_dropout", "batch_size": 16, "epochs": 2}
+WAYS = ("sync", "periodic:4", "async")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that two processes do in these tests: starting them takes the most."""
+    folder = tmp_path_factory.mktemp("ranks")
+    runs: list[dict[str, Any]] = [{"out": "parts", "batch_size": 8, "accumulate": 2}]
+    for way in ("sync", "periodic:1"):
+        runs.append({"out": f"linear-{way}", "batch_size": 16, "averaging": way, "epochs": 1, "clip": 0, "warmup": 0.2})
+    for way in WAYS:
+        runs.append({"out": f"learns-{way}", "batch_size": 16, "averaging": way, "epochs": 6, "lr": 0.15, "ema": 0.5})
+        chosen = {**NORMED, "averaging": way, "policy": "randaugment"}
+        chosen["images"] = 256
+        runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 11, **chosen}]
+        runs += [{"out": f"halves-{way}", **chosen}, {"out": f"fewer-{way}", "stop_after": 11, **chosen}]
+    on_ranks(folder, runs)
+    return folder
+
+
+def test_two_processes_and_small_batches_equal_one_large_batch(ran: Path, tmp_path: Path) -> None:
+    source, validation = digits()
+    train(source, options(tmp_path), validation=validation)
+    assert losses(ran / "parts") == pytest.approx(losses(tmp_path), abs=1e-4)
+    assert top1(ran / "parts") == pytest.approx(top1(tmp_path), abs=0.01)
+
+
+def test_weights_averaged_in_every_step_are_those_of_averaged_gradients(ran: Path) -> None:
+    """Without clipping, a step is linear in its gradients."""
+    one, other = (torch.load(ran / f"linear-{way}" / "model.pt")["weights"] for way in ("sync", "periodic:1"))
+    assert all(torch.allclose(one[name], other[name], atol=1e-4) for name in one)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_of_averaging_learn(ran: Path, way: str) -> None:
+    assert top1(ran / f"learns-{way}") > 0.8
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stop_changes_nothing(ran: Path, way: str) -> None:
+    assert lines(ran / f"halves-{way}") == lines(ran / f"whole-{way}")
+
+
+def test_ways_of_averaging_differ(ran: Path) -> None:
+    assert len({tuple(losses(ran / f"whole-{way}")) for way in WAYS}) == 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = 7 + 5 * WAYS.index(way)
+    before = [one for rank in range(2) for one in json.loads((ran / f"seen-{number}-{rank}.json").read_text())]
+    source, validation = digits(256)
+    seen = Seen().watch(monkeypatch)
+    chosen = {**NORMED, "averaging": way, "policy": "randaugment", "batch_size": 32}
+    train(source, options(ran / f"fewer-{way}", **chosen), validation=validation)
+    # The first epoch is over, of the second every image comes once: before the stop, or after it.
+    assert len(before) == 11 * 32
+    assert sorted([*before[128:176], *before[304:], *seen]) == list(range(256))
+    assert losses(ran / f"fewer-{way}")[:11] == losses(ran / f"whole-{way}")[:11]
+    assert len(losses(ran / f"fewer-{way}")) == 16
+
+
+@pytest.fixture
+def first_of_two(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """As torchrun starts a process; a socket on its port."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = str(bound.getsockname()[1])
+        environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield bound
+
+
+def test_a_rank_that_never_comes(first_of_two: socket.socket, tmp_path: Path) -> None:
+    first_of_two.close()
+    with pytest.raises(RanksError, match=r"rank 0 waited 1 s for all 2 ranks at 127\.0\.0\.1:\d+; start the missing"):
+        train(digits(64)[0], options(tmp_path, timeout=1.0))
+
+
+def test_a_port_in_use(first_of_two: socket.socket, tmp_path: Path) -> None:
+    first_of_two.listen()
+    with pytest.raises(RanksError, match=r"127\.0\.0\.1:\d+: the port is in use; choose another"):
+        train(digits(64)[0], options(tmp_path, timeout=1.0))
+
+
+def test_ranks_that_see_other_images_or_were_told_otherwise() -> None:
+    first = {"source": "ab", "classes": 3, "batch_size": 16}
+    check_ranks([first, dict(first)])
+    with pytest.raises(SourceError, match="rank 1 has classes 2, rank 0 has 3; accepted: the same on every rank"):
+        check_ranks([first, {**first, "classes": 2}])
+    with pytest.raises(SourceError, match="rank 2 has --batch-size 8, rank 0 has 16"):
+        check_ranks([first, first, {**first, "batch_size": 8}])

@@ -1,0 +1,174 @@
+"""What a training is fed with: loaders over images that train and images that score, with the policy between."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from variegate.data.decode import read_image
+from variegate.data.loader import Loader
+from variegate.data.loader.batch import Failure
+from variegate.data.sources.base import Source, SourceError, StreamSource, first_names
+from variegate.data.sources.opening import open_source
+from variegate.engine.arguments import parse_size
+from variegate.errors import DecodeError
+from variegate.mixed_labels import MixedLabels, num_partners
+from variegate.options.training import TrainOptions
+from variegate.outside.addresses import shown, speakable
+from variegate.policies.load import scaled_policy
+from variegate.training.images import BaselineAugmentation, fitting_size
+from variegate.training.ranks import Ranks
+from variegate.training.sizes import BATCH, LARGE_MODEL, fitting_batch, fitting_model
+from variegate.transforms import Transform
+from variegate.transforms.compose import Compose
+from variegate.transforms.crop import CenterCrop, RandomHorizontalFlip
+from variegate.transforms.output import Normalize
+from variegate.transforms.resize import RandomResizedCrop, Resize
+
+# Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
+_SIDE, _KEPT_SHARE = 224, 0.875
+_LOOKED_AT = 100
+
+
+class Feed:
+    """``train`` and ``scored`` (None without): loaders of this rank's share, images as ``in_channels_last`` takes them.
+
+    Raises SourceError for images that cannot be trained on, PolicyError, and ValueError naming an option.
+    """
+
+    def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
+        self.source, self.place = _open(source)
+        self.length = len(self.source) if isinstance(self.source, Source) else None
+        self.classes = classes_of(self.source, self.place)
+        if len(self.classes) < 2:
+            raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
+        self.options = options
+        self.batch_size = self._batch_size(ranks.ranks)
+        self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
+        train, plain = self._transforms()
+        more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
+        more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
+        partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
+        self.train = Loader(self.source, train, on_error="skip", max_errors=0.1, partners=partners, **more)
+        self.scored: Loader | None = None
+        if validation is not None:
+            others, place = _open(validation)
+            self._check_same_classes(others, place)
+            self.scored = Loader(others, plain, shuffle=False, on_error="skip", **more)
+
+    def unread(self) -> list[Failure]:
+        return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
+
+    def _batch_size(self, ranks: int) -> int:
+        together = ranks * self.options.accumulate
+        if self.length is None:
+            return self.options.batch_size or BATCH
+        if self.options.batch_size is None:
+            return fitting_batch(max(1, self.length // together))
+        if self.options.batch_size * together > self.length:
+            by = f" x {self.options.accumulate} batches x {ranks} ranks" if together > 1 else ""
+            raise ValueError(
+                f"batch_size: got {self.options.batch_size}{by}, with {self.length:,} images to train; accepted: no "
+                "more than that in a step"
+            )
+        return self.options.batch_size
+
+    def _transforms(self) -> tuple[Transform, Transform]:
+        """-> for images that train, and for those that score."""
+        options, source = self.options, self.source
+        self.channels, first = _first_image(source, self.place)
+        mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
+        keeps_size = isinstance(source, Source) and fitting_size(source) is None
+        size: tuple[int, int] | None
+        if options.size == "auto":
+            size = first if keeps_size else (_SIDE, _SIDE)
+        else:
+            size = parse_size(options.size) or first
+            keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
+        self.size = size
+        policy = None if options.policy.lower() == "none" else scaled_policy(options.policy, options.epochs)
+        # Who mixes images stands behind all that is done to one.
+        mixing = [policy] if policy is not None and num_partners(policy) else []
+        alone = None if mixing else policy
+        normalize = Normalize(mean, std)
+        if keeps_size:
+            padding = min(size) // 8 if options.padding is None else options.padding
+            around = BaselineAugmentation(size, mean, std, padding, options.flip, options.cutout)
+            *steps, _ = around.with_policy(alone).transforms  # type: ignore[attr-defined]
+            return Compose([*steps, *mixing, normalize]), normalize
+        steps = [RandomResizedCrop(size), *([RandomHorizontalFlip()] if options.flip else [])]
+        around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
+        plain = Compose([Resize(min(around_crop)), CenterCrop(size), normalize])
+        return Compose([*steps, *([alone] if alone is not None else []), *mixing, normalize]), plain
+
+    def _check_same_classes(self, others: Source | StreamSource, place: str) -> None:
+        if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
+            wanted = set(self.classes) ^ set(others.classes)
+            names = first_names(sorted(wanted)) or "in another order"
+            raise SourceError(
+                f"{place}: has other classes than {self.place} ({names}); accepted: the same {len(self.classes)}"
+            )
+
+
+def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
+    """Their names, or numbers. Raises SourceError where they are not known, and for one without an image."""
+    ask = getattr(source, "labels", None)
+    if not isinstance(source, Source) or ask is None:
+        if not source.classes:
+            raise SourceError(
+                f"{place}: does not say which classes there are; accepted: class folders, a classnames.txt beside "
+                "shards, open_source(..., classes=[...]), or a data set with `targets`"
+            )
+        return tuple(source.classes)
+    labels = np.asarray(ask(np.arange(len(source), dtype=np.int64)))
+    if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) == 0 or labels.min() < 0:
+        raise SourceError(
+            f"{place}: every image needs the number of its class as label; accepted: class folders, or a column of "
+            "integers"
+        )
+    names = tuple(source.classes) or tuple(str(number) for number in range(int(labels.max()) + 1))
+    counts = np.bincount(labels, minlength=len(names))
+    if len(counts) > len(names):
+        raise SourceError(f"{place}: has label {len(counts) - 1}; accepted: 0 to {len(names) - 1}")
+    empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0]
+    if empty:
+        raise SourceError(
+            f"{place}: class {empty[0]!r} has no image; accepted: one or more of each of the {len(names)} classes"
+        )
+    return names
+
+
+def labels_to(labels: Any, device: str) -> Any:
+    """Classes, soft labels or ``MixedLabels`` on the device that trains."""
+    if isinstance(labels, MixedLabels):
+        return MixedLabels(*(part.to(device) for part in labels))
+    if isinstance(labels, torch.Tensor):
+        return labels.to(device)
+    raise SourceError("labels: got several for each image; accepted: one class, or shares of classes")
+
+
+def _open(given: Any) -> tuple[Source | StreamSource, str]:
+    opened = open_source(given)
+    for one in opened.notes() if opened is not given else []:
+        warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
+    return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
+
+
+def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[int, int]]:
+    """-> channels, (height, width), of the first image that can be read."""
+    if not isinstance(source, Source):
+        return 3, (_SIDE, _SIDE)
+    for index in range(min(len(source), _LOOKED_AT)):
+        try:
+            data: Any = source.read(index).data
+            pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
+        except DecodeError:  # is told when it is loaded
+            continue
+        height, width = pixels.shape[:2]
+        return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
+    raise SourceError(f"{place}: none of its first {_LOOKED_AT} images can be read")

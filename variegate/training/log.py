@@ -1,0 +1,59 @@
+"""``log.jsonl``: a line for every step and every evaluation, which goes on where a checkpoint was taken."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from variegate.outside.durable import AppendOnlyFile
+
+Line = dict[str, Any]
+
+
+class DivergedError(RuntimeError):
+    """The loss is no number any more. ``line``: the first of which this is true; ``lr``: as it was given."""
+
+    def __init__(self, line: Line, lr: float) -> None:
+        super().__init__(
+            f"the loss is {line['loss']} in step {line['step']} (epoch {line['epoch']}): the training has diverged; a "
+            f"lower --lr (it is {lr:g}), a longer --warmup or a smaller --clip may help, with another folder as --out"
+        )
+
+
+def finite_part(lines: list[Line]) -> list[Line]:
+    """Those before the first with a loss that is no number."""
+    return list(itertools.takewhile(lambda line: math.isfinite(line["loss"]), lines))
+
+
+class TrainingLog:
+    """``end``: bytes of it that a checkpoint knows of; what was written later is cut off, and comes again.
+
+    ``last`` has the latest line of a step and that of an evaluation, as one. Raises WriteError.
+    """
+
+    def __init__(self, path: Path, end: int) -> None:
+        self.last: Line = {}
+        if end and path.exists():
+            with open(path, "rb") as file:
+                known = file.read(end)
+            end = known.rfind(b"\n") + 1
+            for line in known[:end].splitlines():
+                self.last.update(json.loads(line))
+        self._file = AppendOnlyFile(path, str(path), end)
+
+    @property
+    def end(self) -> int:
+        return self._file.end
+
+    def append(self, lines: list[Line]) -> None:
+        """They last when this returns."""
+        for line in lines:
+            self.last.update(line)
+        if lines:
+            self._file.append("".join(json.dumps(line) + "\n" for line in lines).encode())
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,22 @@
+"""What somebody may want to know of the options of a training before it begins."""
+
+from __future__ import annotations
+
+import torch
+
+from variegate.options.training import TrainOptions
+
+
+def notes_on(options: TrainOptions) -> list[str]:
+    """A line each."""
+    notes = []
+    on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
+    if on_cpu and options.precision != "float32" and not _has_half(options.precision):
+        notes.append(f"this processor has no arithmetic in {options.precision}: --precision float32 is faster here")
+    return notes
+
+
+def _has_half(precision: str) -> bool:
+    name = {"bfloat16": "_is_avx512_bf16_supported", "float16": "_is_amx_fp16_supported"}[precision]
+    asked = [getattr(torch.cpu, one, None) for one in (name, "_is_amx_tile_supported")]
+    return any(ask() for ask in asked[: 2 if precision == "bfloat16" else 1] if ask is not None)

@@ -1,0 +1,105 @@
+"""The processes of a training: where they meet, what they tell each other, and what is said when one is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from variegate.backends.devices import resolve
+
+
+class RanksError(RuntimeError):
+    """Ranks that do not find each other, or one that is gone."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which of how many this is. ``talking`` and ``saving``: groups over CPUs, of which the second is for checkpoints,
+    that are agreed on while steps go on."""
+
+    rank: int = 0
+    ranks: int = 1
+    device: str = "cpu"
+    talking: Any = None
+    saving: Any = None
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def sum_and_max(self, sums: list[float], most: list[float]) -> tuple[list[float], list[float]]:
+        """Over all ranks; every rank calls it."""
+        if self.ranks == 1:
+            return sums, most
+        added, highest = torch.tensor(sums, dtype=torch.float64), torch.tensor(most, dtype=torch.float64)
+        dist.all_reduce(added, group=self.talking)
+        dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.talking)
+        return added.tolist(), highest.tolist()
+
+    def gather(self, value: Any) -> list[Any]:
+        """What all ranks have, by rank; every rank calls it."""
+        found = [value] * self.ranks
+        if self.ranks > 1:
+            dist.all_gather_object(found, value, group=self.talking)
+        return found
+
+
+@contextmanager
+def joined(device: str, seconds: float) -> Iterator[Ranks]:
+    """Meet the other processes that ``torchrun`` started; alone, there is nobody to meet.
+
+    Raises RanksError where they do not come, and where one of them is lost meanwhile.
+    """
+    size, limit, has_met = int(os.environ.get("WORLD_SIZE", "1")), timedelta(seconds=seconds), False
+    is_ours = size > 1 and not dist.is_initialized()
+    if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
+        device = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
+    device = resolve(device)
+    is_cuda = device.startswith("cuda")
+    if is_cuda:
+        torch.cuda.set_device(device)
+    try:
+        if is_ours:
+            dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=limit)
+        if not dist.is_initialized():
+            yield Ranks(device=device)
+            return
+        groups = [dist.new_group(backend="gloo", timeout=limit) for _ in range(2)]
+        has_met = True
+        yield Ranks(dist.get_rank(), dist.get_world_size(), device, *groups)
+        for group in groups:
+            dist.destroy_process_group(group)
+    except RuntimeError as error:  # as those of torch.distributed are
+        if (said := _explained(error, has_met, size, seconds)) is None:
+            raise
+        raise RanksError(said) from error
+    finally:
+        if is_ours and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) -> str | None:
+    """What happened, in a user's words; None for what has nothing to do with ranks."""
+    text = " ".join(str(error).split())
+    where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+    is_torchs = isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection"))
+    if "EADDRINUSE" in text or "address already in use" in text.lower():
+        return f"{where}: the port is in use; choose another (torchrun --master-port, or MASTER_PORT)"
+    if is_torchs and not has_met:
+        return (
+            f"rank {os.environ.get('RANK', '?')} waited {seconds:g} s for all {size} ranks at {where}; start the "
+            "missing ones there, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or give them longer (--timeout)"
+        )
+    if is_torchs:
+        return (
+            f"another rank is gone, or did not answer for {seconds:g} s ({text[:120]}); its own message says why. The "
+            "same command goes on from the last checkpoint"
+        )
+    return None

@@ -1,0 +1,107 @@
+"""A step of a training: scores, loss, gradients, weights. Searches, comparisons and ``train`` share this definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as nnf
+
+from variegate.mixed_labels import MixedLabels
+from variegate.training.models import ModelError
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """What is done with a batch.
+
+    It does not know its owner: of one that is given up, memory and CUDA graph are free at once, not when Python next
+    looks for cycles, which may be within the recording of another.
+
+    ``model``: as it is called, which may be a replica of several. ``precision``: a key of ``DTYPES``, or "float32".
+    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16.
+    """
+
+    name: str
+    model: torch.nn.Module
+    num_classes: int
+    optimizer: torch.optim.Optimizer
+    precision: str = "float32"
+    clip: float = 0.0
+    label_smoothing: float = 0.0
+    scaler: torch.amp.GradScaler | None = None
+
+    def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
+        """All of a step on one batch -> its mean loss."""
+        self.optimizer.zero_grad(set_to_none=True)
+        total = self.add_gradients(batch, labels, len(batch))
+        self.update()
+        return total / len(batch)
+
+    def add_gradients(
+        self, batch: torch.Tensor, labels: Any, images: int, weights: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Add the gradients of a part of a step -> the sum of its losses.
+
+        ``images``: of the whole step, so that its parts add up to what one large batch would give. ``weights``: float32
+        [N], 0 for rows that do not count. Raises ModelError for a model that is not for such images or classes.
+        """
+        with precision_of(batch.device.type, self.precision):
+            losses = self._losses(self._scores(batch), labels)
+        total = (losses if weights is None else losses * weights).sum()
+        mean = total / images
+        (mean if self.scaler is None else self.scaler.scale(mean)).backward()
+        return total.detach()
+
+    def update(self) -> None:
+        """The weights follow the gradients."""
+        if self.clip > 0:
+            if self.scaler is not None:
+                self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        if self.scaler is None:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+
+    def _scores(self, batch: torch.Tensor) -> torch.Tensor:
+        wanted = [len(batch), self.num_classes]
+        try:
+            scores: Any = self.model(batch)
+        except RuntimeError as error:
+            raise ModelError(f"model {self.name}: fails on images {list(batch.shape)}: {error}") from error
+        if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:
+            got = list(scores.shape) if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
+            raise ModelError(f"model {self.name}: gave {got}; accepted: scores {wanted}, for each image and class")
+        return scores
+
+    def _losses(self, scores: torch.Tensor, labels: Any) -> torch.Tensor:
+        """[N]. ``labels``: int64 [N], shares of classes [N, C], or ``MixedLabels``."""
+        if isinstance(labels, MixedLabels):
+            labels = shares_of(labels, self.num_classes)
+        return nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
+
+
+def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:
+    """Labels of mixed images as float32 [N, ``num_classes``]."""
+    partner, weight = (one.reshape(len(labels.label), -1) for one in (labels.partner, labels.weight))
+    own = 1 - weight.sum(1, keepdim=True)
+    shares = torch.zeros(len(labels.label), num_classes, device=weight.device)
+    return shares.scatter_add_(1, torch.cat([labels.label[:, None], partner], 1), torch.cat([own, weight], 1))
+
+
+def precision_of(device: str, precision: str) -> torch.autocast:
+    """The context that scores and losses are computed in."""
+    # A cache of cast weights would outlive the CUDA graph that they were cast in.
+    dtype = DTYPES.get(precision, torch.bfloat16)
+    return torch.autocast(device.split(":")[0], dtype, enabled=precision in DTYPES, cache_enabled=False)
+
+
+def in_channels_last(images: torch.Tensor) -> torch.Tensor:
+    """[N, C, H, W] of what a transform made as [N, H, W, C]: a view, in the layout that convolutions are fastest in, on
+    CPUs as on GPUs."""
+    return images.permute(0, 3, 1, 2)

@@ -1,0 +1,252 @@
+"""``train``: a classifier from any source, on one process or many, which goes on wherever it was stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+import torch
+
+from variegate.data.loader import Batch
+from variegate.options.training import TrainOptions
+from variegate.sinks.lock import locked
+from variegate.training.checkpoints import Checkpoints
+from variegate.training.classifier import seeded_weights
+from variegate.training.feed import Feed, labels_to
+from variegate.training.folder import (
+    CHECKPOINTS_NAME,
+    LOCK_NAME,
+    LOG_NAME,
+    check_ranks,
+    check_same,
+    claim,
+    describe,
+    write_model,
+)
+from variegate.training.learner import Learner
+from variegate.training.log import DivergedError, Line, TrainingLog, finite_part
+from variegate.training.ranks import Ranks, joined
+from variegate.training.scoring import images_of, top_accuracies
+
+# Losses are looked at so often, since a GPU is waited for then.
+_TELL_SECONDS, _MOST_UNTOLD = 1.0, 32
+
+
+def train(
+    source: Any,
+    options: TrainOptions | None = None,
+    *,
+    validation: Any = None,
+    tell: Callable[[Line], object] | None = None,
+    stop: Event | None = None,
+) -> Line:
+    """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one;
+    ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
+
+    ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. ``tell``
+    is called with every line of the log, on rank 0. Under ``torchrun`` every process calls this.
+
+    Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
+    ValueError naming an option, DivergedError, RanksError, WriteError.
+    """
+    options = options or TrainOptions()
+    others = options.validation if validation is None else validation
+    with joined(options.device, options.timeout) as ranks:
+        return Trainer(source, others, options, ranks, tell).run(stop or Event())
+
+
+@dataclass
+class _Untold:
+    """Steps whose losses nobody has looked at: their lines, the sums of their losses, and images of all ranks."""
+
+    lines: list[Line] = field(default_factory=list)
+    losses: list[torch.Tensor] = field(default_factory=list)
+    images: list[int] = field(default_factory=list)
+    since: float = field(default_factory=time.perf_counter)
+
+
+class Trainer:
+    """One rank's part of a training. ``train`` says what it raises."""
+
+    def __init__(
+        self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
+    ) -> None:
+        self.options, self.ranks, self._tell = options, ranks, tell
+        self.feed = feed = Feed(source, validation, options, ranks)
+        check_ranks(ranks.gather(describe(feed, ranks.ranks)))
+        self._rank_images = feed.batch_size * options.accumulate  # in a step
+        steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
+        warmup = round(options.warmup * steps)
+        self.learner = Learner(feed.model, len(feed.classes), feed.channels, options, ranks, warmup)
+        self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
+        self.steps, self._saved_at, self._told_every = 0, -1, 1
+        self._untold = _Untold()
+
+    def run(self, stop: Event) -> Line:
+        """As ``train`` does."""
+        out, is_first = self.options.out, self.ranks.is_first
+        with ExitStack() as stack, closing(self.checkpoints):
+            if is_first:
+                stack.enter_context(locked(out / LOCK_NAME, str(out)))
+                claim(out, describe(self.feed, self.ranks.ranks))
+                self.checkpoints.clear()
+            self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
+            stack.enter_context(seeded_weights(self.options.seed))
+            self.learner.rehearse(self.feed.size)
+            end = self._resume()
+            self.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end))) if is_first else None
+            self._at = self.feed.train.state_dict()
+            is_done = self._run_epochs(stop)
+            if is_done and is_first:
+                write_model(out, self.feed, self.learner.scored)
+            last = self.log.last if self.log is not None else {}
+            return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
+
+    def _resume(self) -> int:
+        """Go on from the latest checkpoint -> how much of the log it knows of. Raises ResumeError."""
+        saved = self.checkpoints.load()
+        if saved is None:
+            return 0
+        facts, tensors = saved
+        check_same(self.options.out, facts["run"], describe(self.feed, self.ranks.ranks))
+        self.steps = self._saved_at = facts["step"]
+        self.learner.load(tensors, self.steps)
+        self.feed.train.load_state_dict(facts["loader"])
+        return int(facts["log"])
+
+    def _save(self) -> None:
+        if self._saved_at == self.steps:
+            return
+        self._saved_at = self.steps
+        is_alike = self.learner.replicas.is_alike
+        if is_alike:
+            self.learner.settle()
+        facts = {"loader": self._at, "log": 0 if self.log is None else self.log.end}
+        facts["run"] = describe(self.feed, self.ranks.ranks)
+        self.checkpoints.save(self.steps, self.learner.tensors(), facts, is_alike)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _run_epochs(self, stop: Event) -> bool:
+        """-> whether it came to its end."""
+        for epoch in range(self.feed.train.epoch, self.options.epochs):
+            self.feed.train.set_epoch(epoch)
+            self.learner.module.train()
+            if self._train_epoch(epoch, stop):
+                return False
+            is_stopped, is_busy = self._flush(stop)
+            self._evaluate(epoch)
+            self._at = self.feed.train.state_dict()
+            is_last = epoch + 1 == self.options.epochs
+            if is_last or is_stopped or not is_busy:
+                self._save()
+            if is_stopped and not is_last:
+                return False
+        return True
+
+    def _train_epoch(self, epoch: int, stop: Event) -> bool:
+        """-> whether it was stopped."""
+        every, parts = self.options.checkpoint_every, self._parts()
+        while self._take_step(epoch, parts):
+            is_due = every is not None and self.steps % every == 0
+            if is_due or self._is_time_to_tell(stop):
+                is_stopped, _ = self._flush(stop)
+                if is_stopped or is_due:
+                    self._save()
+                if is_stopped:
+                    return True
+        return False
+
+    def _take_step(self, epoch: int, parts: Iterator[tuple[Batch, float]]) -> bool:
+        """False where the epoch has come to its end."""
+        begun, waited, accumulate = time.perf_counter(), 0.0, self.options.accumulate
+        before = self._at["done"] if self._at["epoch"] == epoch else 0
+        lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
+        self.learner.begin_step(self.steps)
+        losses = []
+        for number in range(1, accumulate + 1):
+            if (part := next(parts, None)) is None:
+                break
+            batch, seconds = part
+            waited += seconds
+            # A stream has no end that is known beforehand; who sends too often sends the same.
+            is_last = number == accumulate or self.feed.length is None or self._at["done"] >= self.feed.length
+            with self.learner.replicas.communicates(is_last):
+                losses.append(self._add_gradients(batch))
+            if is_last and self.feed.length is not None:
+                break
+        if not losses:
+            return False
+        self.steps += 1
+        self.learner.end_step(self.steps, lr)
+        seconds, images = time.perf_counter() - begun, self._at["done"] - before
+        told = {"images_per_second": round(images / seconds, 1), "waiting": round(waited / seconds, 4)}
+        untold = self._untold
+        untold.lines.append({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told})
+        untold.losses.append(torch.stack(losses).sum())
+        untold.images.append(images)
+        return True
+
+    def _add_gradients(self, batch: Batch) -> torch.Tensor:
+        device, weights = self.ranks.device, None
+        if batch.padding.any():
+            weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
+        images, labels = images_of(batch, device), labels_to(batch.labels, device)
+        return self.learner.step.add_gradients(images, labels, self._rank_images, weights)
+
+    def _parts(self) -> Iterator[tuple[Batch, float]]:
+        """The batches of an epoch, each with the seconds that it was waited for."""
+        batches = iter(self.feed.train)
+        while True:
+            begun = time.perf_counter()
+            if (batch := next(batches, None)) is None:
+                return
+            self._at = self.feed.train.state_dict()  # of a loader that is asked once more, it is the next epoch
+            yield batch, time.perf_counter() - begun
+
+    # -- what is told --------------------------------------------------------------------------------------------------
+
+    def _is_time_to_tell(self, stop: Event) -> bool:
+        """The same on all ranks: alone, by the clock; else by a number of steps that all agreed on."""
+        if self.ranks.ranks == 1:
+            return stop.is_set() or time.perf_counter() - self._untold.since > _TELL_SECONDS
+        return len(self._untold.lines) >= self._told_every
+
+    def _flush(self, stop: Event) -> tuple[bool, bool]:
+        """Look at the losses since the last time, of all ranks, and log them -> whether to stop, and whether a
+        checkpoint is still being written. Raises DivergedError."""
+        untold, steps = self._untold, len(self._untold.lines)
+        local = torch.stack(untold.losses).double().cpu().tolist() if steps else []
+        seconds = time.perf_counter() - untold.since
+        flags = [seconds, float(stop.is_set()), float(self.checkpoints.is_busy)]
+        sums, (slowest, is_stopped, is_busy) = self.ranks.sum_and_max(local, flags)
+        self._told_every = max(1, min(_MOST_UNTOLD, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
+        lines = [
+            {**line, "loss": total / images}
+            for line, total, images in zip(untold.lines, sums, untold.images, strict=True)
+        ]
+        self._untold = _Untold()
+        good = finite_part(lines)
+        self._log(good)
+        if len(good) < len(lines):
+            raise DivergedError(lines[len(good)], self.options.lr)
+        return bool(is_stopped), bool(is_busy)
+
+    def _log(self, lines: list[Line]) -> None:
+        if self.log is not None:
+            self.log.append(lines)
+            for line in lines if self._tell is not None else []:
+                self._tell(line)  # type: ignore[misc]
+
+    def _evaluate(self, epoch: int) -> None:
+        self.learner.settle()
+        if self.feed.scored is None:
+            return
+        found = top_accuracies(self.learner.scored, self.feed.scored, self.options.precision, self.ranks)
+        if found is not None:
+            self._log([{"epoch": epoch, "top1": found[0], "top5": found[1]}])
