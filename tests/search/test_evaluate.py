@@ -16,9 +16,10 @@ from variegate.data.sources.base import SourceError
 from variegate.errors import PolicyError
 from variegate.options.search import Hyperparameters
 from variegate.policies import PBA
+from variegate.policies.load import scaled_policy
 from variegate.policies.schedule import published_schedule
 from variegate.search.compare import Trial, compare
-from variegate.search.evaluate import Evaluation, Subsets, scaled_policy
+from variegate.search.evaluate import Evaluation, Subsets
 from variegate.search.members import member_seed
 from variegate.search.population import repeat_seed
 from variegate.training.classifier import Classifier

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from variegate.data.sources.base import SourceError
 from variegate.options.search import EvaluationOptions, SearchOptions
 from variegate.search import prepare
-from variegate.search.prepare import Sizes, fitting_batch
+from variegate.search.prepare import Sizes
 from variegate.training.images import LabelledImages, fitting_size, split
+from variegate.training.sizes import fitting_batch
 
 
 def images_of(*counts: int) -> LabelledImages:
