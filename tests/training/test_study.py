@@ -190,8 +190,10 @@ def test_the_command_prints_one_object_and_draws(
 def test_what_cannot_be_studied(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match="study_seconds: got nan; accepted: above 0"):
+    with pytest.raises(ValueError, match=r"study_seconds: got nan; accepted: 0\.01 or more"):
         StudyOptions(study_seconds=float("nan"))
+    with pytest.raises(ValueError, match="study_seconds: got 4000; accepted: 3600 or less"):
+        StudyOptions(study_seconds=4000)
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run("train", images, "--out", tmp_path / "out", *SMALL, "--study") == 2
     (said,) = capsys.readouterr().err.splitlines()

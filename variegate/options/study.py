@@ -26,5 +26,5 @@ class StudyOptions:
 
     def __post_init__(self) -> None:
         check_options(self, "study_seconds")
-        if not 0 < self.study_seconds <= 3600:
-            raise ValueError(f"study_seconds: got {self.study_seconds!r}; accepted: above 0, up to 3600")
+        if self.study_seconds > 3600:
+            raise ValueError(f"study_seconds: got {self.study_seconds!r}; accepted: 3600 or less")
