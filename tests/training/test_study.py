@@ -59,7 +59,10 @@ def timed(clock: FakeClock, waits: dict[str, float], ahead: int = 0) -> Any:
     feeds = [StudiedFeed(name, waiting(clock, seconds, taken), ahead) for name, seconds in waits.items()]
     told: list[tuple[str, int, int]] = []
     spans, failed = time_feeds(
-        Bench(step, clock=clock), feeds, 25.0, lambda what, done, total: told.append((what, done, total))
+        Bench(step, clock=clock, processor=clock),
+        feeds,
+        25.0,
+        lambda what, done, total: told.append((what, done, total)),
     )
     assert failed == {}
     return spans, told, taken
@@ -75,7 +78,8 @@ def test_the_arithmetic_of_a_study() -> None:
     ceiling, mine, other = found.feeds
     assert (ceiling.images_per_second, ceiling.ceiling_share, ceiling.next_share) == (2.0, 1.0, 0.0)
     assert (mine.images_per_second, mine.ceiling_share, mine.steps) == (1.6, 0.8, 20)
-    assert mine.data_share == pytest.approx(0.2)
+    assert (mine.data_share, mine.processor_share) == (pytest.approx(0.2), pytest.approx(0.2))
+    assert mine.processor_ms == pytest.approx(625.0)
     assert (mine.next_mean_ms, mine.next_median_ms, mine.next_95_ms, mine.step_ms) == (250.0, 250.0, 250.0, 1250.0)
     assert mine.next_share == pytest.approx(0.2)
     assert mine.utilisation == (2, 0, 0, 0, 0, 0, 0, 0, 0, 2)
@@ -113,8 +117,8 @@ def test_the_rest_goes_on_without_a_peer_that_fails() -> None:
 
 def test_a_noisy_machine_and_a_lesser_peer_are_noted() -> None:
     spans = {
-        CEILING: [Span(10, 1.0, [1.0], [0.0]), Span(10, 2.0, [1.0], [0.0])],
-        OURS: [Span(10, 2.0, [1.0], [0.5])] * 2,
+        CEILING: [Span(10, 1.0, 1.0, [1.0], [0.0]), Span(10, 2.0, 1.0, [1.0], [0.0])],
+        OURS: [Span(10, 2.0, 1.0, [1.0], [0.5])] * 2,
     }
     found = study_of(FACTS, spans, {CEILING: ("", ()), OURS: ("", ("MixUp", "Cutout"))}, {}, {})
     assert "spans of the ceiling differ by 67%" in found.notes[0]

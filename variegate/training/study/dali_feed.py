@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,9 @@ def open_dali(feed: Feed, device: str) -> StudiedFeed:
     ends = {"size": -1} if files is None else {"reader_name": "files", "last_batch_policy": LastBatchPolicy.PARTIAL}
 
     def batches() -> Iterator[Fed]:
-        iterator = DALIGenericIterator(made, ["images", "labels"], auto_reset=True, **ends)
+        with warnings.catch_warnings():  # of DALI's augmentations about DALI's operators
+            warnings.simplefilter("ignore")
+            iterator = DALIGenericIterator(made, ["images", "labels"], auto_reset=True, **ends)
         while True:
             for (output,) in iterator:
                 labels = output["labels"].reshape(-1).long().to(device)
@@ -131,7 +134,7 @@ def _applied(fn: Any, types: Any, images: Any, given: Any) -> Any:
     """The image after the step, in DALI's words; as it is after one that DALI does not have."""
     from nvidia.dali.auto_aug import auto_augment, rand_augment, trivial_augment
 
-    step: Any = given
+    step: Any = given  # not narrowed: transforms declare their sizes as wide as what may be typed
     if type(given) is T.RandomResizedCrop:  # decoded images are crops already
         return fn.resize(images, size=list(step.size), interp_type=types.INTERP_TRIANGULAR)
     if type(given) is T.RandomCrop:

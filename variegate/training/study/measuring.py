@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 
 from variegate.training.study.feeds import CEILING, OURS, Fed, StudiedFeed
@@ -20,13 +23,26 @@ OnProgress = Callable[[str, int, int], object]
 
 @dataclass
 class Span:
-    """Steps one after another: ``images`` in ``seconds``; of each step, the seconds that it took and those in
-    ``next()``."""
+    """Steps one after another: ``images`` in ``seconds``, for which processors worked ``processor`` seconds; of each
+    step, the seconds that it took and those in ``next()``."""
 
     images: int = 0
     seconds: float = 0.0
+    processor: float = 0.0
     steps: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+
+
+def processor_seconds() -> float:
+    """That this process and its workers have computed for; theirs where the system tells it (Linux)."""
+    total = time.process_time()
+    for worker in multiprocessing.active_children():
+        try:
+            fields = Path(f"/proc/{worker.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,7 @@ class Bench:
     accumulate: int = 1
     synchronise: Callable[[], object] = lambda: None
     clock: Callable[[], float] = time.perf_counter
+    processor: Callable[[], float] = processor_seconds
     watching: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
     def span(self, feed: StudiedFeed, seconds: float) -> Span:
@@ -48,12 +65,12 @@ class Bench:
         for _ in range(-(-feed.ahead // self.accumulate) + 1):
             self._step(feed, Span())
         self.synchronise()
-        span, begun = Span(), self.clock()
+        span, computed, begun = Span(), self.processor(), self.clock()
         with self.watching(feed.name):
             while len(span.steps) < _LEAST_STEPS or self.clock() - begun < seconds:
                 self._step(feed, span)
             self.synchronise()
-        span.seconds = self.clock() - begun
+        span.seconds, span.processor = self.clock() - begun, self.processor() - computed
         return span
 
     def _step(self, feed: StudiedFeed, span: Span) -> None:

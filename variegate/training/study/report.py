@@ -21,7 +21,9 @@ class FedStep:
 
     ``images_per_second``: the median of ``spans``. ``ceiling_share``: the median of the shares that a span has of the
     ceiling's span beside it. ``data_share``: what that leaves, which is how much of a step data costs, whether the step
-    waits for them in ``next()`` or they compute on its cores. ``next_share``: of all time, that in ``next()``.
+    waits for them in ``next()`` or they compute on its cores. ``processor_ms``: what cores compute for an image, the
+    median; ``processor_share``: how much of that is more than with the ceiling. ``next_share``: of all time, that in
+    ``next()``.
     ``waiting``: how many steps waited so long in ``next()``, by the study's ``edges``. ``utilisation``: of the GPU, how
     many samples of NVML in each tenth from 0 to 100 %, and their mean.
     """
@@ -33,6 +35,8 @@ class FedStep:
     spans: tuple[float, ...]
     ceiling_share: float
     data_share: float
+    processor_ms: float
+    processor_share: float
     steps: int
     step_ms: float
     next_mean_ms: float
@@ -95,6 +99,7 @@ def _fed_step(
     rates, best = ([span.images / span.seconds for span in found] for found in (spans, ceiling))
     share = statistics.median(rate / most for rate, most in zip(rates, best, strict=True))
     steps, waits = ([one for span in spans for one in getattr(span, what)] for what in ("steps", "waits"))
+    computed, least = (statistics.median(span.processor / span.images for span in found) for found in (spans, ceiling))
     tenths = None if not busy else tuple(_counts(busy, [*range(0, 100, 10), 100]))
     return FedStep(
         name=name,
@@ -104,6 +109,8 @@ def _fed_step(
         spans=tuple(rates),
         ceiling_share=share,
         data_share=max(0.0, 1 - share),
+        processor_ms=1e3 * computed,
+        processor_share=max(0.0, 1 - least / computed) if computed else 0.0,
         steps=len(steps),
         step_ms=1e3 * statistics.median(steps),
         next_mean_ms=1e3 * statistics.fmean(waits),
@@ -157,8 +164,10 @@ def fact_lines(found: Study) -> list[str]:
 
 
 def headings(found: Study) -> tuple[str, ...]:
+    # On a CPU training and data share the cores, and what cores compute is hardly disturbed by what else runs there.
+    data = "CPU for data" if found.is_on_cpu else "data"
     busy = ("GPU busy",) if any(one.utilisation for one in found.feeds) else ()
-    return ("", "images/s", "spread", "of ceiling", "data", "next() ms", "median", "95 %", "of step", *busy)
+    return ("", "images/s", "spread", "of ceiling", data, "next() ms", "median", "95 %", "of step", *busy)
 
 
 def rows(found: Study) -> list[tuple[str, ...]]:
@@ -166,7 +175,8 @@ def rows(found: Study) -> list[tuple[str, ...]]:
     listed = []
     for one in found.feeds:
         times = (_ms(one.next_mean_ms), _ms(one.next_median_ms), _ms(one.next_95_ms), f"{one.next_share:.1%}")
-        data = "" if one.name == CEILING else f"{one.data_share:.1%}"
+        share = one.processor_share if found.is_on_cpu else one.data_share
+        data = "" if one.name == CEILING else f"{share:.1%}"
         cells = (f"{one.images_per_second:,.0f}", f"{one.spread:.0%}", f"{one.ceiling_share:.1%}", data, *times)
         busy = () if len(headings(found)) == len(cells) + 1 else (f"{one.utilisation_mean or 0:.0%}",)
         listed.append((one.name, *cells, *busy))
