@@ -7,8 +7,10 @@ import threading
 from typing import Any
 
 from variegate.cli.console import (
+    FAILED,
     StageProgress,
     emit_json,
+    fail,
     interrupt_sets,
     note,
     plot_or_note,
@@ -24,6 +26,7 @@ STUDY_NAME = "study.json"
 
 def study_training(src: str, options: TrainOptions, seconds: float, as_json: bool) -> None:
     """Time the step with each feed, and say, draw and write what came out."""
+    from variegate.data.loader import TooManyErrors
     from variegate.outside.addresses import check_is_local
     from variegate.outside.durable import write_atomically
     from variegate.training.folder import STUDY_FOLDER
@@ -33,8 +36,11 @@ def study_training(src: str, options: TrainOptions, seconds: float, as_json: boo
 
     check_is_local("out", options.out)
     stop, folder = threading.Event(), options.out / STUDY_FOLDER
-    with _Progress(as_json) as progress, interrupt_sets(stop), warnings_as_notes(progress.console):
-        found = study(src, options, seconds, on_progress=progress, stop=stop)
+    try:
+        with _Progress(as_json) as progress, interrupt_sets(stop), warnings_as_notes(progress.console):
+            found = study(src, options, seconds, on_progress=progress, stop=stop)
+    except TooManyErrors as error:
+        raise fail(error, FAILED, as_json) from error
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[str, Any] = found.to_dict()
     write_atomically(folder / STUDY_NAME, (json.dumps(written, indent=2) + "\n").encode())

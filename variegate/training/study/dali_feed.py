@@ -33,19 +33,19 @@ def open_dali(feed: Feed, device: str) -> StudiedFeed:
     is_cuda = device.startswith("cuda")
     files = _files_of(source)
     pipeline, left_out = _pipeline(feed, source, files, is_cuda)
-    made = pipeline(
-        batch_size=feed.batch_size,
-        num_threads=threads,
-        device_id=int(device.partition(":")[2] or 0) if is_cuda else None,
-        seed=feed.options.seed + 1,
-        prefetch_queue_depth=_AHEAD,
-    )
+    with warnings.catch_warnings():  # of DALI's augmentations about DALI's operators
+        warnings.simplefilter("ignore")
+        made = pipeline(
+            batch_size=feed.batch_size,
+            num_threads=threads,
+            device_id=int(device.partition(":")[2] or 0) if is_cuda else None,
+            seed=feed.options.seed + 1,
+            prefetch_queue_depth=_AHEAD,
+        )
     ends = {"size": -1} if files is None else {"reader_name": "files", "last_batch_policy": LastBatchPolicy.PARTIAL}
 
     def batches() -> Iterator[Fed]:
-        with warnings.catch_warnings():  # of DALI's augmentations about DALI's operators
-            warnings.simplefilter("ignore")
-            iterator = DALIGenericIterator(made, ["images", "labels"], auto_reset=True, **ends)
+        iterator = DALIGenericIterator(made, ["images", "labels"], auto_reset=True, **ends)
         while True:
             for (output,) in iterator:
                 labels = output["labels"].reshape(-1).long().to(device)

@@ -113,6 +113,8 @@ def time_feeds(
                 else:
                     spans[feed.name].append(bench.span(feed, seconds / SPANS))
             except Exception as error:
+                if stop is not None and stop.is_set():  # a Ctrl-C ends a peer's workers as well
+                    raise KeyboardInterrupt from error
                 if feed.name in (CEILING, OURS):
                     raise
                 failed[feed.name] = f"failed: {reason(error)}"
