@@ -118,6 +118,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
         *("training/learner", "training/scoring", "data/loader", "options", "sinks"),
     },
+    "training/study": {
+        *("training", "training/ranks", "training/feed", "training/learner", "training/scoring"),
+        *("transforms", "data", "data/sources", "plotting", "options"),
+    },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
     "search/originals": {"training", "data/sources", "sinks"},

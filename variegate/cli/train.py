@@ -27,15 +27,20 @@ from variegate.cli.console import (
 from variegate.cli.options import CommandOptions
 from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
 from variegate.options import option
+from variegate.options.study import StudyOptions
 from variegate.options.training import TrainOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommandOptions(TrainOptions, CommandOptions):
+class TrainCommandOptions(TrainOptions, StudyOptions, CommandOptions):
     src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
     as_json: bool = option(
         False, "Print one object of JSON at the end: the last step, and the last scores.", "Output", flag="--json"
     )
+
+    def __post_init__(self) -> None:
+        TrainOptions.__post_init__(self)
+        StudyOptions.__post_init__(self)
 
 
 def train(options: TrainCommandOptions) -> None:
@@ -43,6 +48,7 @@ def train(options: TrainCommandOptions) -> None:
 
     Writes OUT/log.jsonl (a line for each step and each scoring), OUT/checkpoints and, at the end, OUT/model.pt.
     Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
+    With --study nothing is trained: its step is timed, fed by Variegate and by other libraries.
     """
     from variegate.data.loader import TooManyErrors
     from variegate.options import part_of
@@ -53,6 +59,10 @@ def train(options: TrainCommandOptions) -> None:
     from variegate.training.trainer import train as run
 
     as_json, chosen = options.as_json, part_of(TrainOptions, options)
+    if options.study:
+        from variegate.cli.study import study_training
+
+        return study_training(options.src, chosen, options.study_seconds, as_json)
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()

@@ -50,11 +50,11 @@ class Feed:
         self.options = options
         self.batch_size = self._batch_size(ranks.ranks)
         self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
-        train, plain = self._transforms()
+        self.transform, plain = self._transforms()
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
-        self.train = Loader(self.source, train, on_error="skip", max_errors=0.1, partners=partners, **more)
+        self.train = Loader(self.source, self.transform, on_error="skip", max_errors=0.1, partners=partners, **more)
         self.scored: Loader | None = None
         if validation is not None:
             others, place = _open(validation)

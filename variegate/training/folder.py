@@ -19,6 +19,8 @@ from variegate.training.feed import Feed
 
 LOG_NAME, SETTINGS_NAME, MODEL_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "model.pt", "checkpoints"
 LOCK_NAME = ".train.lock"
+# Of ``train --study``, which may be there before the training is.
+STUDY_FOLDER = "study"
 
 
 def describe(feed: Feed, ranks: int) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
     """Make the folder this training's. Raises ResumeError where it is another's."""
     path = folder / SETTINGS_NAME
     if not path.exists():
-        others = [one.name for one in folder.glob("[!.]*")]
+        others = [one.name for one in folder.glob("[!.]*") if one.name != STUDY_FOLDER]
         if others:
             raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
         write_atomically(path, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)

@@ -1,0 +1,75 @@
+"""``variegate train SRC --study``."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+from variegate.cli.console import (
+    FAILED,
+    StageProgress,
+    emit_json,
+    fail,
+    interrupt_sets,
+    note,
+    plot_or_note,
+    say,
+    stdout,
+    table_of,
+    warnings_as_notes,
+)
+from variegate.options.training import TrainOptions
+
+STUDY_NAME = "study.json"
+
+
+def study_training(src: str, options: TrainOptions, seconds: float, as_json: bool) -> None:
+    """Time the step with each feed, and say, draw and write what came out."""
+    from variegate.data.loader import TooManyErrors
+    from variegate.outside.addresses import check_is_local
+    from variegate.outside.durable import write_atomically
+    from variegate.training.folder import STUDY_FOLDER
+    from variegate.training.study import study
+    from variegate.training.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
+    from variegate.training.study.report import fact_lines, headings, rows, summary
+
+    check_is_local("out", options.out)
+    stop, folder = threading.Event(), options.out / STUDY_FOLDER
+    try:
+        with _Progress(as_json) as progress, interrupt_sets(stop), warnings_as_notes(progress.console):
+            found = study(src, options, seconds, on_progress=progress, stop=stop)
+    except TooManyErrors as error:
+        raise fail(error, FAILED, as_json) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[str, Any] = found.to_dict()
+    write_atomically(folder / STUDY_NAME, (json.dumps(written, indent=2) + "\n").encode())
+    throughput, waiting = folder / THROUGHPUT_NAME, folder / WAITING_NAME
+    plots = {"throughput": plot_or_note(lambda: draw_throughput(found, throughput), throughput)}
+    # Without matplotlib there is neither, which is said once.
+    plots["waiting"] = plots["throughput"] and plot_or_note(lambda: draw_waiting(found, waiting), waiting)
+    if as_json:
+        emit_json("done", **written, plots=plots, out=str(folder))
+        return
+    for line in fact_lines(found):
+        say(line)
+    table = table_of(headings(found))
+    for cells in rows(found):
+        table.add_row(*cells)
+    stdout().print(table)
+    for name, why in found.missing.items():
+        say(f"{name}: not timed, {why}")
+    note(*found.notes)
+    say(summary(found))
+    say(f"written: {folder}")
+
+
+class _Progress(StageProgress):
+    """A bar; nothing with ``--json``, which prints one object."""
+
+    def __init__(self, as_json: bool) -> None:
+        super().__init__(as_json)
+        self._as_json = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        super().__call__(f"timing with {what}", done, total)
