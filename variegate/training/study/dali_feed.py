@@ -83,7 +83,7 @@ def _pipeline(
     flips = [step.p for step in steps if type(step) is T.RandomHorizontalFlip]
     space = {1: types.GRAY, 3: types.RGB}[feed.channels]
 
-    @pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]
+    @pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator,unused-ignore]
     def made() -> Any:
         if files is not None:
             fill = min(_SHUFFLED, len(source))
