@@ -319,11 +319,8 @@ class Augmenter(BoundTransform):
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
         sampling.output = self._output
-        needed = num_partners(self.transform)
-        if partners is not None and not needed and not (isinstance(partners, str) and partners == "batch"):
-            raise ValueError(f"partners: got {shown(partners)} with a transform that mixes nothing; accepted: 'batch'")
-        if partners is not None and needed and len(shapes):
-            sampling.partners = check_partners(partners, len(shapes), needed)
+        if partners is not None:
+            sampling.partners = check_partners(partners, len(shapes), num_partners(self.transform))
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         program = sampling.finish(replace(sampling.output, layout=self.layout))
         return program if frames is None else over_frames(program, frames)

@@ -32,15 +32,20 @@ def num_partners(transform: Any) -> int:
     return max((mixer.num_partners for mixer in transform._mixers), default=0)
 
 
-def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.int32]:
-    """What a call says of partners -> int32[outputs, needed], places in the batch.
+def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.int32] | None:
+    """What a call says of partners -> int32[outputs, needed], places in the batch; None where there is nothing to mix.
 
     ``"batch"``: the images before each one, from the first on those at the end; or one place (or ``needed`` of them)
     for each of the first images of the batch, which are then the outputs. Raises ValueError.
     """
-    if isinstance(partners, str) and partners == "batch":
+    is_batch = isinstance(partners, str) and partners == "batch"
+    if not needed and not is_batch:
+        raise ValueError(f"partners: got {shown(partners)} with a transform that mixes nothing; accepted: 'batch'")
+    if not needed or not images:
+        return None
+    if is_batch:
         places = np.arange(images)[:, None] - np.arange(1, needed + 1)
-        return (places % max(images, 1)).astype(np.int32)
+        return (places % images).astype(np.int32)
     accepted = f"'batch', or places in the batch, integers from 0 to {images - 1}: {needed} for each output"
     try:
         array = np.asarray(partners)

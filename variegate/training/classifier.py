@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -15,64 +12,12 @@ import torch
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
 from variegate.options.search import Hyperparameters
-from variegate.program import rng
 from variegate.training.captured import CapturedStep, GraphMemory
+from variegate.training.draws import LayerDraws
 from variegate.training.images import LabelledImages
-from variegate.training.models import ModelError, build_model
-from variegate.training.step import TrainingStep, in_channels_last, precision_of
+from variegate.training.models import model_to_train
+from variegate.training.step import TrainingStep, descent, in_channels_last, precision_of
 from variegate.transforms import Transform
-
-# Beside the domains of samples, orders and searches, so that no two share a stream.
-TRAINING_DOMAIN = 0x54524149
-
-# The CPU's generator is one for the whole process: of several trainings, one at a time draws from it.
-_CPU = RLock()
-
-
-@contextmanager
-def seeded_weights(seed: int) -> Iterator[None]:
-    """Weights drawn within follow from ``seed``; those of models for a GPU as well, which are made on the CPU."""
-    with _CPU, _lent(torch.default_generator, seed):
-        yield
-
-
-class LayerDraws:
-    """Makes what a model draws while it trains a function of its seed and the epoch.
-
-    Of the CPU's generator, a model that draws nothing is known after its first epoch, and trains beside others then.
-    """
-
-    def __init__(self, device: str, seed: int) -> None:
-        self._device, self._seed = torch.device(device), seed
-        self._are_none = False
-
-    @contextmanager
-    def seeded(self, epoch: int) -> Iterator[None]:
-        """The model trains for this epoch within."""
-        words = rng.stream_key(self._seed, epoch, 0, TRAINING_DOMAIN)
-        seed = int(words[0]) << 32 | int(words[1])
-        if self._device.type == "cuda":
-            # A GPU has a generator of its own, and one thread that trains on it.
-            with _lent(torch.cuda.default_generators[self._device.index or 0], seed):
-                yield
-        elif self._are_none:
-            yield
-        else:
-            with _CPU, _lent(torch.default_generator, seed):
-                before = torch.default_generator.get_state()
-                yield
-                self._are_none = torch.equal(before, torch.default_generator.get_state())
-
-
-@contextmanager
-def _lent(generator: torch.Generator, seed: int) -> Iterator[None]:
-    state = generator.get_state()
-    generator.manual_seed(seed)
-    try:
-        yield
-    finally:
-        generator.set_state(state)
-
 
 _EVALUATION_BATCH = 1024
 # What is augmented in one go, which does not change it: many small batches, as long as they stay small together.
@@ -105,22 +50,10 @@ class Classifier:
     ) -> None:
         self.recipe, self.device, self.seed = recipe, device, seed
         self._num_threads = num_threads
-        with seeded_weights(seed):
-            self.model = build_model(model, num_classes, channels).to(device)
-        if not any(weight.requires_grad for weight in self.model.parameters()):
-            raise ModelError(f"model {model}: has nothing to train; accepted: weights with requires_grad")
-        self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model = model_to_train(model, num_classes, channels, device, seed)
         self._draws = LayerDraws(device, seed)
-        # A tensor, so that a captured step reads what it is at the time.
         self._lr = torch.tensor(recipe.lr, device=device)
-        self._optimizer = torch.optim.SGD(
-            self.model.parameters(),
-            lr=self._lr,
-            momentum=recipe.momentum,
-            weight_decay=recipe.weight_decay,
-            nesterov=recipe.momentum > 0,
-            fused=True,
-        )
+        self._optimizer = descent(self.model, self._lr, recipe)
         step = TrainingStep(model, self.model, num_classes, self._optimizer, recipe.precision, recipe.clip)
         is_captured = capture and device.startswith("cuda")
         self._run_step = CapturedStep(step, device, graph_memory) if is_captured else step

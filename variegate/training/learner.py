@@ -8,13 +8,12 @@ from typing import Any
 import torch
 
 from variegate.options.training import TrainOptions
-from variegate.program import rng
 from variegate.training.checkpoints import ResumeError, Tensors
-from variegate.training.classifier import TRAINING_DOMAIN, seeded_weights
-from variegate.training.models import ModelError, build_model
+from variegate.training.draws import layer_seed
+from variegate.training.models import model_to_train
 from variegate.training.ranks import Ranks
 from variegate.training.replicas import average_over_ranks, floats_of, replicas_of
-from variegate.training.step import TrainingStep, in_channels_last
+from variegate.training.step import TrainingStep, descent, in_channels_last
 
 
 class Learner:
@@ -25,23 +24,11 @@ class Learner:
         self, name: str, num_classes: int, channels: int, options: TrainOptions, ranks: Ranks, warmup: int = 0
     ) -> None:
         self.name, self.ranks, self._seed, self._channels = name, ranks, options.seed, channels
-        with seeded_weights(options.seed):
-            module = build_model(name, num_classes, channels).to(ranks.device)
-        if not any(weight.requires_grad for weight in module.parameters()):
-            raise ModelError(f"model {name}: has nothing to train; accepted: weights with requires_grad")
-        self.module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.module = model_to_train(name, num_classes, channels, ranks.device, options.seed)
         self.replicas = replicas_of(self.module, ranks, options.period, warmup)
         self.average = MovingAverage(self.module, options.ema) if options.ema else None
-        # A tensor, so that a compiled step reads what it is at the time.
         self.lr = torch.tensor(options.lr, device=ranks.device)
-        self._optimizer = torch.optim.SGD(
-            self.module.parameters(),
-            lr=self.lr,
-            momentum=options.momentum,
-            weight_decay=options.weight_decay,
-            nesterov=options.momentum > 0,
-            fused=True,
-        )
+        self._optimizer = descent(self.module, self.lr, options)
         called: Any = torch.compile(self.replicas.model) if options.compile else self.replicas.model
         self.step = TrainingStep(
             name,
@@ -62,8 +49,7 @@ class Learner:
     def begin_step(self, steps: int) -> None:
         """``steps``: done before it. What layers draw in it is a function of the seed, the step and the rank: nothing
         that a checkpoint could forget."""
-        words = rng.stream_key(self._seed, steps, self.ranks.rank, TRAINING_DOMAIN)
-        seed = int(words[0]) << 32 | int(words[1])
+        seed = layer_seed(self._seed, steps, self.ranks.rank)
         torch.default_generator.manual_seed(seed)
         if self.ranks.device.startswith("cuda"):
             torch.cuda.default_generators[torch.device(self.ranks.device).index or 0].manual_seed(seed)

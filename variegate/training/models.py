@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from variegate.training.draws import seeded_weights
+
 ACCEPTED = (
     "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; timm:NAME; or package.module:factory, which is called "
     "with num_classes and gives a torch.nn.Module"
@@ -38,6 +40,18 @@ def build_model(name: str, num_classes: int, in_channels: int = 3) -> nn.Module:
     if rest:
         return _build_own(name, prefix, rest, num_classes)
     raise ModelError(f"model: got {name!r}; accepted: {ACCEPTED}")
+
+
+def model_to_train(name: str, num_classes: int, in_channels: int, device: str, seed: int) -> nn.Module:
+    """``build_model`` with weights that follow from ``seed``, on the device, in the layout of ``in_channels_last``.
+
+    Raises ModelError, also for a model that has nothing to train.
+    """
+    with seeded_weights(seed):
+        model = build_model(name, num_classes, in_channels).to(device)
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise ModelError(f"model {name}: has nothing to train; accepted: weights with requires_grad")
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _build_timm(name: str, num_classes: int, in_channels: int) -> nn.Module:

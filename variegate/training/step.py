@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as nnf
@@ -84,6 +84,28 @@ class TrainingStep:
         if isinstance(labels, MixedLabels):
             labels = shares_of(labels, self.num_classes)
         return nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
+
+
+class Descent(Protocol):
+    """What both kinds of options say of it."""
+
+    @property
+    def momentum(self) -> float: ...
+    @property
+    def weight_decay(self) -> float: ...
+
+
+def descent(model: torch.nn.Module, lr: torch.Tensor, options: Descent) -> torch.optim.SGD:
+    """Stochastic gradient descent by Nesterov's momentum. ``lr``: a tensor, so that a captured or compiled step reads
+    what it is at the time."""
+    return torch.optim.SGD(
+        model.parameters(),
+        lr=lr,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
+        nesterov=options.momentum > 0,
+        fused=True,
+    )
 
 
 def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:

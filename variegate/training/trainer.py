@@ -16,7 +16,7 @@ from variegate.data.loader import Batch
 from variegate.options.training import TrainOptions
 from variegate.sinks.lock import locked
 from variegate.training.checkpoints import Checkpoints
-from variegate.training.classifier import seeded_weights
+from variegate.training.draws import seeded_weights
 from variegate.training.feed import Feed, labels_to
 from variegate.training.folder import (
     CHECKPOINTS_NAME,

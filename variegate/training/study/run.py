@@ -15,7 +15,7 @@ import torch
 from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown
 from variegate.threads import default_threads
-from variegate.training.classifier import seeded_weights
+from variegate.training.draws import seeded_weights
 from variegate.training.feed import Feed
 from variegate.training.learner import Learner
 from variegate.training.ranks import joined
