@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from variegate import transforms as T
+from variegate.data.decode import FORMATS
 from variegate.data.sources.base import Source
 from variegate.threads import default_threads
 from variegate.training.feed import Feed
@@ -101,7 +102,7 @@ class _Images:
 
         item = self._source.read(index)
         if isinstance(item.data, bytes):
-            image: Any = Image.open(io.BytesIO(item.data)).convert(self._mode)
+            image: Any = Image.open(io.BytesIO(item.data), formats=FORMATS).convert(self._mode)
         else:
             image = Image.fromarray(np.ascontiguousarray(item.data.squeeze(2) if self._mode == "L" else item.data))
         return self._each(image), int(item.label)
