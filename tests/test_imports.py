@@ -120,7 +120,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "training/study": {
         *("training", "training/ranks", "training/feed", "training/learner", "training/scoring"),
-        *("transforms", "data", "data/sources", "plotting", "options"),
+        *("transforms", "data", "data/decode", "data/sources", "plotting", "options"),
     },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
