@@ -29,6 +29,7 @@ from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
 from variegate.options import option
 from variegate.options.study import StudyOptions
 from variegate.options.training import TrainOptions
+from variegate.outside.openmp import wait_briefly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ def train(options: TrainCommandOptions) -> None:
     Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
     With --study nothing is trained: its step is timed, fed by Variegate and by other libraries.
     """
+    wait_briefly()
     from variegate.data.loader import TooManyErrors
     from variegate.options import part_of
     from variegate.outside.durable import WriteError
