@@ -1,7 +1,7 @@
-"""``python -m benchmarks.run_training [--parts steps start saving ranks] [--out training.json]``: what the trainer costs.
+"""``python -m benchmarks.run_training [--parts steps start saving ranks] [--out training.json]``: what a training costs.
 
-Steps beside those of a bare loop over random tensors; the start, beyond the imports; what a checkpoint holds up; and what
-two processes send each other in a step, each way of averaging.
+Steps beside those of a bare loop over random tensors; the start, beyond the imports; what a checkpoint holds up; and
+what two processes send each other in a step, each way of keeping them together.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("sync", {"accumulate": 4}),
     ("periodic:8", {}),
     ("async", {}),
+    ("sync", {"shard": True}),
 )
 PART_TIMEOUT = 1800.0
 # Losses of the same steps, by the trainer and by the bare loop: sums in another order.
@@ -48,7 +49,7 @@ def steps(options: argparse.Namespace, environment: dict[str, str]) -> list[dict
     found = []
     for model, side, batch in STEPS:
         for policy in POLICIES:
-            config = {"model": model, "side": side, "batch": batch, "policy": policy, "lr": 0.01}
+            config: dict[str, Any] = {"model": model, "side": side, "batch": batch, "policy": policy, "lr": 0.01}
             config |= {"steps": options.steps, "repeats": options.repeats, "images": str(options.images or "")}
             row = config | in_a_process("steps", config, environment, PART_TIMEOUT)
             if not row["difference"] <= TOLERANCE:
@@ -56,8 +57,8 @@ def steps(options: argparse.Namespace, environment: dict[str, str]) -> list[dict
             wall, processor = (shares(row, clock) for clock in (0, 1))
             took = statistics.median(one[0] for one in row["trained"]) * 1000
             print(
-                f"{model.rpartition(':')[2]} {side}x{side}, batch {batch}, {policy}: {took:,.0f} ms a step; the bare loop "
-                f"takes {median(wall)} of its time, {median(processor)} of its processor time; asked for "
+                f"{model.rpartition(':')[2]} {side}x{side}, batch {batch}, {policy}: {took:,.0f} ms a step; the bare "
+                f"loop takes {median(wall)} of its time, {median(processor)} of its processor time; asked for "
                 f"{STEP_TARGET:.0%}: {verdict(statistics.median(wall) >= STEP_TARGET)}",
                 flush=True,
             )
@@ -92,10 +93,10 @@ def saving(options: argparse.Namespace, environment: dict[str, str]) -> list[dic
         step, beside = statistics.median(row["without"]), statistics.median(row["with"])
         held = statistics.median(row["held"])
         print(
-            f"{model}, a checkpoint of {row['bytes'] / 1e6:.1f} MB every {options.steps} steps: a save holds the loop up "
-            f"for {held * 1000:.1f} ms of a step of {step * 1000:.0f} ms, {held / step:.1%} (up to "
-            f"{max(row['held']) / step:.1%}); with the writing behind it, steps take {beside / step - 1:+.1%}; asked for "
-            f"{SAVE_TARGET:.0%}: {verdict(held / step <= SAVE_TARGET)}",
+            f"{model}, a checkpoint of {row['bytes'] / 1e6:.1f} MB every {options.steps} steps: a save holds the loop "
+            f"up for {held * 1000:.1f} ms of a step of {step * 1000:.0f} ms, {held / step:.1%} (up to "
+            f"{max(row['held']) / step:.1%}); with the writing behind it, steps take {beside / step - 1:+.1%}; asked "
+            f"for {SAVE_TARGET:.0%}: {verdict(held / step <= SAVE_TARGET)}",
             flush=True,
         )
         found.append(row)
@@ -107,9 +108,16 @@ def averaging(options: argparse.Namespace, environment: dict[str, str]) -> list[
     print("averaging               steps/s   last loss  top-1   bytes sent a step   by formula")
     found = []
     for way, more in WAYS:
-        config = {"model": "wrn-16-1", "epochs": options.epochs, "averaging": way, "accumulate": 1, "more": [], **more}
+        config = {
+            "model": "wrn-16-1",
+            "epochs": options.epochs,
+            "averaging": way,
+            "accumulate": 1,
+            "shard": False,
+            **more,
+        }
         row = config | ranks.on_two(config)
-        name = " ".join([way, *(f"--{key} {value}" for key, value in more.items())])
+        name = " ".join([way, *(f"--{key}" if value is True else f"--{key} {value}" for key, value in more.items())])
         print(
             f"{name:22} {row['steps_per_second']:8.1f} {row['loss']:11.4f} {row['top1']:6.1%} {row['sent']:19,.0f} "
             f"{row['formula']:12,.0f}",

@@ -104,9 +104,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training/__init__": {"training", "training/trainer", "options"},
     "training/ranks": {"backends"},
     "training/replicas": {"training", "training/ranks"},
+    "training/sharded": {"training", "training/ranks", "training/replicas"},
     "training/checkpoints": {"training", "training/ranks"},
     "training/learner": {
-        *("training", "training/ranks", "training/replicas", "training/checkpoints", "program", "options"),
+        *("training", "training/ranks", "training/replicas", "training/sharded", "training/checkpoints"),
+        *("program", "options"),
     },
     "training/feed": {
         *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),

@@ -9,8 +9,8 @@ CLIP = 5.0
 
 
 class BareLoop:
-    """``module``: in channels-last layout. The learning rate is 0 unless told otherwise, so that the weights stay ordinary
-    numbers however long it runs."""
+    """``module``: in channels-last layout. The learning rate is 0 unless told otherwise, so that the weights stay
+    ordinary numbers however long it runs."""
 
     def __init__(self, module: torch.nn.Module, lr: float = 0.0) -> None:
         self.module = module.train()

@@ -81,7 +81,7 @@ def answer(config: dict[str, Any]) -> dict[str, Any]:
         device="cpu",
         threads=1,
         out=Path(config["out"]),
-        **{name: config[name] for name in ("averaging", "accumulate", *config["more"])},
+        **{name: config[name] for name in ("averaging", "accumulate", "shard")},
     )
     rest = (pixels[TRAINED:], labels[TRAINED:])
     losses: list[float] = []
@@ -115,7 +115,8 @@ def on_two(config: dict[str, Any]) -> dict[str, Any]:
         try:
             for one in begun:
                 one.send({"command": "train"})
-            return [one.receive(600) for one in begun][0]
+            every = [one.receive(600) for one in begun]
+            return every[0]
         finally:
             for one in begun:
                 one.close()

@@ -30,7 +30,7 @@ class Saving:
                 save(trainer)
                 self.held.append(time.perf_counter() - begun)
 
-        Trainer._save = timed  # type: ignore[method-assign]
+        Trainer._save = timed  # type: ignore[assignment,method-assign]
 
     def look(self, learner: Learner, steps: int) -> None:
         # Checkpoints are due after every ``every`` steps: a span begins one step before.

@@ -1,8 +1,8 @@
 """``train``'s steps against those of a bare loop over random tensors, in turn, in one process.
 
-Before every span of ``train`` as many steps of the bare loop are taken, on a model of its own. A span of ``train`` is all
-of it, from one step to the next: the loader's threads, the copy, the log. What the loader has made ahead meanwhile is used
-up before a span begins.
+Before every span of ``train`` as many steps of the bare loop are taken, on a model of its own. A span of ``train`` is
+all of it, from one step to the next: the loader's threads, the copy, the log. What the loader has made ahead meanwhile
+is used up before a span begins.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Alternating:
                 self._batches.append((batch.clone(), labels.clone()))
             return add_gradients(step, batch, labels, images, weights)
 
-        TrainingStep.add_gradients = recorded  # type: ignore[method-assign]
+        TrainingStep.add_gradients = recorded  # type: ignore[assignment,method-assign]
 
     def look(self, learner: Learner, steps: int) -> None:
         if self._first is None:

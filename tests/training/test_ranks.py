@@ -12,16 +12,23 @@ import pytest
 import torch
 
 from tests.training.digits import Seen, digits, lines, losses, on_ranks, options, top1
+from tests.training.sharding import blocks
 from variegate.data.sources.base import SourceError
 from variegate.training import train
 from variegate.training.folder import check_ranks
-from variegate.training.ranks import RanksError
+from variegate.training.models import ModelError
+from variegate.training.ranks import Ranks, RanksError
+from variegate.training.sharded import ShardedModel, blocks_of
 
 pytest.importorskip("sklearn")
 
 # Of statistics by batch, as most models have.
 NORMED: dict[str, Any] = {"model": "tests.training.test_trainer:with_dropout", "batch_size": 16, "epochs": 2}
 WAYS = ("sync", "periodic:4", "async")
+SPLIT: dict[str, Any] = {
+    **{"model": "tests.training.sharding:blocks", "batch_size": 8, "accumulate": 2, "ema": 0.5},
+    **{"epochs": 1, "images": 128},
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +44,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         chosen["images"] = 256
         runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 11, **chosen}]
         runs += [{"out": f"halves-{way}", **chosen}, {"out": f"fewer-{way}", "stop_after": 11, **chosen}]
+    runs += [{"out": "replicas", **SPLIT}, {"out": "split", "shard": True, **SPLIT}]
+    runs += [{"out": f"split-{name}", "shard": True, "stop_after": 2, **SPLIT} for name in ("halves", "fewer")]
+    runs.append({"out": "split-halves", "shard": True, **SPLIT})
     on_ranks(folder, runs)
     return folder
 
@@ -81,6 +91,46 @@ def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch:
     assert sorted([*before[128:176], *before[304:], *seen]) == list(range(256))
     assert losses(ran / f"fewer-{way}")[:11] == losses(ran / f"whole-{way}")[:11]
     assert len(losses(ran / f"fewer-{way}")) == 16
+
+
+def test_what_is_split_is_what_replicas_are(ran: Path) -> None:
+    assert losses(ran / "split") == pytest.approx(losses(ran / "replicas"), abs=1e-5)
+    assert top1(ran / "split") == pytest.approx(top1(ran / "replicas"), abs=0.02)
+    one, other = (torch.load(ran / name / "model.pt", weights_only=True)["weights"] for name in ("split", "replicas"))
+    assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in one | other)
+
+
+def test_a_stop_changes_nothing_of_what_is_split(ran: Path) -> None:
+    assert lines(ran / "split-halves") == lines(ran / "split")
+
+
+def test_one_process_takes_over_what_two_had_split(ran: Path) -> None:
+    latest = ran / "split-fewer" / "checkpoints" / "step-00000002"
+    parts = [(latest / f"__{rank}_0.distcp").stat().st_size for rank in range(2)]
+    assert min(parts) > 0.6 * max(parts)
+    source, validation = digits(128)
+    chosen = {name: one for name, one in SPLIT.items() if name != "images"} | {"batch_size": 16, "shard": True}
+    train(source, options(ran / "split-fewer", **chosen), validation=validation)
+    # Statistics by batch are of twice as many images now.
+    assert losses(ran / "split-fewer") == pytest.approx(losses(ran / "split"), abs=0.3)
+    assert losses(ran / "split-fewer")[:2] == losses(ran / "split")[:2]
+
+
+def test_blocks_are_items_of_lists_made_of_parts() -> None:
+    model = blocks(10)
+    assert blocks_of(model) == [model[2][0], model[1]]
+
+
+def test_a_model_that_cannot_be_split_is_named() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    model.scale = torch.nn.Parameter(torch.tensor(1.0))
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        with pytest.raises(ModelError, match=r"model mine: cannot be split over ranks \(--shard\): .*scalar"):
+            ShardedModel(model, Ranks(), "mine")
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @pytest.fixture

@@ -241,6 +241,11 @@ def test_what_cannot_be_trained_on(
         ({"ema": 1.0}, "ema: got 1.0; accepted: from 0 to below 1"),
         ({"lr": 0.0}, "lr: got 0.0; accepted: more than 0"),
         ({"keep": 0}, "keep: got 0; accepted: an integer from 1 on"),
+        ({"shard": True, "averaging": "async"}, "averaging: got 'async' with shard; accepted: 'sync'"),
+        (
+            {"shard": True, "precision": "float16"},
+            "precision: got 'float16' with shard; accepted: 'float32', 'bfloat16'",
+        ),
     ],
 )
 def test_bad_options(given: dict[str, Any], said: str) -> None:

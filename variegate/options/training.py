@@ -65,6 +65,11 @@ class TrainOptions:
         "Training",
         metavar="sync|periodic:K|async",
     )
+    shard: bool = option(
+        False,
+        "Ranks split weights, gradients and the optimiser's numbers between them (FSDP2), for models that do not fit.",
+        "Training",
+    )
     lr: float = same_option(Hyperparameters, "lr")
     lr_schedule: LrSchedule = same_option(Hyperparameters, "lr_schedule")
     warmup: float = option(0.0, "So many epochs at first in which the learning rate rises.", "Training", low=0.0)
@@ -109,6 +114,12 @@ class TrainOptions:
         object.__setattr__(self, "out", Path(self.out))
         self.period  # noqa: B018
         self._schedule(1)
+        if self.shard:
+            for name, accepted in (("averaging", "sync"), ("compile", False)):
+                if getattr(self, name) != accepted:
+                    raise ValueError(f"{name}: got {getattr(self, name)!r} with shard; accepted: {accepted!r}")
+            if self.precision == "float16":
+                raise ValueError("precision: got 'float16' with shard; accepted: 'float32', 'bfloat16'")
 
     @property
     def period(self) -> int:

@@ -13,8 +13,8 @@ _TURNS = "1000"
 def wait_briefly() -> None:
     """Before torch is loaded: threads of GNU's OpenMP go to sleep soon where they wait for one that has no core.
 
-    By default they go round for milliseconds first, and keep the core that the late one needs, or a loader's thread. Does
-    nothing where the environment says otherwise.
+    By default they go round for milliseconds first, and keep the core that the late one needs, or a loader's thread.
+    Does nothing where the environment says otherwise.
     """
     if not any(name in os.environ for name in _KNOWN):
         os.environ["GOMP_SPINCOUNT"] = _TURNS

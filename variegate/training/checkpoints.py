@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from variegate.outside.durable import sync_folder, write_atomically, write_error
 from variegate.training.ranks import Ranks
 
 Tensors = dict[str, torch.Tensor]
+# Where a tensor of this name, size and type is read to; of one that is split over ranks, this one's part.
+RoomFor = Callable[[str, torch.Size, torch.dtype], torch.Tensor]
 
 FACTS_NAME = "facts.json"
 _PREFIX, _BEFORE_IT_IS_WHOLE = "step-", ".step-"
@@ -113,7 +116,7 @@ class Checkpoints:
     def _list(self) -> list[Path]:
         return sorted(self.folder.glob(f"{_PREFIX}*"))
 
-    def load(self) -> tuple[dict[str, Any], Tensors] | None:
+    def load(self, room_for: RoomFor) -> tuple[dict[str, Any], Tensors] | None:
         """-> what the latest was told, and this rank's tensors, on the CPU; None without any. Raises ResumeError."""
         if not (found := self._list()):
             return None
@@ -121,7 +124,7 @@ class Checkpoints:
         try:
             facts: dict[str, Any] = json.loads((path / FACTS_NAME).read_bytes())
             if facts["is_alike"]:
-                return facts, self._read(path, _ALL)
+                return facts, self._read(path, _ALL, room_for)
             if facts["ranks"] == self._ranks.ranks:
                 return facts, self._read(path, f"rank{self._ranks.rank}")
             return facts, self._mean(path, facts["ranks"])
@@ -132,12 +135,16 @@ class Checkpoints:
                 "before"
             ) from error
 
-    def _read(self, path: Path, owner: str) -> Tensors:
+    def _read(self, path: Path, owner: str, room_for: RoomFor | None = None) -> Tensors:
         _hush()
         reader = _Reader(path)
         kept = reader.read_metadata().state_dict_metadata
         wanted: Any = {name: one for name, one in kept.items() if name.startswith(f"{owner}/")}
-        tensors = {name: torch.empty(one.size, dtype=one.properties.dtype) for name, one in wanted.items()}
+        tensors = {}
+        for name, one in wanted.items():
+            size, dtype = one.size, one.properties.dtype
+            place = None if room_for is None else room_for(name.partition("/")[2], size, dtype)
+            tensors[name] = torch.empty(size, dtype=dtype) if place is None else place
         load(tensors, storage_reader=reader, **self._more)
         return {name.partition("/")[2]: tensor for name, tensor in tensors.items()}
 

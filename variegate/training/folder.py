@@ -14,7 +14,7 @@ import torch
 from variegate.data.sources.base import SourceError
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS
 from variegate.outside.durable import write_atomically
-from variegate.training.checkpoints import ResumeError
+from variegate.training.checkpoints import ResumeError, Tensors
 from variegate.training.feed import Feed
 
 LOG_NAME, SETTINGS_NAME, MODEL_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "model.pt", "checkpoints"
@@ -80,9 +80,8 @@ def _as_typed(name: str) -> str:
     return name if name in ("source", "classes") else f"--{name.replace('_', '-')}"
 
 
-def write_model(folder: Path, feed: Feed, model: torch.nn.Module) -> None:
+def write_model(folder: Path, feed: Feed, weights: Tensors) -> None:
     """``model.pt``, for use elsewhere: torch.load(..., weights_only=True). Raises WriteError."""
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     buffer = io.BytesIO()
     torch.save({"model": feed.model, "classes": list(feed.classes), "weights": weights}, buffer)
     write_atomically(folder / MODEL_NAME, buffer.getvalue(), durable=True)

@@ -12,7 +12,8 @@ from variegate.training.checkpoints import ResumeError, Tensors
 from variegate.training.draws import layer_seed
 from variegate.training.models import model_to_train
 from variegate.training.ranks import Ranks
-from variegate.training.replicas import average_over_ranks, floats_of, replicas_of
+from variegate.training.replicas import Replicas, average_over_ranks, floats_of, replicas_of
+from variegate.training.sharded import ShardedModel
 from variegate.training.step import TrainingStep, descent, in_channels_last
 
 
@@ -24,11 +25,20 @@ class Learner:
         self, name: str, num_classes: int, channels: int, options: TrainOptions, ranks: Ranks, warmup: int = 0
     ) -> None:
         self.name, self.ranks, self._seed, self._channels = name, ranks, options.seed, channels
-        self.module = model_to_train(name, num_classes, channels, ranks.device, options.seed)
-        self.replicas = replicas_of(self.module, ranks, options.period, warmup)
+        is_split = options.shard and ranks.ranks > 1
+        # What is split may be too large for one device as a whole.
+        home = "cpu" if is_split else ranks.device
+        self.module = model_to_train(name, num_classes, channels, home, options.seed)
         self.average = MovingAverage(self.module, options.ema) if options.ema else None
-        self.lr = torch.tensor(options.lr, device=ranks.device)
+        if is_split:
+            self.replicas: Replicas = ShardedModel(self.module, ranks, name)
+        else:
+            self.replicas = replicas_of(self.module, ranks, options.period, warmup)
+        if self.average is not None:
+            self.replicas.split(self.average.module)
+        self.lr = torch.tensor(options.lr, device=home)
         self._optimizer = descent(self.module, self.lr, options)
+        self.replicas.adopt(self._optimizer)
         called: Any = torch.compile(self.replicas.model) if options.compile else self.replicas.model
         self.step = TrainingStep(
             name,
@@ -45,6 +55,15 @@ class Learner:
     def scored(self) -> torch.nn.Module:
         """The model that is scored, and kept in the end."""
         return self.module if self.average is None else self.average.module
+
+    def weights(self) -> Tensors:
+        """Of ``scored``, whole, on the CPU; every rank calls it."""
+        found = self.scored.state_dict().items()
+        return {name: self.replicas.whole(tensor.detach()).cpu().contiguous() for name, tensor in found}
+
+    def room_for(self, name: str, size: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        """For one of ``tensors`` in a checkpoint."""
+        return self.replicas.room_for(name.partition("/")[2], size, dtype)
 
     def begin_step(self, steps: int) -> None:
         """``steps``: done before it. What layers draw in it is a function of the seed, the step and the rank: nothing

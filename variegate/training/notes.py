@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from variegate.options.training import TrainOptions
@@ -13,6 +15,8 @@ def notes_on(options: TrainOptions) -> list[str]:
     on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
     if on_cpu and options.precision != "float32" and not _has_half(options.precision):
         notes.append(f"this processor has no arithmetic in {options.precision}: --precision float32 is faster here")
+    if options.shard and os.environ.get("WORLD_SIZE", "1") == "1":
+        notes.append("--shard: one process has nothing to split; torchrun starts several")
     return notes
 
 

@@ -47,6 +47,20 @@ class Replicas:
     def load_state(self, state: dict[str, torch.Tensor], step: int) -> None:
         """``state``: empty where other ranks saved it."""
 
+    def split(self, module: torch.nn.Module) -> None:
+        """A module beside this one is kept as this one is."""
+
+    def adopt(self, optimizer: torch.optim.Optimizer) -> None:
+        """It moves the weights of ``module``."""
+
+    def room_for(self, name: str, size: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        """On the CPU, for what a checkpoint has of this name and size."""
+        return torch.empty(size, dtype=dtype)
+
+    def whole(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of a weight that may be split; every rank calls it."""
+        return tensor
+
     def _weights(self) -> list[torch.Tensor]:
         return [weight.data for weight in self.module.parameters()]
 

@@ -102,14 +102,15 @@ class Trainer:
             self.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end))) if is_first else None
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
+            weights = self.learner.weights() if is_done else {}
             if is_done and is_first:
-                write_model(out, self.feed, self.learner.scored)
+                write_model(out, self.feed, weights)
             last = self.log.last if self.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
 
     def _resume(self) -> int:
         """Go on from the latest checkpoint -> how much of the log it knows of. Raises ResumeError."""
-        saved = self.checkpoints.load()
+        saved = self.checkpoints.load(self.learner.room_for)
         if saved is None:
             return 0
         facts, tensors = saved
