@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run_training [--parts steps start saving ranks] [--out training.json]``: what a training costs.
+"""``python -m benchmarks.run_training [--parts steps start saving ranks] [--out FILE.json]``: what a training costs.
 
 Steps beside those of a bare loop over random tensors; the start, beyond the imports; what a checkpoint holds up; and
 what two processes send each other in a step, each way of keeping them together.

@@ -46,7 +46,7 @@ def at_each_step(look: Callable[[Learner, int], None]) -> None:
         look(learner, steps)
         begin_step(learner, steps)
 
-    Learner.begin_step = watched  # type: ignore[method-assign]
+    Learner.begin_step = watched  # type: ignore[assignment,method-assign]
 
 
 def small_images(number: int, side: int = 32) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -284,3 +285,33 @@ def test_a_policy_that_was_edited_is_another(tmp_path: Path) -> None:
     policy.write_text(json.dumps(T.RandomErasing(p=0.6).to_dict()))
     with pytest.raises(ResumeError, match=r"with --policy '.*policy\.json \(\w{12}\)', this one has '.*policy\.json"):
         train(digits(64)[0], options(tmp_path / "out", policy=str(policy), epochs=1))
+
+
+def test_a_compiled_model_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the machine code, which torch's own tests have."""
+    source, validation = digits(208)
+    graphs = []
+
+    def noted(graph: Any, inputs: Any) -> Any:
+        graphs.append(inputs)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=noted))
+    torch._dynamo.reset()
+    for name in ("plain", "compiled"):
+        chosen = {"epochs": 1, "ema": 0.5, "compile": name == "compiled"}
+        train(source, options(tmp_path / name, **chosen), validation=validation)
+    # Six batches of 32 images and one of 16: below that, torch computes convolutions another way.
+    assert len(graphs) == 1
+    assert losses(tmp_path / "compiled") == losses(tmp_path / "plain")
+    assert top1(tmp_path / "compiled") == top1(tmp_path / "plain")
+
+
+def test_a_model_that_cannot_be_compiled_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("No working C++ compiler found")
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=broken))
+    torch._dynamo.reset()
+    with pytest.raises(ModelError, match=r"cannot be compiled \(.*\); leave --compile out, or give it what it needs"):
+        train(digits(64)[0], options(tmp_path, epochs=1, compile=True))

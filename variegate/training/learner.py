@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
-
 import torch
 
 from variegate.options.training import TrainOptions
 from variegate.training.checkpoints import ResumeError, Tensors
+from variegate.training.compiled import CompiledModel
 from variegate.training.draws import layer_seed
 from variegate.training.models import model_to_train
 from variegate.training.ranks import Ranks
@@ -39,7 +38,7 @@ class Learner:
         self.lr = torch.tensor(options.lr, device=home)
         self._optimizer = descent(self.module, self.lr, options)
         self.replicas.adopt(self._optimizer)
-        called: Any = torch.compile(self.replicas.model) if options.compile else self.replicas.model
+        called = CompiledModel(self.replicas.model, name) if options.compile else self.replicas.model
         self.step = TrainingStep(
             name,
             called,
