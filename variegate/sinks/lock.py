@@ -11,6 +11,7 @@ from variegate.data.sources.base import SourceError
 from variegate.outside.durable import write_error
 
 # What file systems without locks say, some network disks among them.
+_TURNS = 100
 _WITHOUT = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -24,11 +25,16 @@ def acquire(path: str, shown: str) -> int | None:
         import fcntl
     except ImportError:
         return None
+    turns = 0
     while True:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:  # whoever held the lock has removed the folder just now
+        except FileNotFoundError as error:
+            # Whoever held the lock has removed the folder just now; or nothing can be made there, as below /proc.
+            turns += 1
+            if turns == _TURNS:
+                raise write_error(error, shown) from error
             continue
         except OSError as error:
             raise write_error(error, shown) from error

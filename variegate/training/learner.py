@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+
 import torch
 
 from variegate.options.training import TrainOptions
