@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-single bench-loader bench-gpu wheel install clean
+.PHONY: help demo test test-all lint bench bench-single bench-loader bench-training bench-gpu wheel install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -23,6 +23,7 @@ help:
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-single   one image at a time, beside Pillow and torchvision"
 	@echo "make bench-loader   the same for whole loaders, on all cores"
+	@echo "make bench-training   what the trainer costs beside a bare loop: steps, start, checkpoints, ranks"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
 	@echo "make wheel   variegate, and the compiled kernels of every processor level, into dist"
 	@echo "make clean   remove the environments and caches"
@@ -51,6 +52,9 @@ bench-single: $(VENV)/.installed-demo
 
 bench-loader: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.run_loader $(BENCH_ARGS)
+
+bench-training: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.run_training $(BENCH_ARGS)
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.run_gpu $(BENCH_GPU_WORKS) $(BENCH_ARGS)

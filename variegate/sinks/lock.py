@@ -11,8 +11,9 @@ from variegate.data.sources.base import SourceError
 from variegate.outside.durable import write_error
 
 # What file systems without locks say, some network disks among them.
-_TURNS = 100
 _WITHOUT = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+# So often somebody may remove the folder that is made.
+_TURNS = 100
 
 
 def acquire(path: str, shown: str) -> int | None:
