@@ -28,7 +28,7 @@ def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
     decided["policy"] = _told_apart(feed.options.policy)
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
-    return {"source": feed.source.fingerprint, "classes": len(feed.classes), **decided, "ranks": ranks}
+    return {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
 
 
 def _told_apart(policy: str) -> str:
