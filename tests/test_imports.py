@@ -108,8 +108,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training/learner": {
         *("training", "training/ranks", "training/replicas", "training/checkpoints", "program", "options"),
     },
+    "training/around": {"transforms", "options"},
     "training/feed": {
-        *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),
+        *("training", "training/ranks", "training/around", "transforms", "policies", "engine", "options", "mixed_labels"),
         *("data/sources", "data/decode", "data/loader"),
     },
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},

@@ -57,7 +57,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     hints = get_type_hints(owner)
     declared = sorted(fields(owner), key=lambda one: one.name == "as_json")  # which is always there, last
 
-    def command(context: typer.Context, **typed: Any) -> None:
+    def command(context: typer.Context | None = None, **typed: Any) -> None:
         with one_line_errors(typed["as_json"], [one.name for one in declared]):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
@@ -113,7 +113,9 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     )
 
 
-def _is_typed(context: typer.Context, name: str) -> bool:
+def _is_typed(context: typer.Context | None, name: str) -> bool:
+    if context is None:  # called from Python, with everything
+        return True
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
 

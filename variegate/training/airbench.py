@@ -38,7 +38,7 @@ class Airbench(nn.Module):
         self.whiten.weight.requires_grad_(False)
         nn.init.zeros_(self.whiten.bias)  # type: ignore[arg-type]
         pairs = zip([first, *channels], channels, strict=False)
-        self.blocks = nn.Sequential(*(_Block(narrow, wide) for narrow, wide in pairs))
+        self.blocks = nn.Sequential(*(_FastBlock(narrow, wide) for narrow, wide in pairs))
         self.head = nn.Linear(channels[-1], num_classes, bias=False)
 
     @torch.no_grad()
@@ -53,7 +53,7 @@ class Airbench(nn.Module):
         return scores / _SCORES_OVER
 
 
-class _Block(nn.Module):
+class _FastBlock(nn.Module):
     def __init__(self, narrow: int, wide: int) -> None:
         super().__init__()
         self.conv1, self.norm1 = _convolution(narrow, wide), _ShiftedNorm(wide)

@@ -56,6 +56,10 @@ class Feed:
         self.options = options
         self.batch_size = self._batch_size(ranks.ranks)
         self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
+        for name in ("pretrained", "drop_path"):
+            if getattr(options, name) and not self.model.startswith("timm:"):
+                got = f"{getattr(options, name)!r} with model {self.model}"
+                raise ValueError(f"{name}: got {got}; accepted with timm:NAME alone")
         self._device = ranks.device
         self.transform, self.plain = self._transforms()
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}

@@ -62,16 +62,14 @@ def model_to_train(name: str, num_classes: int, in_channels: int, device: str, s
 
 
 def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of the images that timm's weights of this model have learnt from. Raises ModelError."""
-    prefix, _, rest = name.partition(":")
-    if prefix != "timm" or not rest:
-        raise ModelError(f"model {name}: has no weights beforehand (--pretrained); accepted: timm:NAME")
+    """Mean and deviation of the images that timm's weights of timm:NAME have learnt from. Raises ModelError."""
+    name = name.removeprefix("timm:")
     try:
-        found = _timm(rest).models.get_pretrained_cfg(rest)
+        found = _timm(name).models.get_pretrained_cfg(name)
     except RuntimeError as error:
-        raise ModelError(f"model {name}: {error}") from error
+        raise ModelError(f"model timm:{name}: {error}") from error
     if found is None:
-        raise ModelError(f"model {name}: timm has no weights for it (--pretrained); accepted: another of timm's")
+        raise ModelError(f"model timm:{name}: timm has no weights for it (--pretrained); accepted: another of timm's")
     return tuple(found.mean), tuple(found.std)
 
 
