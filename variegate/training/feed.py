@@ -66,7 +66,12 @@ class Feed:
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
         more |= self._cache()
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
-        trained = {"on_error": "skip", "max_errors": 0.1, "partners": partners, "copies": options.copies}
+        trained: dict[str, Any] = {
+            "on_error": "skip",
+            "max_errors": 0.1,
+            "partners": partners,
+            "copies": options.copies,
+        }
         self.train = Loader(self.source, self.transform, **more, **trained)
         if self.length is not None:
             self.length *= options.copies
@@ -104,6 +109,8 @@ class Feed:
         """-> for images that train, and for those that score."""
         options, source = self.options, self.source
         self.channels, first = _first_image(source, self.place)
+        mean: tuple[float, ...]
+        std: tuple[float, ...]
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
         if options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
