@@ -46,7 +46,7 @@ def main() -> int:
     if not given.quick:
         chosen += ["--model", "airbench-94x0.5", "--epochs", "14"]
         return variegate(["train", given.train, "--validation", given.test, *chosen])
-    chosen += ["--model", "airbench-94x0.05", "--epochs", "3", "--warmup", "1", "--batch-size", "32"]
+    chosen += ["--model", "airbench-94x0.05", "--epochs", "3", "--batch-size", "32"]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.parquet" for name in ("train", "test")]
         for file, number in zip(files, (512, 128), strict=True):

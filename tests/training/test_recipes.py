@@ -41,6 +41,9 @@ def test_what_is_given_wins_over_a_recipe(name: str) -> None:
     assert replace(TrainOptions(recipe=name, **given), recipe=None) == plain
     assert TrainCommandOptions(src="photos", recipe=name, epochs=7).epochs == 7
     assert replace(made, epochs=9).lr == made.lr
+    halved = TrainOptions(recipe=name, epochs=made.epochs // 2)
+    assert halved.warmup == pytest.approx(made.warmup / 2)
+    assert f"--warmup {halved.warmup:g}" in str(told_of(halved))
 
 
 def test_names_that_are_no_recipe() -> None:

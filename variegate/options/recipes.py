@@ -55,7 +55,7 @@ RECIPES = {
             "batch_size": 256,
             "optimizer": "lamb",
             "lr": 0.005,
-            "warmup": 5 / 3,
+            "warmup": 1.666667,
             "weight_decay": 0.01,
             "decay_norms": False,
             "clip": 0.0,
@@ -86,13 +86,17 @@ RECIPES = {
 }
 
 
-def set_by(recipe: str | None) -> Mapping[str, Any]:
-    """What it sets; nothing where there is none. Raises ValueError listing the names."""
+def set_by(recipe: str | None, epochs: int | None = None) -> Mapping[str, Any]:
+    """What it sets; nothing where there is none. In another number of ``epochs`` the rate rises for the same share of
+    them. Raises ValueError listing the names."""
     if recipe is None:
         return {}
     if recipe not in RECIPES:
         raise ValueError(f"recipe: got {recipe!r}; accepted: {', '.join(RECIPES)}")
-    return RECIPES[recipe].sets
+    sets = RECIPES[recipe].sets
+    if epochs is None or "warmup" not in sets:
+        return sets
+    return {**sets, "warmup": round(sets["warmup"] * epochs / sets["epochs"], 6)}
 
 
 class WithRecipe(type):
@@ -100,7 +104,9 @@ class WithRecipe(type):
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
         known = {one.name for one in fields(cls)}  # type: ignore[arg-type]
-        preset = {name: value for name, value in set_by(given.get("recipe")).items() if name in known}
+        preset = {
+            name: value for name, value in set_by(given.get("recipe"), given.get("epochs")).items() if name in known
+        }
         return super().__call__(*args, **{**preset, **given})
 
 
@@ -108,7 +114,9 @@ def told_of(options: Any) -> str | None:
     """What its recipe has set, in a line; None without a recipe."""
     if options.recipe is None:
         return None
-    found = {name: value for name, value in set_by(options.recipe).items() if getattr(options, name) == value}
+    found = {
+        name: value for name, value in set_by(options.recipe, options.epochs).items() if getattr(options, name) == value
+    }
     defaults = {one.name: one.default for one in fields(options) if one.default is not MISSING}
     flags = [_as_typed(name, value) for name, value in found.items() if defaults.get(name) != value]
     return f"recipe {options.recipe}: {' '.join(flags)}" if flags else f"recipe {options.recipe}: sets nothing here"

@@ -69,7 +69,9 @@ def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     except RuntimeError as error:
         raise ModelError(f"model timm:{name}: {error}") from error
     if found is None:
-        raise ModelError(f"model timm:{name}: timm has none of that name with weights (--pretrained); accepted: another of timm's")
+        raise ModelError(
+            f"model timm:{name}: timm has none of that name with weights (--pretrained); accepted: another of timm's"
+        )
     return tuple(found.mean), tuple(found.std)
 
 
