@@ -18,7 +18,7 @@ def test_script_runs(script: Path, tmp_path: Path) -> None:
     for name, package in (("keras", "tensorflow"), ("ray", "ray"), ("search", "sklearn"), ("train_digits", "sklearn")):
         if script.stem.startswith(name) and importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}")
-    quick = ["--quick"] if script.stem in ("search_digits", "train_digits") else []
+    quick = ["--quick"] if script.stem in ("search_digits", "train_digits", "train_cifar10") else []
     # From the repository's root the package is found whether it is installed or not.
     code = f"import runpy, sys; sys.path.insert(0, {str(ROOT)!r}); runpy.run_path({str(script)!r}, run_name='__main__')"
     run = subprocess.run(
@@ -31,7 +31,8 @@ def test_script_runs(script: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
-    # A search tells its sizes and steps there, a training its epochs.
-    assert [line for line in run.stderr.splitlines() if not line.startswith(("sizes: ", "step ", "epoch "))] == []
+    # A search tells its sizes and steps there, a training its recipe and epochs.
+    told = ("sizes: ", "step ", "epoch ", "note: recipe ")
+    assert [line for line in run.stderr.splitlines() if not line.startswith(told)] == []
     losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", run.stdout)]
     assert not losses or losses[-1] < 0.9 * losses[0], "what trains learns"

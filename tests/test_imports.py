@@ -110,9 +110,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("training", "training/ranks", "training/replicas", "training/sharded", "training/checkpoints"),
         *("program", "options"),
     },
+    "training/around": {"transforms", "options"},
     "training/feed": {
-        *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),
-        *("data/sources", "data/decode", "data/loader"),
+        *("training", "training/ranks", "training/around", "transforms", "policies", "engine", "options"),
+        *("data/sources", "data/decode", "data/loader", "mixed_labels"),
     },
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
     "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},

@@ -36,6 +36,24 @@ def without_statistics(num_classes: int) -> torch.nn.Module:
     return torch.nn.Sequential(*layers, torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Linear(64, num_classes))
 
 
+class Centring(torch.nn.Module):
+    """Begins by taking off the mean of the images that it is initialised with."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.offset = torch.nn.Parameter(torch.zeros(1))
+        layers = (torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.BatchNorm2d(16), torch.nn.ReLU())
+        self.features, self.head = torch.nn.Sequential(*layers), torch.nn.Linear(16, num_classes)
+
+    @torch.no_grad()
+    def initialise(self, images: torch.Tensor) -> None:
+        self.offset.copy_(images.mean())
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head(self.features(images - self.offset).mean((2, 3)))
+        return scores
+
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN = "tests.training.digits:without_statistics"
 OPTIONS = TrainOptions(

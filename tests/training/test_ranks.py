@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.digits import Seen, digits, lines, losses, on_ranks, options, top1
+from tests.training.digits import Centring, Seen, digits, lines, losses, on_ranks, options, top1
 from tests.training.sharding import blocks
 from variegate.data.sources.base import SourceError
 from variegate.training import train
@@ -24,6 +24,9 @@ pytest.importorskip("sklearn")
 
 # Of statistics by batch, as most models have.
 NORMED: dict[str, Any] = {"model": "tests.training.test_trainer:with_dropout", "batch_size": 16, "epochs": 2}
+# What else a checkpoint has to hold, and what changes by the epoch.
+ADAMW: dict[str, Any] = {"model": "tests.training.digits:Centring", "batch_size": 16, "epochs": 3, "images": 128}
+ADAMW |= {"optimizer": "adamw", "lr": 0.02, "progressive": 4, "copies": 2, "ema": 0.9, "mixup": 0.2, "loss": "bce"}
 WAYS = ("sync", "periodic:4", "async")
 SPLIT: dict[str, Any] = {
     **{"model": "tests.training.sharding:blocks", "batch_size": 8, "accumulate": 2, "ema": 0.5},
@@ -47,6 +50,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs += [{"out": "replicas", **SPLIT}, {"out": "split", "shard": True, **SPLIT}]
     runs += [{"out": f"split-{name}", "shard": True, "stop_after": 2, **SPLIT} for name in ("halves", "fewer")]
     runs.append({"out": "split-halves", "shard": True, **SPLIT})
+    runs += [{"out": "whole-adamw", **ADAMW}, {"out": "halves-adamw", "stop_after": 7, **ADAMW}]
+    runs += [{"out": "halves-adamw", **ADAMW}, {"out": "fewer-adamw", "stop_after": 7, **ADAMW}]
     on_ranks(folder, runs)
     return folder
 
@@ -72,6 +77,35 @@ def test_all_ways_of_averaging_learn(ran: Path, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stop_changes_nothing(ran: Path, way: str) -> None:
     assert lines(ran / f"halves-{way}") == lines(ran / f"whole-{way}")
+
+
+def test_a_stop_changes_nothing_of_another_optimiser_and_sizes_that_grow(ran: Path) -> None:
+    whole = lines(ran / "whole-adamw")
+    assert lines(ran / "halves-adamw") == whole
+    assert len(losses(ran / "whole-adamw")) == 24
+    assert whole[0]["size"] == [4, 4]
+    assert next(line["size"] for line in whole if line["epoch"] == 2) == [8, 8]
+    source, validation = digits(128)
+    chosen = {name: value for name, value in ADAMW.items() if name != "images"} | {"batch_size": 32}
+    train(source, options(ran / "fewer-adamw", **chosen), validation=validation)
+    # The mean of two ranks' statistics is not what one process has.
+    assert losses(ran / "fewer-adamw") == pytest.approx(losses(ran / "whole-adamw"), rel=0.1)
+
+
+def test_all_ranks_begin_with_what_the_first_made_of_the_images(ran: Path, tmp_path: Path) -> None:
+    source, validation = digits(128)
+    begun: list[float] = []
+
+    def keep(model: Centring, images: torch.Tensor) -> None:
+        begun.append(images.mean().item())
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Centring, "initialise", keep)
+        chosen = {name: value for name, value in ADAMW.items() if name != "images"} | {"epochs": 1}
+        train(source, options(tmp_path, **chosen), validation=validation)
+    offset = torch.load(ran / "whole-adamw" / "model.pt")["weights"]["offset"].item()
+    assert abs(begun[0]) > 0.5
+    assert offset == pytest.approx(begun[0], abs=0.3)  # of AdamW's 24 steps, each moves by at most 0.02
 
 
 def test_ways_of_averaging_differ(ran: Path) -> None:

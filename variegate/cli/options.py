@@ -57,12 +57,15 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     hints = get_type_hints(owner)
     declared = sorted(fields(owner), key=lambda one: one.name == "as_json")  # which is always there, last
 
-    def command(**typed: Any) -> None:
+    def command(context: typer.Context | None = None, **typed: Any) -> None:
         with one_line_errors(typed["as_json"], [one.name for one in declared]):
-            values = {one.name: _value(option_of(one), typed[one.name]) for one in declared}
-            run(owner(**values))
+            # What was not typed is left to the dataclass, whose default may depend on what was.
+            given = [one for one in declared if _is_typed(context, one.name)]
+            run(owner(**{one.name: _value(option_of(one), typed[one.name]) for one in given}))
 
-    parameters = [_parameter(one, hints[one.name]) for one in declared]
+    # Typer gives the context to the first.
+    parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    parameters += [_parameter(one, hints[one.name]) for one in declared]
     command.__name__, command.__doc__ = run.__name__, run.__doc__
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -108,6 +111,13 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     return inspect.Parameter(
         declared.name, inspect.Parameter.KEYWORD_ONLY, default=empty, annotation=Annotated[typed, info]
     )
+
+
+def _is_typed(context: typer.Context | None, name: str) -> bool:
+    if context is None:  # called from Python, with everything
+        return True
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def _enum_of(choices: tuple[str, ...]) -> Any:

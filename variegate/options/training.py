@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 from variegate.options import check_options, option, same_option
-from variegate.options.search import Hyperparameters, LrSchedule, TrainingOptions
+from variegate.options.recipes import RECIPES, WithRecipe
+from variegate.options.search import Hyperparameters, TrainingOptions
 
 TrainPrecision = Literal["float32", "bfloat16", "float16"]
+TrainSchedule = Literal["cosine", "step", "linear"]
+PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
+OptimizerName = Literal["sgd", "adamw", "lamb"]
+LossName = Literal["cross-entropy", "bce"]
+TestViews = Literal["none", "flip", "flip-shift"]
 
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
 FREE = {"out", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
@@ -18,12 +24,16 @@ FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions:
-    """Of ``train``. None: what fits the images.
+class TrainOptions(metaclass=WithRecipe):
+    """Of ``train``. None: what fits the images. With a ``recipe``, arguments that are not given have its values;
+    ``dataclasses.replace`` keeps all that is there.
 
     Raises ValueError naming the argument.
     """
 
+    recipe: str | None = option(
+        None, f"Other defaults for all that is not given: {', '.join(RECIPES)}.", "Training", metavar="NAME"
+    )
     validation: str | None = option(None, "Other images score the model after each epoch.", "Images", metavar="SRC2")
     size: str = option(
         "auto",
@@ -31,6 +41,14 @@ class TrainOptions:
         "none takes images of one size as they are.",
         "Images",
         metavar="SIDE|HxW|auto|none",
+    )
+    progressive: int | None = option(
+        None,
+        "The longer side in the first epochs: it grows to --size within the first four fifths of them, in steps of 32 "
+        "pixels, of images below 128 pixels of 4.",
+        "Images",
+        low=4,
+        metavar="FROM",
     )
     policy: str = option(
         "randaugment",
@@ -45,11 +63,57 @@ class TrainOptions:
         "Around the policy",
         low=0,
     )
+    padding_mode: PaddingMode = option(
+        "constant", "What is in that border: constant is black, reflect mirrors the image.", "Around the policy"
+    )
     flip: bool = same_option(TrainingOptions, "flip")
+    alternate_flip: bool = option(
+        False,
+        "Every image is mirrored in every other epoch, half of them in the first, instead of by chance.",
+        "Around the policy",
+        flag="--alternate-flip/--no-alternate-flip",
+    )
     cutout: int = option(
         0, "Of images that keep their size: the side of the square that is cut out.", "Around the policy", low=0
     )
-    model: str | None = same_option(TrainingOptions, "model")
+    random_erasing: float = option(
+        0.0,
+        "The probability that a rectangle of an image is erased, last of all.",
+        "Around the policy",
+        low=0.0,
+        high=1.0,
+    )
+    mixup: float = option(
+        0.0,
+        "Images are mixed with others, by shares of a beta distribution with this alpha; with --cutmix, half of them.",
+        "Augmentation",
+        low=0.0,
+    )
+    cutmix: float = option(
+        0.0, "A rectangle of another image is put into each, of a size by this alpha.", "Augmentation", low=0.0
+    )
+    copies: int = option(
+        1,
+        "Each image comes so often in an epoch, augmented anew each time: repeated augmentation.",
+        "Augmentation",
+        low=1,
+    )
+    model: str | None = same_option(
+        TrainingOptions,
+        "model",
+        help="The network: wrn-DEPTH-WIDTH, airbench-94xWIDTH, timm:NAME, or package.module:factory, which is called "
+        "with num_classes. By default wrn-28-2, and wrn-16-1 for fewer than 2,000 images.",
+    )
+    pretrained: bool = option(
+        False, "Begin with the weights that timm has for the model.", "Training", flag="--pretrained/--no-pretrained"
+    )
+    drop_path: float = option(
+        0.0,
+        "Of timm's models: the share of images that skip the last block, of others fewer.",
+        "Training",
+        low=0.0,
+        high=1.0,
+    )
     epochs: int = option(100, "How many epochs to train.", "Training", low=1)
     batch_size: int | None = option(
         None,
@@ -70,12 +134,27 @@ class TrainOptions:
         "Ranks split weights, gradients and the optimiser's numbers between them (FSDP2), for models that do not fit.",
         "Training",
     )
+    optimizer: OptimizerName = option(
+        "sgd",
+        "sgd by Nesterov's momentum, adamw, or timm's lamb, for large batches.",
+        "Training",
+        metavar="sgd|adamw|lamb",
+    )
     lr: float = same_option(Hyperparameters, "lr")
-    lr_schedule: LrSchedule = same_option(Hyperparameters, "lr_schedule")
+    lr_schedule: TrainSchedule = same_option(Hyperparameters, "lr_schedule", metavar="cosine|step|linear")
     warmup: float = option(0.0, "So many epochs at first in which the learning rate rises.", "Training", low=0.0)
     weight_decay: float = same_option(Hyperparameters, "weight_decay")
-    momentum: float = same_option(Hyperparameters, "momentum")
+    decay_norms: bool = option(True, "Weight decay is for biases and the weights of norms, too.", "Training")
+    momentum: float = same_option(
+        Hyperparameters, "momentum", help="Nesterov's momentum; of adamw and lamb, the first of their betas."
+    )
     clip: float = same_option(Hyperparameters, "clip")
+    loss: LossName = option(
+        "cross-entropy",
+        "bce asks of each class by itself whether it is there; of mixed images, those with more than a fifth are.",
+        "Training",
+        metavar="cross-entropy|bce",
+    )
     label_smoothing: float = option(
         0.0, "This share of each label goes to all classes alike.", "Training", low=0.0, high=1.0
     )
@@ -86,6 +165,18 @@ class TrainOptions:
         "Training",
         low=0.0,
         high=1.0,
+    )
+    score_every: int = option(
+        1,
+        "The images of --validation score the model after every so many epochs, and after the last.",
+        "Training",
+        low=1,
+    )
+    tta: TestViews = option(
+        "none",
+        "Score by the mean over several views of each image: with its mirror image, and moved by a pixel.",
+        "Training",
+        metavar="none|flip|flip-shift",
     )
     precision: TrainPrecision = same_option(
         Hyperparameters, "precision", default="float32", metavar="float32|bfloat16|float16"
@@ -106,9 +197,16 @@ class TrainOptions:
     def __post_init__(self) -> None:
         names = ("epochs", "batch_size", "accumulate", "padding", "cutout", "threads", "keep", "checkpoint_every")
         check_options(self, *names, "lr_schedule", "precision", "weight_decay", "momentum", "clip", "warmup", "timeout")
-        for name in ("label_smoothing", "ema"):
+        check_options(
+            self, "optimizer", "loss", "tta", "padding_mode", "progressive", "mixup", "cutmix", "copies", "score_every"
+        )
+        for name in ("label_smoothing", "ema", "drop_path"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
+        if not 0 <= self.random_erasing <= 1:
+            raise ValueError(f"random_erasing: got {self.random_erasing!r}; accepted: a probability, from 0 to 1")
+        if self.optimizer != "sgd" and not self.momentum < 1:
+            raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")
         if not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
         object.__setattr__(self, "out", Path(self.out))
@@ -134,7 +232,12 @@ class TrainOptions:
         """The learning rate, after so many epochs and parts of one."""
         if epoch < self.warmup:
             return self.lr * (0.01 + 0.99 * epoch / self.warmup)
-        return self._schedule(self.epochs).lr_at((epoch - self.warmup) / (self.epochs - self.warmup))
+        progress = (epoch - self.warmup) / (self.epochs - self.warmup)
+        if self.lr_schedule == "linear":
+            return self.lr * (1.0 - progress)
+        return self._schedule(self.epochs).lr_at(progress)
 
     def _schedule(self, epochs: int) -> Hyperparameters:
+        if self.lr_schedule == "linear":
+            return Hyperparameters(epochs=epochs, lr=self.lr)
         return Hyperparameters(epochs=epochs, lr=self.lr, lr_schedule=self.lr_schedule)

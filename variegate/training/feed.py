@@ -19,19 +19,25 @@ from variegate.mixed_labels import MixedLabels, num_partners
 from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown, speakable
 from variegate.policies.load import scaled_policy
-from variegate.training.images import BaselineAugmentation, fitting_size
+from variegate.training.around import cropping_steps, kept_size_steps, last_steps, mixing_steps, sizes_of
+from variegate.training.images import LARGEST_KEPT, BaselineAugmentation, fitting_size
+from variegate.training.models import statistics_of
 from variegate.training.ranks import Ranks
 from variegate.training.sizes import BATCH, LARGE_MODEL, fitting_batch, fitting_model
+from variegate.training.step import in_channels_last
 from variegate.transforms import Transform
 from variegate.transforms.compose import Compose
-from variegate.transforms.crop import CenterCrop, RandomHorizontalFlip
+from variegate.transforms.crop import CenterCrop
 from variegate.transforms.output import Normalize
-from variegate.transforms.resize import RandomResizedCrop, Resize
+from variegate.transforms.resize import Resize
 
 # Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
 _SIDE, _KEPT_SHARE = 224, 0.875
+_CACHE_BYTES = 1 << 30
+# For models whose first weights follow from images.
+_LEAST_PLAIN, _MOST_PLAIN, _PLAIN_VALUES = 64, 2048, 1 << 23
 _LOOKED_AT = 100
 
 
@@ -50,16 +56,37 @@ class Feed:
         self.options = options
         self.batch_size = self._batch_size(ranks.ranks)
         self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
-        self.transform, plain = self._transforms()
+        for name in ("pretrained", "drop_path"):
+            if getattr(options, name) and not self.model.startswith("timm:"):
+                got = f"{getattr(options, name)!r} with model {self.model}"
+                raise ValueError(f"{name}: got {got}; accepted with timm:NAME alone")
+        self._device = ranks.device
+        self.transform, self.plain = self._transforms()
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
+        more |= self._cache()
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
-        self.train = Loader(self.source, self.transform, on_error="skip", max_errors=0.1, partners=partners, **more)
+        trained: dict[str, Any] = {
+            "on_error": "skip",
+            "max_errors": 0.1,
+            "partners": partners,
+            "copies": options.copies,
+        }
+        self.train = Loader(self.source, self.transform, **more, **trained)
+        if self.length is not None:
+            self.length *= options.copies
         self.scored: Loader | None = None
         if validation is not None:
             others, place = _open(validation)
             self._check_same_classes(others, place)
-            self.scored = Loader(others, plain, shuffle=False, on_error="skip", **more)
+            self.scored = Loader(others, self.plain, shuffle=False, on_error="skip", **more)
+
+    def _cache(self) -> dict[str, Any]:
+        """Small images are decoded once: reading them costs more than what is done to them."""
+        is_decoded = hasattr(type(self.source), "pixels")
+        if is_decoded or self.length is None or max(self.size) > LARGEST_KEPT:
+            return {}
+        return {"cache": "host", "cache_bytes": _CACHE_BYTES}
 
     def unread(self) -> list[Failure]:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
@@ -82,7 +109,11 @@ class Feed:
         """-> for images that train, and for those that score."""
         options, source = self.options, self.source
         self.channels, first = _first_image(source, self.place)
+        mean: tuple[float, ...]
+        std: tuple[float, ...]
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
+        if options.pretrained and self.channels == 3:
+            mean, std = statistics_of(self.model)
         keeps_size = isinstance(source, Source) and fitting_size(source) is None
         size: tuple[int, int] | None
         if options.size == "auto":
@@ -94,17 +125,38 @@ class Feed:
         policy = None if options.policy.lower() == "none" else scaled_policy(options.policy, options.epochs)
         # Who mixes images stands behind all that is done to one.
         mixing = [policy] if policy is not None and num_partners(policy) else []
-        alone = None if mixing else policy
+        alone = [policy] if policy is not None and not mixing else []
+        if mixing and (options.mixup or options.cutmix):
+            name = "mixup" if options.mixup else "cutmix"
+            raise ValueError(f"{name}: got {getattr(options, name):g} with a policy that mixes images; accepted: one")
         normalize = Normalize(mean, std)
+        end = [*(mixing or mixing_steps(options)), normalize, *last_steps(options)]
+        self.sizes = sizes_of(options, size)
         if keeps_size:
-            padding = min(size) // 8 if options.padding is None else options.padding
-            around = BaselineAugmentation(size, mean, std, padding, options.flip, options.cutout)
-            *steps, _ = around.with_policy(alone).transforms  # type: ignore[attr-defined]
-            return Compose([*steps, *mixing, normalize]), normalize
-        steps = [RandomResizedCrop(size), *([RandomHorizontalFlip()] if options.flip else [])]
+            fill = BaselineAugmentation(size, mean, std).fill
+            return Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
         around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
         plain = Compose([Resize(min(around_crop)), CenterCrop(size), normalize])
-        return Compose([*steps, *([alone] if alone is not None else []), *mixing, normalize]), plain
+        return Compose([*cropping_steps(options, size), *alone, *end]), plain
+
+    def size_at(self, epoch: int) -> tuple[int, int]:
+        """(height, width) of the images that train then."""
+        return next(size for begin, size in reversed(self.sizes) if begin <= epoch)
+
+    def plain_images(self) -> torch.Tensor:
+        """float32 [N, C, H, W] on the device: some thousand images of the training, drawn by its seed, as they are when
+        they score. Of large images fewer, for the memory. Raises SourceError."""
+        number = max(_LEAST_PLAIN, min(_MOST_PLAIN, _PLAIN_VALUES // (self.size[0] * self.size[1] * self.channels)))
+        number = number if self.length is None else min(number, self.length)
+        more: dict[str, Any] = {"seed": self.options.seed, "num_threads": self.options.threads, "layout": "NHWC"}
+        more |= {"device": self._device, "rank": 0, "world_size": 1, "on_error": "skip", "prefetch": 0}
+        for batch in Loader(self.source, self.plain, number, **more):
+            if isinstance(batch.images, torch.Tensor):
+                return in_channels_last(batch.images[torch.from_numpy(~batch.padding).to(batch.images.device)])
+            break
+        raise SourceError(
+            f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
+        )
 
     def _check_same_classes(self, others: Source | StreamSource, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):

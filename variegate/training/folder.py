@@ -55,7 +55,7 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
 
 def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     """Raises ResumeError naming the first option that differs."""
-    free = {"ranks"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
+    free = {"ranks", "recipe"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:
             raise ResumeError(

@@ -26,7 +26,7 @@ from variegate.transforms.output import Identity, Normalize
 from variegate.transforms.resize import Resize
 
 _BATCH = 256
-_LOOKED_AT, _LARGEST_KEPT, _SIDE = 32, 64, 32
+_LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
 # Of the deviation, so that a channel that never changes is divided by something.
 _LEAST_STD = 1e-3
 
@@ -110,7 +110,7 @@ def fitting_size(source: Source) -> tuple[int, int] | None:
             found.add(np.shape(read_image(data) if isinstance(data, bytes) else data)[:2])
         except DecodeError:  # is told when it is loaded
             continue
-    is_kept = len(found) == 1 and max(max(size) for size in found) <= _LARGEST_KEPT
+    is_kept = len(found) == 1 and max(max(size) for size in found) <= LARGEST_KEPT
     return None if is_kept else (_SIDE, _SIDE)
 
 

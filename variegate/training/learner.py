@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -10,11 +12,12 @@ from variegate.options.training import TrainOptions
 from variegate.training.checkpoints import ResumeError, Tensors
 from variegate.training.compiled import CompiledModel
 from variegate.training.draws import layer_seed
-from variegate.training.models import model_to_train
+from variegate.training.models import ModelError, model_to_train
+from variegate.training.optimizers import load_state, optimizer_of, state_of
 from variegate.training.ranks import Ranks
-from variegate.training.replicas import Replicas, average_over_ranks, floats_of, replicas_of
+from variegate.training.replicas import Replicas, average_over_ranks, floats_of, replicas_of, share_over_ranks
 from variegate.training.sharded import ShardedModel
-from variegate.training.step import TrainingStep, descent, in_channels_last
+from variegate.training.step import TrainingStep, in_channels_last
 
 
 class Learner:
@@ -28,7 +31,9 @@ class Learner:
         is_split = options.shard and ranks.ranks > 1
         # What is split may be too large for one device as a whole.
         home = "cpu" if is_split else ranks.device
-        self.module = model_to_train(name, num_classes, channels, home, options.seed)
+        of_timm: dict[str, Any] = {"pretrained": True} if options.pretrained else {}
+        of_timm |= {"drop_path_rate": options.drop_path} if options.drop_path else {}
+        self.module = model_to_train(name, num_classes, channels, home, options.seed, **of_timm)
         self.average = MovingAverage(self.module, options.ema) if options.ema else None
         if is_split:
             self.replicas: Replicas = ShardedModel(self.module, ranks, name)
@@ -37,7 +42,7 @@ class Learner:
         if self.average is not None:
             self.replicas.split(self.average.module)
         self.lr = torch.tensor(options.lr, device=home)
-        self._optimizer = descent(self.module, self.lr, options)
+        self._optimizer = optimizer_of(self.module, self.lr, options)
         self.replicas.adopt(self._optimizer)
         called = CompiledModel(self.replicas.model, name) if options.compile else self.replicas.model
         self.step = TrainingStep(
@@ -49,6 +54,7 @@ class Learner:
             options.clip,
             options.label_smoothing,
             torch.amp.GradScaler(ranks.device.split(":")[0]) if options.precision == "float16" else None,
+            options.loss,
         )
 
     @property
@@ -80,7 +86,7 @@ class Learner:
         self.step.update()
         self.replicas.after(steps)
         if self.average is not None:
-            self.average.follow(self.module)
+            self.average.follow(self.module, steps)
 
     def settle(self) -> None:
         """All ranks have the same weights, and the same averages of them."""
@@ -99,12 +105,28 @@ class Learner:
         self.module.train()
         self.replicas.rehearse(add_gradients)
 
+    def initialise(self, read: Callable[[], torch.Tensor]) -> None:
+        """Of a model with a method of this name, which is called before the first step of all, with some thousand
+        images [N, C, H, W] as ``read`` gives them. Rank 0 reads them, and all have what it made of them. Raises
+        ModelError."""
+        follows_from_images = getattr(self.module, "initialise", None)
+        if follows_from_images is None:
+            return
+        if isinstance(self.replicas, ShardedModel):
+            raise ModelError(f"model {self.name}: follows from the images at first, and cannot be split (--shard)")
+        if self.ranks.is_first:
+            try:
+                follows_from_images(read())
+            except RuntimeError as error:
+                raise ModelError(f"model {self.name}: cannot be initialised by the images: {error}") from error
+        share_over_ranks(self.module, self.ranks)
+        if self.average is not None:
+            self.average.module.load_state_dict(self.module.state_dict())
+
     def tensors(self) -> Tensors:
         """All that the next step depends on."""
         found = {f"model/{name}": tensor for name, tensor in self.module.state_dict().items()}
-        for name, weight in self.module.named_parameters():
-            kept = self._optimizer.state.get(weight, {})
-            found |= {f"optimizer/{key}/{name}": one for key, one in kept.items() if isinstance(one, torch.Tensor)}
+        found |= {f"optimizer/{name}": tensor for name, tensor in state_of(self._optimizer, self.module).items()}
         if self.average is not None:
             found |= {f"average/{name}": tensor for name, tensor in self.average.module.state_dict().items()}
         if self.step.scaler is not None:
@@ -125,13 +147,7 @@ class Learner:
         except (RuntimeError, LookupError) as error:
             said = str(error).strip().splitlines()[0].rstrip(":. ")
             raise ResumeError(f"the checkpoint's weights are not those of {self.name} ({said})") from error
-        weights = dict(self.module.named_parameters())
-        for name, tensor in parts.get("optimizer", {}).items():
-            key, _, owner = name.partition("/")
-            weight = weights[owner]
-            # Laid out as the weight is, which the fused optimiser takes for granted.
-            kept = torch.empty_like(weight) if tensor.shape == weight.shape else tensor.to(self.ranks.device)
-            self._optimizer.state[weight][key] = kept.copy_(tensor)
+        load_state(self._optimizer, self.module, parts.get("optimizer", {}))
         if self.step.scaler is not None:
             numbers = {name: tensor.item() for name, tensor in parts["scaler"].items()}
             whole = {name: int(value) for name, value in numbers.items() if "growth_" in name and "factor" not in name}
@@ -140,16 +156,19 @@ class Learner:
 
 
 class MovingAverage:
-    """A model whose weights follow another's slowly: ``decay`` of themselves is left after a step."""
+    """A model whose weights follow another's slowly: ``decay`` of themselves is left after a step, and less after the
+    first ones, (1 + n) / (10 + n) after n, so that a short training ends without what it began with."""
 
     def __init__(self, module: torch.nn.Module, decay: float) -> None:
         self.module, self._decay = copy.deepcopy(module).eval(), decay
         self.module.requires_grad_(False)
 
     @torch.no_grad()
-    def follow(self, module: torch.nn.Module) -> None:
+    def follow(self, module: torch.nn.Module, steps: int) -> None:
+        """``steps``: done by then."""
+        decay = min(self._decay, (1 + steps) / (10 + steps))
         for mine, new in zip(self.module.parameters(), module.parameters(), strict=True):
-            mine.lerp_(new, 1 - self._decay)
+            mine.lerp_(new, 1 - decay)
 
     @torch.no_grad()
     def settle(self, module: torch.nn.Module, is_between_ranks: bool) -> None:

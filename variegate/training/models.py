@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from variegate.training.airbench import Airbench
 from variegate.training.draws import seeded_weights
 
 ACCEPTED = (
-    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; timm:NAME; or package.module:factory, which is called "
-    "with num_classes and gives a torch.nn.Module"
+    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; airbench-94 or, of another width, airbench-94x0.5; "
+    "timm:NAME; or package.module:factory, which is called with num_classes and gives a torch.nn.Module"
 )
 
 
@@ -22,45 +23,69 @@ class ModelError(ValueError):
     """A model that cannot be made."""
 
 
-def build_model(name: str, num_classes: int, in_channels: int = 3) -> nn.Module:
+def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: Any) -> nn.Module:
     """A new model, its weights drawn from torch's generator.
 
-    ``name``: "wrn-28-2", "timm:resnet18" (timm must be installed), or "package.module:factory": a callable that is
-    given ``num_classes`` as a keyword. Raises ModelError for a name that is none of these, and for a model that cannot
-    be made.
+    ``name``: "wrn-28-2", "airbench-94", "timm:resnet18" (timm must be installed), or "package.module:factory": a
+    callable that is given ``num_classes`` as a keyword. ``of_timm``: further arguments of ``timm.create_model``.
+
+    Raises ModelError for a name that is none of these, for a model that cannot be made, and for arguments of timm's
+    with another's.
     """
-    if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
-        try:
-            return WideResNet(int(wide[1]), int(wide[2]), num_classes, in_channels)
-        except ValueError as error:
-            raise ModelError(f"model {name}: {error}") from error
     prefix, _, rest = name.partition(":")
     if prefix == "timm" and rest:
-        return _build_timm(rest, num_classes, in_channels)
+        return _build_timm(rest, num_classes, in_channels, of_timm)
+    if of_timm:
+        raise ModelError(f"model {name}: takes no {', '.join(of_timm)}; accepted: with timm:NAME alone")
+    try:
+        if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
+            return WideResNet(int(wide[1]), int(wide[2]), num_classes, in_channels)
+        if fast := re.fullmatch(r"airbench-94(?:x(\d+(?:\.\d+)?))?", name):
+            return Airbench(float(fast[1] or 1), num_classes, in_channels)
+    except ValueError as error:
+        raise ModelError(f"model {name}: {error}") from error
     if rest:
         return _build_own(name, prefix, rest, num_classes)
     raise ModelError(f"model: got {name!r}; accepted: {ACCEPTED}")
 
 
-def model_to_train(name: str, num_classes: int, in_channels: int, device: str, seed: int) -> nn.Module:
+def model_to_train(name: str, num_classes: int, in_channels: int, device: str, seed: int, **of_timm: Any) -> nn.Module:
     """``build_model`` with weights that follow from ``seed``, on the device, in the layout of ``in_channels_last``.
 
     Raises ModelError, also for a model that has nothing to train.
     """
     with seeded_weights(seed):
-        model = build_model(name, num_classes, in_channels).to(device)
+        model = build_model(name, num_classes, in_channels, **of_timm).to(device)
     if not any(weight.requires_grad for weight in model.parameters()):
         raise ModelError(f"model {name}: has nothing to train; accepted: weights with requires_grad")
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _build_timm(name: str, num_classes: int, in_channels: int) -> nn.Module:
+def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of the images that timm's weights of timm:NAME have learnt from. Raises ModelError."""
+    name = name.removeprefix("timm:")
     try:
-        timm = importlib.import_module("timm")
+        found = _timm(name).models.get_pretrained_cfg(name)
+    except RuntimeError as error:
+        raise ModelError(f"model timm:{name}: {error}") from error
+    if found is None:
+        raise ModelError(
+            f"model timm:{name}: timm has none of that name with weights (--pretrained); accepted: another of timm's"
+        )
+    return tuple(found.mean), tuple(found.std)
+
+
+def _timm(name: str) -> Any:
+    try:
+        return importlib.import_module("timm")
     except ImportError as error:
         raise ModelError(f"model timm:{name}: timm is not installed: pip install timm") from error
+
+
+def _build_timm(name: str, num_classes: int, in_channels: int, more: dict[str, Any]) -> nn.Module:
+    timm = _timm(name)
     try:
-        model: nn.Module = timm.create_model(name, num_classes=num_classes, in_chans=in_channels)
+        model: nn.Module = timm.create_model(name, num_classes=num_classes, in_chans=in_channels, **more)
     except Exception as error:
         raise ModelError(f"model timm:{name}: {error}") from error
     return model

@@ -6,12 +6,15 @@ import os
 
 import torch
 
+from variegate.options.recipes import told_of
 from variegate.options.training import TrainOptions
 
 
 def notes_on(options: TrainOptions) -> list[str]:
     """A line each."""
-    notes = []
+    notes = [said] if (said := told_of(options)) is not None else []
+    if options.alternate_flip and not options.flip:
+        notes.append("--alternate-flip does nothing with --no-flip")
     on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
     if on_cpu and options.precision != "float32" and not _has_half(options.precision):
         notes.append(f"this processor has no arithmetic in {options.precision}: --precision float32 is faster here")

@@ -136,8 +136,7 @@ class BackgroundAveraging(Replicas):
 
     def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
         super().__init__(module, ranks)
-        for tensor in (*module.parameters(), *module.buffers()):
-            dist.broadcast(tensor.data, 0)
+        share_over_ranks(module, ranks)
         self._before = self._mean = torch.empty(0)
         self._work: Any = None
 
@@ -181,6 +180,12 @@ def replicas_of(module: torch.nn.Module, ranks: Ranks, period: int, warmup_steps
     if period == 0:
         return GradientAveraging(module, ranks)
     return BackgroundAveraging(module, ranks) if period < 0 else PeriodicAveraging(module, ranks, period, warmup_steps)
+
+
+def share_over_ranks(module: torch.nn.Module, ranks: Ranks) -> None:
+    """All have the weights and statistics of rank 0."""
+    for tensor in (*module.parameters(), *module.buffers()) if ranks.ranks > 1 else ():
+        dist.broadcast(tensor.data, 0)
 
 
 def average_over_ranks(tensors: list[torch.Tensor]) -> None:

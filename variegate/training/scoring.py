@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as nnf
 
 from variegate.data.loader import Batch, Loader
 from variegate.data.sources.base import SourceError
@@ -12,19 +13,42 @@ from variegate.training.step import in_channels_last, precision_of
 
 
 @torch.no_grad()
-def top_accuracies(model: torch.nn.Module, loader: Loader, precision: str, ranks: Ranks) -> tuple[float, float] | None:
+def top_accuracies(
+    model: torch.nn.Module, loader: Loader, precision: str, ranks: Ranks, views: str = "none"
+) -> tuple[float, float] | None:
     """The shares of images whose class has the highest score, and one of the five highest; None where none could be
-    read. Each rank goes through its share; rows that only fill it up do not count."""
+    read. Each rank goes through its share; rows that only fill it up do not count. ``views``: of ``mean_scores``."""
     model.eval()
     counts = torch.zeros(3, dtype=torch.float64, device=ranks.device)
     for batch in loader:
         labels, good = labels_to(batch.labels, ranks.device), torch.from_numpy(~batch.padding).to(ranks.device)
         with precision_of(ranks.device, precision):
-            scores = model(images_of(batch, ranks.device))
+            scores = mean_scores(model, images_of(batch, ranks.device), views)
         best = scores.float().topk(min(5, scores.shape[1]), 1).indices == labels[:, None]
         counts += (torch.stack([best[:, 0], best.any(1), torch.ones_like(good)]) & good).sum(1)
     one, five, total = ranks.sum_and_max(counts.tolist(), [0.0])[0]
     return (one / total, five / total) if total else None
+
+
+def mean_scores(model: torch.nn.Module, images: torch.Tensor, views: str) -> torch.Tensor:
+    """[N, C], the mean over views of images [N, C, H, W], in evaluation: "none" is the image alone, "flip" it and its
+    mirror image; "flip-shift" gives half of the weight to these, and half to both of the image moved by a pixel up and
+    left, and down and right (Jordan 2024, arXiv 2404.00498)."""
+
+    def mirrored(one: torch.Tensor) -> torch.Tensor:
+        both: torch.Tensor = (model(one) + model(one.flip(3))) / 2
+        return both
+
+    if views == "none":
+        alone: torch.Tensor = model(images)
+        return alone
+    if views == "flip":
+        return mirrored(images)
+    height, width = images.shape[2:]
+    wider = nnf.pad(images, (1, 1, 1, 1), "reflect")
+    corners = (wider[:, :, at : at + height, at : at + width] for at in (0, 2))
+    moved = [mirrored(one.contiguous(memory_format=torch.channels_last)) for one in corners]
+    return (mirrored(images) + (moved[0] + moved[1]) / 2) / 2
 
 
 def images_of(batch: Batch, device: str) -> torch.Tensor:

@@ -12,6 +12,8 @@ from variegate.mixed_labels import MixedLabels
 from variegate.training.models import ModelError
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+# Of a mixed image: what a class needs of it to be there, for a loss that asks of each class whether it is.
+_IS_THERE = 0.2
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class TrainingStep:
     looks for cycles, which may be within the recording of another.
 
     ``model``: as it is called, which may be a replica of several. ``precision``: a key of ``DTYPES``, or "float32".
-    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16.
+    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16. ``loss``: "cross-entropy", "bce".
     """
 
     name: str
@@ -33,6 +35,7 @@ class TrainingStep:
     clip: float = 0.0
     label_smoothing: float = 0.0
     scaler: torch.amp.GradScaler | None = None
+    loss: str = "cross-entropy"
 
     def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
         """All of a step on one batch -> its mean loss."""
@@ -83,6 +86,8 @@ class TrainingStep:
         """[N]. ``labels``: int64 [N], shares of classes [N, C], or ``MixedLabels``."""
         if isinstance(labels, MixedLabels):
             labels = shares_of(labels, self.num_classes)
+        if self.loss == "bce":
+            return binary_losses(scores, labels, self.label_smoothing)
         return nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
 
 
@@ -95,17 +100,27 @@ class Descent(Protocol):
     def weight_decay(self) -> float: ...
 
 
-def descent(model: torch.nn.Module, lr: torch.Tensor, options: Descent) -> torch.optim.SGD:
+def descent(model: torch.nn.Module, lr: torch.Tensor, options: Descent, groups: Any = None) -> torch.optim.SGD:
     """Stochastic gradient descent by Nesterov's momentum. ``lr``: a tensor, so that a captured or compiled step reads
-    what it is at the time."""
+    what it is at the time. ``groups``: of weights, where not all are treated alike."""
     return torch.optim.SGD(
-        model.parameters(),
+        model.parameters() if groups is None else groups,
         lr=lr,
         momentum=options.momentum,
         weight_decay=options.weight_decay,
         nesterov=options.momentum > 0,
         fused=True,
     )
+
+
+def binary_losses(scores: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """float32 [N], the mean over classes: of each class by itself, whether it is there, as in ResNet Strikes Back
+    (Wightman et al. 2021, arXiv 2110.00476). ``labels``: int64 [N], or shares [N, C], of which those above 0.2 are."""
+    if labels.dim() == 1:
+        labels = nnf.one_hot(labels, scores.shape[1])
+    there = (labels > _IS_THERE).to(torch.float32)
+    wanted = there * (1.0 - smoothing) + smoothing / scores.shape[1]
+    return nnf.binary_cross_entropy_with_logits(scores.float(), wanted, reduction="none").mean(1)
 
 
 def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:

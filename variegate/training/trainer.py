@@ -99,6 +99,8 @@ class Trainer:
             stack.enter_context(seeded_weights(self.options.seed))
             self.learner.rehearse(self.feed.size)
             end = self._resume()
+            if self._saved_at < 0:
+                self.learner.initialise(self.feed.plain_images)
             self.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end))) if is_first else None
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
@@ -186,7 +188,9 @@ class Trainer:
         self.steps += 1
         self.learner.end_step(self.steps, lr)
         seconds, images = time.perf_counter() - begun, self._at["done"] - before
-        told = {"images_per_second": round(images / seconds, 1), "waiting": round(waited / seconds, 4)}
+        told: Line = {"images_per_second": round(images / seconds, 1), "waiting": round(waited / seconds, 4)}
+        if len(self.feed.sizes) > 1:
+            told["size"] = list(self.feed.size_at(epoch))
         untold = self._untold
         untold.lines.append({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told})
         untold.losses.append(torch.stack(losses).sum())
@@ -246,8 +250,9 @@ class Trainer:
 
     def _evaluate(self, epoch: int) -> None:
         self.learner.settle()
-        if self.feed.scored is None:
+        options = self.options
+        if self.feed.scored is None or ((epoch + 1) % options.score_every and epoch + 1 < options.epochs):
             return
-        found = top_accuracies(self.learner.scored, self.feed.scored, self.options.precision, self.ranks)
+        found = top_accuracies(self.learner.scored, self.feed.scored, options.precision, self.ranks, options.tta)
         if found is not None:
             self._log([{"epoch": epoch, "top1": found[0], "top5": found[1]}])

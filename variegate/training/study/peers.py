@@ -35,9 +35,8 @@ def steps_of(transform: Transform) -> Iterator[Any]:
 def normalisation_of(transform: Transform) -> tuple[list[float], list[float]]:
     """-> mean and deviation, of pixels from 0 to 1."""
     assert isinstance(transform, Compose)
-    last = transform.transforms[-1]
-    assert isinstance(last, Normalize)
-    return list(last.mean), list(last.std)
+    (found,) = (one for one in transform.transforms if isinstance(one, Normalize))
+    return list(found.mean), list(found.std)
 
 
 def name_of(step: Any) -> str:

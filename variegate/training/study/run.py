@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -45,7 +46,8 @@ def study(
     ``on_progress``: called before every span with what is timed, spans done, and of how many. ``stop``: ends it with
     KeyboardInterrupt. Raises SourceError, ModelError, PolicyError, ValueError naming an option.
     """
-    options = options or TrainOptions()
+    # Where sizes grow, with the last, at which most of the time goes by.
+    options = replace(options or TrainOptions(), progressive=None)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("study: got several processes (torchrun); accepted: one, on one device")
     with ExitStack() as stack:

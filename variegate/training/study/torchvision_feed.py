@@ -74,7 +74,7 @@ def _step(v2: Any, step: Any) -> Any:
     if type(step) is T.RandomResizedCrop:
         return v2.RandomResizedCrop(step.size, step.scale, step.ratio)
     if type(step) is T.RandomCrop:
-        return v2.RandomCrop(step.size, step.padding, step.pad_if_needed)
+        return v2.RandomCrop(step.size, step.padding, step.pad_if_needed, padding_mode=step.padding_mode)
     if type(step) is T.RandomHorizontalFlip:
         return v2.RandomHorizontalFlip(step.p)
     if type(step) is T.RandAugment:

@@ -1,0 +1,129 @@
+"""Recipes of ``train``: other defaults, by name. What is given besides one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """``sets``: fields of ``TrainOptions``, and their values in the place of the defaults."""
+
+    about: str
+    sets: Mapping[str, Any]
+
+
+RECIPES = {
+    # airbench94 (Jordan 2024, arXiv 2404.00498). Its rate is for sums over 1,024 images with a factor for momentum,
+    # 11.5 / (1 + 1 / (1 - 0.85)) = 1.5, which is 0.75 for half as many; weight decay is its 0.0153, over 11.5.
+    "cifar10-fast": Recipe(
+        "A small network for 32x32 images, in ten epochs.",
+        {
+            "model": "airbench-94",
+            "policy": "none",
+            "padding": 2,
+            "padding_mode": "reflect",
+            "alternate_flip": True,
+            "epochs": 10,
+            "batch_size": 512,
+            "lr": 0.75,
+            "lr_schedule": "linear",
+            "warmup": 2.3,
+            "momentum": 0.85,
+            "weight_decay": 0.00133,
+            "clip": 0.0,
+            "label_smoothing": 0.2,
+            "tta": "flip-shift",
+            "score_every": 5,
+        },
+    ),
+    # A1 of ResNet Strikes Back (Wightman et al. 2021, arXiv 2110.00476): its 600 epochs have a third of the images,
+    # each three times; these 200 have all of them. The rate is for 2,048 images a step: eight ranks, or --accumulate.
+    "imagenet-a1": Recipe(
+        "ResNet-50 for ImageNet, from nothing, for long.",
+        {
+            "model": "timm:resnet50",
+            "drop_path": 0.05,
+            "size": "224",
+            "policy": "rand-m7-mstd0.5-inc1",
+            "mixup": 0.2,
+            "cutmix": 1.0,
+            "copies": 3,
+            "epochs": 200,
+            "batch_size": 256,
+            "optimizer": "lamb",
+            "lr": 0.005,
+            "warmup": 1.666667,
+            "weight_decay": 0.01,
+            "decay_norms": False,
+            "clip": 0.0,
+            "loss": "bce",
+            "label_smoothing": 0.1,
+            "precision": "bfloat16",
+        },
+    ),
+    "finetune": Recipe(
+        "A network of timm's that has learnt ImageNet goes on with your images.",
+        {
+            "model": "timm:resnet50",
+            "pretrained": True,
+            "size": "224",
+            "policy": "trivialaugment",
+            "epochs": 10,
+            "batch_size": 64,
+            "optimizer": "adamw",
+            "lr": 1e-4,
+            "warmup": 1.0,
+            "weight_decay": 0.05,
+            "decay_norms": False,
+            "clip": 1.0,
+            "label_smoothing": 0.1,
+            "ema": 0.99,
+        },
+    ),
+}
+
+
+def set_by(recipe: str | None, epochs: int | None = None) -> Mapping[str, Any]:
+    """What it sets; nothing where there is none. In another number of ``epochs`` the rate rises for the same share of
+    them. Raises ValueError listing the names."""
+    if recipe is None:
+        return {}
+    if recipe not in RECIPES:
+        raise ValueError(f"recipe: got {recipe!r}; accepted: {', '.join(RECIPES)}")
+    sets = RECIPES[recipe].sets
+    if epochs is None or "warmup" not in sets:
+        return sets
+    return {**sets, "warmup": round(sets["warmup"] * epochs / sets["epochs"], 6)}
+
+
+class WithRecipe(type):
+    """Of dataclasses with a field ``recipe``: where one is given, arguments that are not have its values."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        known = {one.name for one in fields(cls)}  # type: ignore[arg-type]
+        preset = {
+            name: value for name, value in set_by(given.get("recipe"), given.get("epochs")).items() if name in known
+        }
+        return super().__call__(*args, **{**preset, **given})
+
+
+def told_of(options: Any) -> str | None:
+    """What its recipe has set, in a line; None without a recipe."""
+    if options.recipe is None:
+        return None
+    found = {
+        name: value for name, value in set_by(options.recipe, options.epochs).items() if getattr(options, name) == value
+    }
+    defaults = {one.name: one.default for one in fields(options) if one.default is not MISSING}
+    flags = [_as_typed(name, value) for name, value in found.items() if defaults.get(name) != value]
+    return f"recipe {options.recipe}: {' '.join(flags)}" if flags else f"recipe {options.recipe}: sets nothing here"
+
+
+def _as_typed(name: str, value: Any) -> str:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    return f"--{flag} {value:g}" if isinstance(value, float) else f"--{flag} {value}"
