@@ -108,8 +108,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training/learner": {
         *("training", "training/ranks", "training/replicas", "training/checkpoints", "program", "options"),
     },
+    "training/adapting": {"training", "policies", "transforms", "data", "data/sources", "options"},
     "training/feed": {
-        *("training", "training/ranks", "transforms", "policies", "engine", "options", "mixed_labels"),
+        *(
+            "training",
+            "training/ranks",
+            "training/adapting",
+            "transforms",
+            "policies",
+            "engine",
+            "options",
+            "mixed_labels",
+        ),
         *("data/sources", "data/decode", "data/loader"),
     },
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,6 +23,7 @@ pytest.importorskip("sklearn")
 # Of statistics by batch, as most models have.
 NORMED: dict[str, Any] = {"model": "tests.training.test_trainer:with_dropout", "batch_size": 16, "epochs": 2}
 WAYS = ("sync", "periodic:4", "async")
+ADAPTED = (("gap", "sync"), ("entropy", "periodic:4"))
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         chosen["images"] = 256
         runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 11, **chosen}]
         runs += [{"out": f"halves-{way}", **chosen}, {"out": f"fewer-{way}", "stop_after": 11, **chosen}]
+    for way, averaging in ADAPTED:
+        chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "images": 200, "epochs": 3}
+        runs += [{"out": f"adapted-{way}", **chosen}, {"out": f"adapted-halves-{way}", "stop_after": 10, **chosen}]
+        runs += [
+            {"out": f"adapted-halves-{way}", **chosen},
+            {"out": f"adapted-fewer-{way}", "stop_after": 10, **chosen},
+        ]
+        again = {**chosen, "adapt": "none", "adapt_from": str(folder / f"adapted-{way}")}
+        runs.append({"out": f"adapted-again-{way}", **again})
     on_ranks(folder, runs)
     return folder
 
@@ -81,6 +92,45 @@ def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch:
     assert sorted([*before[128:176], *before[304:], *seen]) == list(range(256))
     assert losses(ran / f"fewer-{way}")[:11] == losses(ran / f"whole-{way}")[:11]
     assert len(losses(ran / f"fewer-{way}")) == 16
+
+
+@pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
+def test_ranks_adapt_together_and_go_on(ran: Path, way: str) -> None:
+    whole = lines(ran / f"adapted-{way}")
+    assert lines(ran / f"adapted-halves-{way}") == whole
+    # The magnitudes that were written down make the same training again, without what decided them.
+    steps = [[line for line in found if "step" in line] for found in (whole, lines(ran / f"adapted-again-{way}"))]
+    assert steps[0] == steps[1]
+    if way == "gap":
+        magnitudes = [line["next_magnitude"] for line in whole if "next_magnitude" in line]
+        assert [line["magnitude"] for line in whole if line.get("step") in (8, 15)] == magnitudes[:2]
+    else:
+        # Every image has got one by the second epoch, whichever rank it trained on.
+        table = np.load(ran / f"adapted-{way}" / "magnitudes" / "0001.npy")
+        assert (np.load(ran / f"adapted-{way}" / "magnitudes" / "0000.npy") == 0).all()
+        assert (table > 0).mean() > 0.9
+        assert len(set(table.tolist())) > 10
+
+
+@pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
+def test_one_process_goes_on_adapting(ran: Path, way: str) -> None:
+    source, validation = digits(200)
+    averaging = dict(ADAPTED)[way]
+    chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "epochs": 3, "batch_size": 32}
+    train(source, options(ran / f"adapted-fewer-{way}", **chosen), validation=validation)
+    found, whole = lines(ran / f"adapted-fewer-{way}"), lines(ran / f"adapted-{way}")
+    assert found[:11] == whole[:11]
+    # The second epoch's magnitudes were decided before the stop.
+    assert [line["magnitude"] for line in found if line.get("step") in (11, 12, 13, 14)] == pytest.approx(
+        [line["magnitude"] for line in whole if line.get("step") in (11, 12, 13, 14)], abs=1e-6
+    )
+    assert len(losses(ran / f"adapted-fewer-{way}")) == 21
+    if way == "entropy":
+        tables = [
+            np.load(ran / f"adapted-{name}-{way}".replace("--", "-") / "magnitudes" / "0002.npy")
+            for name in ("fewer", "halves")
+        ]
+        assert np.abs(tables[0].astype(int) - tables[1]).mean() < 8
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Literal
 from variegate.options import check_options, option, same_option
 from variegate.options.search import Hyperparameters, LrSchedule, TrainingOptions
 
+Adapt = Literal["none", "gap", "entropy"]
 TrainPrecision = Literal["float32", "bfloat16", "float16"]
 
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
@@ -38,6 +39,28 @@ class TrainOptions:
         "them, a schedule (by the epoch), a file with MixUp or CutMix, or none.",
         "Augmentation",
         metavar="POLICY",
+    )
+    adapt: Adapt = option(
+        "none",
+        "How the magnitude of RandAugment, or of what a file has at given magnitudes, follows the training: gap moves "
+        "it by the loss of validation images beside that of images that train, entropy gives each image its own by the "
+        "model's confidence.",
+        "Augmentation",
+        metavar="none|gap|entropy",
+    )
+    adapt_target: float | None = option(
+        None,
+        "With gap: the magnitude rises while more than this share of the validation loss is not there for images that "
+        "train, and falls otherwise. By default 0.5.",
+        "Augmentation",
+        low=0.0,
+        high=1.0,
+    )
+    adapt_step: float | None = option(
+        None, "With gap: so much of the range, an epoch. By default 0.05.", "Augmentation", low=0.0, high=1.0
+    )
+    adapt_from: str | None = option(
+        None, "Use the magnitudes that another training recorded, by its folder or log.", "Augmentation", metavar="LOG"
     )
     padding: int | None = option(
         None,
@@ -104,11 +127,27 @@ class TrainOptions:
         for name in ("label_smoothing", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
+        self._check_adapt()
         if not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
         object.__setattr__(self, "out", Path(self.out))
         self.period  # noqa: B018
         self._schedule(1)
+
+    def _check_adapt(self) -> None:
+        """Raises ValueError, also for what would do nothing."""
+        check_options(self, "adapt")
+        for name, low in (("adapt_target", "0"), ("adapt_step", "more than 0")):
+            if (value := getattr(self, name)) is None:
+                continue
+            if self.adapt != "gap":
+                raise ValueError(f"{name}: got {value!r} with adapt={self.adapt!r}; accepted: with adapt='gap'")
+            if not (0 <= value <= 1 and (value > 0 or name == "adapt_target")):
+                raise ValueError(f"{name}: got {value!r}; accepted: from {low} to 1")
+        if self.adapt_from is not None and self.adapt != "none":
+            raise ValueError(
+                f"adapt_from: got {self.adapt_from!r} with adapt={self.adapt!r}; accepted: either of the two"
+            )
 
     @property
     def period(self) -> int:

@@ -19,6 +19,7 @@ from variegate.mixed_labels import MixedLabels, num_partners
 from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown, speakable
 from variegate.policies.load import scaled_policy
+from variegate.training.adapting import adapted, compared_indices
 from variegate.training.images import BaselineAugmentation, fitting_size
 from variegate.training.ranks import Ranks
 from variegate.training.sizes import BATCH, LARGE_MODEL, fitting_batch, fitting_model
@@ -37,6 +38,7 @@ _LOOKED_AT = 100
 
 class Feed:
     """``train`` and ``scored`` (None without): loaders of this rank's share, images as ``in_channels_last`` takes them.
+    ``compared``: some of those that train, as those that score, where ``adaptation`` needs their loss; else None.
 
     Raises SourceError for images that cannot be trained on, PolicyError, and ValueError naming an option.
     """
@@ -50,16 +52,21 @@ class Feed:
         self.options = options
         self.batch_size = self._batch_size(ranks.ranks)
         self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
-        self.transform, plain = self._transforms()
+        self.transform, plain = self._transforms(validation)
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
-        self.train = Loader(self.source, self.transform, on_error="skip", max_errors=0.1, partners=partners, **more)
-        self.scored: Loader | None = None
+        given = self.adaptation.of_epoch if self.adaptation.gives else None
+        train: dict[str, Any] = {"on_error": "skip", "max_errors": 0.1, "partners": partners, "conditions": given}
+        self.train = Loader(self.source, self.transform, **train, **more)
+        self.scored = self.compared = None
         if validation is not None:
             others, place = _open(validation)
             self._check_same_classes(others, place)
             self.scored = Loader(others, plain, shuffle=False, on_error="skip", **more)
+            if self.adaptation.needs_losses and isinstance(self.source, Source):
+                some = compared_indices(self.source, others, options.seed)
+                self.compared = Loader(self.source, plain, shuffle=False, sampler=some, on_error="skip", **more)
 
     def unread(self) -> list[Failure]:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
@@ -78,7 +85,7 @@ class Feed:
             )
         return self.options.batch_size
 
-    def _transforms(self) -> tuple[Transform, Transform]:
+    def _transforms(self, validation: Any) -> tuple[Transform, Transform]:
         """-> for images that train, and for those that score."""
         options, source = self.options, self.source
         self.channels, first = _first_image(source, self.place)
@@ -92,6 +99,7 @@ class Feed:
             keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
         self.size = size
         policy = None if options.policy.lower() == "none" else scaled_policy(options.policy, options.epochs)
+        policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
         # Who mixes images stands behind all that is done to one.
         mixing = [policy] if policy is not None and num_partners(policy) else []
         alone = None if mixing else policy

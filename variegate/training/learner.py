@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,10 +19,17 @@ from variegate.training.step import TrainingStep, descent, in_channels_last
 
 class Learner:
     """``name``: of the model, for ``num_classes`` and so many ``channels``. ``warmup``: steps in which ranks that go
-    ways of their own do not do so yet. Raises ModelError."""
+    ways of their own do not do so yet. ``on_scores``: as ``TrainingStep`` has it. Raises ModelError."""
 
     def __init__(
-        self, name: str, num_classes: int, channels: int, options: TrainOptions, ranks: Ranks, warmup: int = 0
+        self,
+        name: str,
+        num_classes: int,
+        channels: int,
+        options: TrainOptions,
+        ranks: Ranks,
+        warmup: int = 0,
+        on_scores: Callable[[torch.Tensor], object] | None = None,
     ) -> None:
         self.name, self.ranks, self._seed, self._channels = name, ranks, options.seed, channels
         self.module = model_to_train(name, num_classes, channels, ranks.device, options.seed)
@@ -39,6 +47,7 @@ class Learner:
             options.clip,
             options.label_smoothing,
             torch.amp.GradScaler(ranks.device.split(":")[0]) if options.precision == "float16" else None,
+            on_scores,
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,7 +23,8 @@ class TrainingStep:
     looks for cycles, which may be within the recording of another.
 
     ``model``: as it is called, which may be a replica of several. ``precision``: a key of ``DTYPES``, or "float32".
-    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16.
+    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16. ``on_scores``: gets the scores of
+    each batch, on its device.
     """
 
     name: str
@@ -33,6 +35,7 @@ class TrainingStep:
     clip: float = 0.0
     label_smoothing: float = 0.0
     scaler: torch.amp.GradScaler | None = None
+    on_scores: Callable[[torch.Tensor], object] | None = None
 
     def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
         """All of a step on one batch -> its mean loss."""
@@ -50,7 +53,10 @@ class TrainingStep:
         [N], 0 for rows that do not count. Raises ModelError for a model that is not for such images or classes.
         """
         with precision_of(batch.device.type, self.precision):
-            losses = self._losses(self._scores(batch), labels)
+            scores = self._scores(batch)
+            losses = self._losses(scores, labels)
+        if self.on_scores is not None:
+            self.on_scores(scores.detach())
         total = (losses if weights is None else losses * weights).sum()
         mean = total / images
         (mean if self.scaler is None else self.scaler.scale(mean)).backward()
