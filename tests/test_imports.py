@@ -146,8 +146,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("policies", "search", "search/run", "search/driver", "search/members"),
         *("training", "backends", "engine", "data/sources", "sinks"),
     },
+    "search/adaptive": {"policies", "transforms", "augmenter", "training"},
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/members", "training", "backends", "options"),
+        *("policies", "transforms", "search", "search/members", "search/adaptive", "training", "backends", "options"),
     },
     "search/prepare": {
         *("policies", "search", "search/evaluate", "search/run", "training", "options", "data/sources"),
