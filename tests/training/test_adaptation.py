@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import variegate as vg
+from tests.data.sources.tars import write_shards
 from tests.training.digits import digits, lines, options
 from variegate import transforms as T
 from variegate.training import Trainer, TrainOptions, train
 from variegate.training.adaptation import EntropyAdaptation, GapAdaptation, confidence_codes
 from variegate.training.checkpoints import ResumeError
 from variegate.training.magnitudes import MagnitudeTable, RecordedMagnitudes
+from variegate.training.step import TrainingStep
 
 pytest.importorskip("sklearn")
 
@@ -55,6 +58,21 @@ def test_confidence_by_hand() -> None:
     probabilities = np.array([0.7, 0.2, 0.1])
     by_hand = 1 + (probabilities * np.log(probabilities)).sum() / np.log(3)
     assert confidence_codes(torch.tensor(np.log(probabilities))[None]).item() == round(255 * by_hand)
+
+
+def test_the_entropy_in_the_loss_by_hand(tmp_path: Path) -> None:
+    probabilities = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]])
+    model = torch.nn.Linear(3, 3)
+    torch.nn.init.eye_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    scores, labels = torch.tensor(np.log(probabilities), dtype=torch.float32), torch.tensor([0, 0])
+    step = TrainingStep("m", model, 3, torch.optim.SGD(model.parameters()), entropy_loss=0.5)
+    entropy = -(probabilities * np.log(probabilities)).sum(1) / np.log(3)
+    assert step.add_gradients(scores, labels, 2).item() == pytest.approx((-np.log([0.7, 0.1]) + entropy / 2).sum())
+    source, _ = digits(64)
+    train(source, options(tmp_path / "one", epochs=1))
+    train(source, options(tmp_path / "other", epochs=1, entropy_loss=1.0))
+    assert lines(tmp_path / "other")[0]["loss"] - lines(tmp_path / "one")[0]["loss"] == pytest.approx(1.0, abs=0.02)
 
 
 def test_each_sample_gets_what_the_model_knew_of_it_an_epoch_before() -> None:
@@ -179,9 +197,33 @@ def test_a_file_with_policies_at_given_magnitudes_trains(tmp_path: Path) -> None
         train(source, options(tmp_path / "not", policy=str(path)))
 
 
+def test_images_that_are_mixed_or_cannot_be_read(tmp_path: Path) -> None:
+    (pixels, labels), validation = digits(80)
+    policy = T.Compose([T.RandAugment(1), T.RandomChoice([T.MixUp(alpha=0.2), T.CutMix()])])
+    path = tmp_path / "mixed.json"
+    path.write_text(json.dumps(policy.to_dict()))
+    for way in ("gap", "entropy"):
+        chosen = {**ADAPTED, "policy": str(path), "adapt": way}
+        train((pixels, labels), options(tmp_path / way, **chosen), validation=validation)
+        assert len(steps(tmp_path / way)) == 9
+    files = tmp_path / "files"
+    for number in range(40):
+        (files / str(labels[number])).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels[number, ..., 0]).save(files / str(labels[number]) / f"{number}.png")
+    bad = sorted(files.glob("*/*.png"))[5]
+    bad.write_bytes(b"nothing")
+    chosen = {**ADAPTED, "adapt": "entropy", "batch_size": 8, "model": "wrn-10-1"}
+    last = train(str(files), options(tmp_path / "out", **chosen))
+    assert len(last["unread"]) == 1
+    table = np.load(tmp_path / "out" / "magnitudes" / "0002.npy")
+    assert table[5] == 0
+    assert (table > 0).sum() > 30
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"entropy_loss": -1.0}, "entropy_loss: got -1.0; accepted: 0 or more"),
         ({"adapt": "much"}, "adapt: got 'much'; accepted: 'none', 'gap', 'entropy'"),
         ({"adapt_target": 0.1}, "adapt_target: got 0.1 with adapt='none'; accepted: with adapt='gap'"),
         ({"adapt": "entropy", "adapt_step": 0.1}, "adapt_step: got 0.1 with adapt='entropy'"),
@@ -207,6 +249,8 @@ def test_what_cannot_adapt_is_refused(tmp_path: Path) -> None:
         "adapt: got 'gap' with policy 'trivialaugment', which has no magnitude", adapt="gap", policy="trivialaugment"
     )
     refused("adapt: got 'entropy' with policy 'none', which has no magnitude to give", adapt="entropy", policy="none")
+    shards = [vg.open_source(one, stream=True, classes="ab") for one in write_shards(tmp_path, 1)]
+    refused("adapt: got 'entropy' with a stream, whose samples are not known", images=shards[0], adapt="entropy")
     refused(r"adapt_from: .*nowhere: no log of a training \(", adapt_from=str(tmp_path / "nowhere"))
     train(source, options(tmp_path / "fixed", **ADAPTED))
     refused(

@@ -40,12 +40,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 11, **chosen}]
         runs += [{"out": f"halves-{way}", **chosen}, {"out": f"fewer-{way}", "stop_after": 11, **chosen}]
     for way, averaging in ADAPTED:
-        chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "images": 200, "epochs": 3}
-        runs += [{"out": f"adapted-{way}", **chosen}, {"out": f"adapted-halves-{way}", "stop_after": 10, **chosen}]
-        runs += [
-            {"out": f"adapted-halves-{way}", **chosen},
-            {"out": f"adapted-fewer-{way}", "stop_after": 10, **chosen},
-        ]
+        chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "epochs": 3}
+        chosen["images"] = 128
+        stopped = {"stop_after": 6, **chosen}
+        runs += [{"out": f"adapted-{way}", **chosen}, {"out": f"adapted-halves-{way}", **stopped}]
+        runs += [{"out": f"adapted-halves-{way}", **chosen}, {"out": f"adapted-fewer-{way}", **stopped}]
         again = {**chosen, "adapt": "none", "adapt_from": str(folder / f"adapted-{way}")}
         runs.append({"out": f"adapted-again-{way}", **again})
     on_ranks(folder, runs)
@@ -102,35 +101,30 @@ def test_ranks_adapt_together_and_go_on(ran: Path, way: str) -> None:
     steps = [[line for line in found if "step" in line] for found in (whole, lines(ran / f"adapted-again-{way}"))]
     assert steps[0] == steps[1]
     if way == "gap":
-        magnitudes = [line["next_magnitude"] for line in whole if "next_magnitude" in line]
-        assert [line["magnitude"] for line in whole if line.get("step") in (8, 15)] == magnitudes[:2]
+        decided = [line["next_magnitude"] for line in whole if "next_magnitude" in line]
+        assert [line["magnitude"] for line in steps[0][4::4]] == decided[:2]
     else:
         # Every image has got one by the second epoch, whichever rank it trained on.
-        table = np.load(ran / f"adapted-{way}" / "magnitudes" / "0001.npy")
-        assert (np.load(ran / f"adapted-{way}" / "magnitudes" / "0000.npy") == 0).all()
-        assert (table > 0).mean() > 0.9
-        assert len(set(table.tolist())) > 10
+        first, second = (np.load(ran / f"adapted-{way}" / "magnitudes" / f"000{epoch}.npy") for epoch in range(2))
+        assert (first == 0).all()
+        assert (second > 0).mean() > 0.9
+        assert len(set(second.tolist())) > 10
 
 
 @pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
 def test_one_process_goes_on_adapting(ran: Path, way: str) -> None:
-    source, validation = digits(200)
-    averaging = dict(ADAPTED)[way]
-    chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "epochs": 3, "batch_size": 32}
-    train(source, options(ran / f"adapted-fewer-{way}", **chosen), validation=validation)
+    source, validation = digits(128)
+    chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": dict(ADAPTED)[way], "epochs": 3}
+    train(source, options(ran / f"adapted-fewer-{way}", **{**chosen, "batch_size": 32}), validation=validation)
     found, whole = lines(ran / f"adapted-fewer-{way}"), lines(ran / f"adapted-{way}")
-    assert found[:11] == whole[:11]
+    assert len(losses(ran / f"adapted-fewer-{way}")) == 12
+    assert found[:7] == whole[:7]
     # The second epoch's magnitudes were decided before the stop.
-    assert [line["magnitude"] for line in found if line.get("step") in (11, 12, 13, 14)] == pytest.approx(
-        [line["magnitude"] for line in whole if line.get("step") in (11, 12, 13, 14)], abs=1e-6
-    )
-    assert len(losses(ran / f"adapted-fewer-{way}")) == 21
+    rest = [[line["magnitude"] for line in log if line.get("step") in (7, 8)] for log in (found, whole)]
+    assert rest[0] == pytest.approx(rest[1], abs=2e-6)
     if way == "entropy":
-        tables = [
-            np.load(ran / f"adapted-{name}-{way}".replace("--", "-") / "magnitudes" / "0002.npy")
-            for name in ("fewer", "halves")
-        ]
-        assert np.abs(tables[0].astype(int) - tables[1]).mean() < 8
+        tables = [np.load(ran / f"adapted-{name}" / "magnitudes" / "0002.npy") for name in (way, f"fewer-{way}")]
+        assert np.corrcoef(tables[0], tables[1])[0, 1] > 0.5
 
 
 @pytest.fixture

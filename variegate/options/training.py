@@ -97,6 +97,13 @@ class TrainOptions:
     label_smoothing: float = option(
         0.0, "This share of each label goes to all classes alike.", "Training", low=0.0, high=1.0
     )
+    entropy_loss: float = option(
+        0.0,
+        "The weight in the loss of the entropy of the model's probabilities, as a share of the highest there is "
+        "(EntLoss); 1 is what its authors use, 0 none.",
+        "Training",
+        low=0.0,
+    )
     ema: float = option(
         0.0,
         "Score and keep a moving average of the weights that has so much of itself left after a step, such as 0.999; "
@@ -124,6 +131,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         names = ("epochs", "batch_size", "accumulate", "padding", "cutout", "threads", "keep", "checkpoint_every")
         check_options(self, *names, "lr_schedule", "precision", "weight_decay", "momentum", "clip", "warmup", "timeout")
+        check_options(self, "entropy_loss")
         for name in ("label_smoothing", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")

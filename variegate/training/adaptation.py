@@ -17,6 +17,7 @@ import torch
 
 from variegate.data.loader.options import ConditionsOfIds
 from variegate.training.magnitudes import MagnitudeTable, RecordedMagnitudes, same_for_all
+from variegate.training.step import entropy_share
 
 Ids = npt.NDArray[np.uint64]
 Codes = npt.NDArray[np.uint8]
@@ -212,7 +213,5 @@ class RecordedAdaptation(Adaptation):
 @torch.no_grad()
 def confidence_codes(scores: torch.Tensor) -> torch.Tensor:
     """uint8[N]: 1 - H(p) / log(classes) of scores [N, classes], from 0 (all classes alike) to 255 (one class alone)."""
-    probabilities = scores.detach().float().softmax(1)
-    entropy = torch.special.entr(probabilities).sum(1)
-    confidence = 1 - entropy / math.log(scores.shape[1])
+    confidence = 1 - entropy_share(scores)
     return (confidence.clamp(0, 1) * 255).round().nan_to_num(0).to(torch.uint8)

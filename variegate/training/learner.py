@@ -48,6 +48,7 @@ class Learner:
             options.label_smoothing,
             torch.amp.GradScaler(ranks.device.split(":")[0]) if options.precision == "float16" else None,
             on_scores,
+            options.entropy_loss,
         )
 
     @property
