@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,13 @@ def test_magnitudes_are_those_of_the_last_epoch(monkeypatch: pytest.MonkeyPatch)
         tables.append(training.adaptation.of_epoch(epoch + 1)(images.ids)["magnitude"])
     assert len(np.unique(tables[0])) > 20
     assert not np.array_equal(*tables)
+
+
+def test_a_file_whose_magnitudes_nobody_gives(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text('{"type": "AdaptiveRandAugment"}')
+    with pytest.raises(ValueError, match=r"policies: .*policy.json: got an AdaptiveRandAugment, .* adaptive:entropy"):
+        evaluation(str(path))
 
 
 def test_too_few_images_to_hold_some_back() -> None:

@@ -126,3 +126,10 @@ def needs_magnitude(transform: Any) -> bool:
     if not isinstance(transform, Transform):
         return False
     return any(needs_magnitude(getattr(transform, one.name)) for one in dataclasses.fields(transform))  # type: ignore[arg-type]
+
+
+def refuse_given_magnitude(transform: Any, argument: str, accepted: str) -> None:
+    """Raises ValueError for what needs magnitudes where nobody gives any."""
+    if needs_magnitude(transform):
+        got = "an AdaptiveRandAugment, whose magnitude is given with each image"
+        raise ValueError(f"{argument}: got {got}; accepted here: {accepted}")

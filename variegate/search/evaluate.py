@@ -13,6 +13,7 @@ from threading import Event, Lock
 
 from variegate.backends.devices import resolve
 from variegate.options.search import Hyperparameters
+from variegate.policies.given import refuse_given_magnitude
 from variegate.policies.load import scaled_policy
 from variegate.search.adaptive import ADAPTIVE, GAP, AdaptiveTraining, adaptive_policy, held_back
 from variegate.search.compare import Trial, is_own
@@ -183,7 +184,9 @@ class Evaluation:
             return baseline.plain
         if name in ADAPTIVE:
             return baseline.with_policy(adaptive_policy())
-        return baseline.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
+        policy = None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs)
+        refuse_given_magnitude(policy, f"policies: {name}", " and ".join(ADAPTIVE))
+        return baseline.with_policy(policy)
 
 
 class _RepeatImages:

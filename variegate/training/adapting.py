@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variegate.data.shuffle import Permutation
 from variegate.data.sources.base import Source, StreamSource
 from variegate.options.training import TrainOptions
-from variegate.policies.given import at_given_magnitude, needs_magnitude
+from variegate.policies.given import at_given_magnitude, needs_magnitude, refuse_given_magnitude
 from variegate.training.adaptation import (
     GAP_START,
     GAP_STEP,
@@ -38,11 +38,7 @@ def adapted(
     name = "adapt" if options.adapt_from is None else "adapt_from"
     got = getattr(options, name)
     if got == "none":
-        if needs_magnitude(policy):
-            raise ValueError(
-                f"policy: got {options.policy!r}, in which an AdaptiveRandAugment is given its magnitude; accepted: "
-                "with adapt='gap', adapt='entropy' or adapt_from"
-            )
+        refuse_given_magnitude(policy, "policy", "with adapt='gap', adapt='entropy' or adapt_from")
         return policy, Adaptation(), None
     changed, start = (None, None) if policy is None else at_given_magnitude(policy)
     if not needs_magnitude(changed):
