@@ -111,4 +111,8 @@ def test_randaugment_anywhere_in_a_policy_becomes_adaptive() -> None:
     assert not needs_magnitude(policy)
     assert at_given_magnitude(flip) == (flip, None)
     assert at_given_magnitude(found) == (found, None)
+    chosen = T.Cond("label", {1: [flip, T.RandAugment(magnitude=30)]}, default=T.RandAugment(3))
+    found, start = at_given_magnitude(chosen)
+    assert start == 1
+    assert found == T.Cond("label", {1: [flip, T.AdaptiveRandAugment()]}, default=T.AdaptiveRandAugment(3))
     assert needs_magnitude(T.Cond("label", {1: [flip, T.AdaptiveRandAugment()]}))

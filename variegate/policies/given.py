@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -27,7 +26,7 @@ from variegate.transforms.arguments import (
     optional,
 )
 from variegate.transforms.base import Transform, set_field
-from variegate.transforms.container import Container, Said
+from variegate.transforms.container import Said
 
 # Of the values that are given with a batch.
 MAGNITUDE = "magnitude"
@@ -102,17 +101,27 @@ class AdaptiveRandAugment(Policy):
 def at_given_magnitude(policy: Transform) -> tuple[Transform, float | None]:
     """The policy with every ``RandAugment`` of it at given magnitudes -> that, and the magnitude of the first that is
     replaced; None where there is none. What holds an ``AdaptiveRandAugment`` already stays as it is."""
-    if type(policy) is RandAugment:
-        shared = {one.name: getattr(policy, one.name) for one in dataclasses.fields(AdaptiveRandAugment)}
-        return AdaptiveRandAugment(**shared), policy.magnitude / (policy.num_magnitude_bins - 1)
-    if not isinstance(policy, Container):
-        return policy, None
-    found = [at_given_magnitude(child) for child in policy.transforms]
-    starts = [start for _, start in found if start is not None]
-    if not starts:
-        return policy, None
-    changed: Any = dataclasses.replace(policy, transforms=[child for child, _ in found])  # type: ignore[type-var]
-    return changed, starts[0]
+    starts: list[float] = []
+    changed: Transform = _replaced(policy, starts)
+    return changed, starts[0] if starts else None
+
+
+def _replaced(value: Any, starts: list[float]) -> Any:
+    """A transform, or what an argument of one is. Magnitudes that were there are appended to ``starts``."""
+    if type(value) is RandAugment:
+        starts.append(value.magnitude / (value.num_magnitude_bins - 1))
+        return AdaptiveRandAugment(**{one.name: getattr(value, one.name) for one in fields(AdaptiveRandAugment)})
+    before, made = len(starts), value
+    if isinstance(value, Mapping):
+        made = {key: _replaced(one, starts) for key, one in value.items()}
+    elif isinstance(value, (list, tuple)):
+        made = [_replaced(one, starts) for one in value]
+    elif isinstance(value, Transform):
+        named = {one.name: getattr(value, one.name) for one in fields(value) if one.init}  # type: ignore[arg-type]
+        arguments = {name: _replaced(one, starts) for name, one in named.items()}
+        if len(starts) > before:
+            made = type(value)(**arguments)
+    return made if len(starts) > before else value
 
 
 def needs_magnitude(transform: Any) -> bool:
@@ -125,7 +134,7 @@ def needs_magnitude(transform: Any) -> bool:
         return any(map(needs_magnitude, transform))
     if not isinstance(transform, Transform):
         return False
-    return any(needs_magnitude(getattr(transform, one.name)) for one in dataclasses.fields(transform))  # type: ignore[arg-type]
+    return any(needs_magnitude(getattr(transform, one.name)) for one in fields(transform))  # type: ignore[arg-type]
 
 
 def refuse_given_magnitude(transform: Any, argument: str, accepted: str) -> None:

@@ -20,12 +20,11 @@ from variegate.training.magnitudes import MagnitudeTable, RecordedMagnitudes, sa
 from variegate.training.step import entropy_share
 
 Ids = npt.NDArray[np.uint64]
-Codes = npt.NDArray[np.uint8]
 # int32[N] -> the highest of each place that any rank has.
 OverRanks = Callable[[npt.NDArray[np.int32]], npt.NDArray[np.int32]]
 
-# Of the validation loss, the part that images which train do not have. What a network of its size overfits by depends
-# on the data; above this half of what is lost on other images is lost by overfitting.
+# Of the validation loss, the part that images which train do not have: above it, overfitting costs more than all that
+# the model cannot tell of either.
 GAP_TARGET = 0.5
 # Of the range, an epoch: from nothing to all of it in 20 epochs. As in StyleGAN2-ADA (arXiv 2006.06676), it does not
 # depend on how far the gap is from its target.
