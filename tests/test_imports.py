@@ -111,9 +111,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "options"),
     },
     "training/around": {"transforms", "options"},
+    "training/adapting": {"training", "policies", "transforms", "data", "data/sources", "options"},
     "training/feed": {
-        *("training", "training/ranks", "training/around", "transforms", "policies", "engine", "options"),
-        *("data/sources", "data/decode", "data/loader", "mixed_labels"),
+        *("training", "training/ranks", "training/around", "training/adapting", "transforms", "policies", "engine"),
+        *("options", "data/sources", "data/decode", "data/loader", "mixed_labels"),
     },
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
     "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
@@ -139,8 +140,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("policies", "search", "search/run", "search/driver", "search/members"),
         *("training", "backends", "engine", "data/sources", "sinks"),
     },
+    "search/adaptive": {"policies", "transforms", "augmenter", "training"},
     "search/evaluate": {
-        *("policies", "transforms", "search", "search/members", "training", "backends", "options"),
+        *("policies", "transforms", "search", "search/members", "search/adaptive", "training", "backends", "options"),
     },
     "search/prepare": {
         *("policies", "search", "search/evaluate", "search/run", "training", "options", "data/sources"),

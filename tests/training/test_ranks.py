@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -32,6 +33,7 @@ SPLIT: dict[str, Any] = {
     **{"model": "tests.training.sharding:blocks", "batch_size": 8, "accumulate": 2, "ema": 0.5},
     **{"epochs": 1, "images": 128},
 }
+ADAPTED = (("gap", "sync"), ("entropy", "periodic:4"))
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs.append({"out": "split-halves", "shard": True, **SPLIT})
     runs += [{"out": "whole-adamw", **ADAMW}, {"out": "halves-adamw", "stop_after": 7, **ADAMW}]
     runs += [{"out": "halves-adamw", **ADAMW}, {"out": "fewer-adamw", "stop_after": 7, **ADAMW}]
+    for way, averaging in ADAPTED:
+        chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "epochs": 3}
+        chosen["images"] = 128
+        stopped = {"stop_after": 6, **chosen}
+        runs += [{"out": f"adapted-{way}", **chosen}, {"out": f"adapted-halves-{way}", **stopped}]
+        runs += [{"out": f"adapted-halves-{way}", **chosen}, {"out": f"adapted-fewer-{way}", **stopped}]
+        again = {**chosen, "adapt": "none", "adapt_from": str(folder / f"adapted-{way}")}
+        runs.append({"out": f"adapted-again-{way}", **again})
     on_ranks(folder, runs)
     return folder
 
@@ -165,6 +175,40 @@ def test_a_model_that_cannot_be_split_is_named() -> None:
             ShardedModel(model, Ranks(), "mine")
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
+def test_ranks_adapt_together_and_go_on(ran: Path, way: str) -> None:
+    whole = lines(ran / f"adapted-{way}")
+    assert lines(ran / f"adapted-halves-{way}") == whole
+    # The magnitudes that were written down make the same training again, without what decided them.
+    steps = [[line for line in found if "step" in line] for found in (whole, lines(ran / f"adapted-again-{way}"))]
+    assert steps[0] == steps[1]
+    if way == "gap":
+        decided = [line["next_magnitude"] for line in whole if "next_magnitude" in line]
+        assert [line["magnitude"] for line in steps[0][4::4]] == decided[:2]
+    else:
+        # Every image has got one by the second epoch, whichever rank it trained on.
+        first, second = (np.load(ran / f"adapted-{way}" / "magnitudes" / f"000{epoch}.npy") for epoch in range(2))
+        assert (first == 0).all()
+        assert (second > 0).mean() > 0.9
+        assert len(set(second.tolist())) > 10
+
+
+@pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
+def test_one_process_goes_on_adapting(ran: Path, way: str) -> None:
+    source, validation = digits(128)
+    chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": dict(ADAPTED)[way], "epochs": 3}
+    train(source, options(ran / f"adapted-fewer-{way}", **{**chosen, "batch_size": 32}), validation=validation)
+    found, whole = lines(ran / f"adapted-fewer-{way}"), lines(ran / f"adapted-{way}")
+    assert len(losses(ran / f"adapted-fewer-{way}")) == 12
+    assert found[:7] == whole[:7]
+    # The second epoch's magnitudes were decided before the stop.
+    rest = [[line["magnitude"] for line in log if line.get("step") in (7, 8)] for log in (found, whole)]
+    assert rest[0] == pytest.approx(rest[1], abs=2e-6)
+    if way == "entropy":
+        tables = [np.load(ran / f"adapted-{name}" / "magnitudes" / "0002.npy") for name in (way, f"fewer-{way}")]
+        assert np.corrcoef(tables[0], tables[1])[0, 1] > 0.5
 
 
 @pytest.fixture

@@ -101,6 +101,7 @@ def _run(evaluation: Evaluation, as_json: bool) -> list[Trial]:
 
 def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
     """The sizes, in a line; and where a learnt schedule would be favoured."""
+    from variegate.search.adaptive import GAP
     from variegate.search.compare import is_own
 
     height, width = evaluation.subsets.images.pixels.shape[1:3]
@@ -112,6 +113,8 @@ def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
     if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
         seen = "a schedule that was learnt on SRC has seen the images that score here"
         note(f"{seen}, and is favoured; give others as --test")
+    if GAP in evaluation.policies:
+        note(f"{GAP} trains on nine tenths of its images, and measures the gap on the others")
 
 
 def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:

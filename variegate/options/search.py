@@ -171,7 +171,7 @@ class EvaluationOptions(TrainingOptions):
     policies: str = option(
         "none,flip-crop,randaugment,trivialaugment",
         "These are compared, with commas: none (no augmentation), flip-crop (no policy), names of policies in whatever "
-        "case, files.",
+        "case, files; adaptive:gap and adaptive:entropy, randaugment at magnitudes that follow the training.",
         "Comparison",
     )
     test: str | None = option(

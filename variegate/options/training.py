@@ -11,6 +11,7 @@ from variegate.options import check_options, option, same_option
 from variegate.options.recipes import RECIPES, WithRecipe
 from variegate.options.search import Hyperparameters, TrainingOptions
 
+Adapt = Literal["none", "gap", "entropy"]
 TrainPrecision = Literal["float32", "bfloat16", "float16"]
 TrainSchedule = Literal["cosine", "step", "linear"]
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
@@ -56,6 +57,28 @@ class TrainOptions(metaclass=WithRecipe):
         "them, a schedule (by the epoch), a file with MixUp or CutMix, or none.",
         "Augmentation",
         metavar="POLICY",
+    )
+    adapt: Adapt = option(
+        "none",
+        "How the magnitude of RandAugment, or of what a file has at given magnitudes, follows the training: gap moves "
+        "it by the loss of validation images beside that of images that train, entropy gives each image its own by the "
+        "model's confidence.",
+        "Augmentation",
+        metavar="none|gap|entropy",
+    )
+    adapt_target: float | None = option(
+        None,
+        "With gap: the magnitude rises while more than this share of the validation loss is not there for images that "
+        "train, and falls otherwise. By default 0.5.",
+        "Augmentation",
+        low=0.0,
+        high=1.0,
+    )
+    adapt_step: float | None = option(
+        None, "With gap: so much of the range, an epoch. By default 0.05.", "Augmentation", low=0.0, high=1.0
+    )
+    adapt_from: str | None = option(
+        None, "Use the magnitudes that another training recorded, by its folder or log.", "Augmentation", metavar="LOG"
     )
     padding: int | None = option(
         None,
@@ -158,6 +181,13 @@ class TrainOptions(metaclass=WithRecipe):
     label_smoothing: float = option(
         0.0, "This share of each label goes to all classes alike.", "Training", low=0.0, high=1.0
     )
+    entropy_loss: float = option(
+        0.0,
+        "The weight in the loss of the entropy of the model's probabilities, as a share of the highest there is "
+        "(EntLoss); 1 is what its authors use, 0 none.",
+        "Training",
+        low=0.0,
+    )
     ema: float = option(
         0.0,
         "Score and keep a moving average of the weights that has so much of itself left after a step, such as 0.999; "
@@ -200,6 +230,7 @@ class TrainOptions(metaclass=WithRecipe):
         check_options(
             self, "optimizer", "loss", "tta", "padding_mode", "progressive", "mixup", "cutmix", "copies", "score_every"
         )
+        check_options(self, "entropy_loss")
         for name in ("label_smoothing", "ema", "drop_path"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
@@ -207,6 +238,7 @@ class TrainOptions(metaclass=WithRecipe):
             raise ValueError(f"random_erasing: got {self.random_erasing!r}; accepted: a probability, from 0 to 1")
         if self.optimizer != "sgd" and not self.momentum < 1:
             raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")
+        self._check_adapt()
         if not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
         object.__setattr__(self, "out", Path(self.out))
@@ -218,6 +250,21 @@ class TrainOptions(metaclass=WithRecipe):
                     raise ValueError(f"{name}: got {getattr(self, name)!r} with shard; accepted: {accepted!r}")
             if self.precision == "float16":
                 raise ValueError("precision: got 'float16' with shard; accepted: 'float32', 'bfloat16'")
+
+    def _check_adapt(self) -> None:
+        """Raises ValueError, also for what would do nothing."""
+        check_options(self, "adapt")
+        for name, low in (("adapt_target", "0"), ("adapt_step", "more than 0")):
+            if (value := getattr(self, name)) is None:
+                continue
+            if self.adapt != "gap":
+                raise ValueError(f"{name}: got {value!r} with adapt={self.adapt!r}; accepted: with adapt='gap'")
+            if not (0 <= value <= 1 and (value > 0 or name == "adapt_target")):
+                raise ValueError(f"{name}: got {value!r}; accepted: from {low} to 1")
+        if self.adapt_from is not None and self.adapt != "none":
+            raise ValueError(
+                f"adapt_from: got {self.adapt_from!r} with adapt={self.adapt!r}; accepted: either of the two"
+            )
 
     @property
     def period(self) -> int:

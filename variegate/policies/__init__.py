@@ -4,6 +4,7 @@ import variegate.transforms  # noqa: F401  first, since it shows policies too: w
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
+from variegate.policies.given import AdaptiveRandAugment
 from variegate.policies.load import load_policy, save_policy
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule, Segment
@@ -13,5 +14,6 @@ from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugment
 from variegate.policies.views import MultiView
 from variegate.transforms.description import from_dict
 
-__all__ = ["PBA", "AugMix", "Augmentation", "AutoAugment", "MultiView", "RandAugment", "ThreeAugment", "TimmAugMix"]
-__all__ += ["Schedule", "Segment", "TimmRandAugment", "TrivialAugmentWide", "from_dict", "load_policy", "save_policy"]
+__all__ = ["PBA", "AdaptiveRandAugment", "AugMix", "Augmentation", "AutoAugment", "MultiView", "RandAugment"]
+__all__ += ["Schedule", "Segment", "ThreeAugment", "TimmAugMix", "TimmRandAugment", "TrivialAugmentWide"]
+__all__ += ["from_dict", "load_policy", "save_policy"]

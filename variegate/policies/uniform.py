@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from variegate.transforms.magnitude import between, limits, span
 
 # Of both policies. In "dali" translations end at so many pixels, in "dali-relative" at a share of the image's size.
 SPACES = ("torchvision", "dali", "dali-relative")
-_SPACE = partial(one_of, choices=SPACES)
+SPACE = partial(one_of, choices=SPACES)
 SpaceName = Literal["torchvision", "dali", "dali-relative"]
 
 
@@ -62,7 +62,7 @@ class RandAugment(Policy):
         num_ops=partial(integer, low=0, high=MAX_STEPS),
         num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
         operations=optional(check_operations),
-        space=_SPACE,
+        space=SPACE,
     )
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class RandAugment(Policy):
 
     @computed_once
     def _table(self) -> OperationTable:
-        return _table_of_space(self, "randaugment")
+        return table_of_space(self, "randaugment")
 
     @computed_once
     def _parameter(self) -> Floats:
@@ -113,7 +113,7 @@ class TrivialAugmentWide(Policy):
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
     _checks = checks(
-        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS), operations=optional(check_operations), space=_SPACE
+        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS), operations=optional(check_operations), space=SPACE
     )
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class TrivialAugmentWide(Policy):
 
     @computed_once
     def _table(self) -> OperationTable:
-        return _table_of_space(self, "trivialaugment")
+        return table_of_space(self, "trivialaugment")
 
     @computed_once
     def _grid(self) -> Floats:
@@ -141,13 +141,15 @@ class TrivialAugmentWide(Policy):
         self._table.emit_one(image, variant >> 1, self._grid.item(variant, level), slot + 1)
 
 
-def _table_of_space(policy: RandAugment | TrivialAugmentWide, name: str) -> OperationTable:
-    """Of the policy's operations, or of all that the magnitude space has; its ranges end at the policy's last bin."""
+def table_of_space(policy: Any, name: str) -> OperationTable:
+    """Of the operations of a policy such as these, or of all that the magnitude space has; its ranges end at the
+    policy's last bin."""
     library, _, relative = policy.space.partition("-")
     source = space(f"{library}-{name}" + (f"-{relative}" if relative else ""))
     names = source.default if policy.operations is None else policy.operations
     entries = entries_of(policy, "operations", names, source, policy.num_magnitude_bins - 1)
-    return policy._table_of(entries, source.fill)
+    found: OperationTable = policy._table_of(entries, source.fill)
+    return found
 
 
 @dataclass(frozen=True)

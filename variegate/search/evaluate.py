@@ -13,7 +13,9 @@ from threading import Event, Lock
 
 from variegate.backends.devices import resolve
 from variegate.options.search import Hyperparameters
+from variegate.policies.given import refuse_given_magnitude
 from variegate.policies.load import scaled_policy
+from variegate.search.adaptive import ADAPTIVE, GAP, AdaptiveTraining, adaptive_policy, held_back
 from variegate.search.compare import Trial, is_own
 from variegate.search.members import one_thread_each, threads_each
 from variegate.search.population import SearchStream, repeat_seed
@@ -75,8 +77,8 @@ class Evaluation:
     """Trainings that differ in their policy alone; repeats, in the images that train, in weights, order and chance.
 
     ``baseline``: of the images that train in a repeat, such as ``functools.partial(BaselineAugmentation.of,
-    padding=4, flip=True, cutout=16)``. ``policies``: names in whatever case, and files. Nothing is drawn as it was for
-    a member of a search, whatever its seed.
+    padding=4, flip=True, cutout=16)``. ``policies``: names in whatever case, files, and ``ADAPTIVE``. Nothing is
+    drawn as it was for a member of a search, whatever its seed.
     """
 
     subsets: Subsets
@@ -102,6 +104,8 @@ class Evaluation:
             got = twice[0] if twice else "none"
             raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
         self.recipe.steps_in(self.subsets.train)
+        if GAP in policies:
+            self.recipe.steps_in(len(held_back(self.subsets.of(0)[0], self.seed)[0]))
         baseline = self.baseline(self.subsets.images)
         for name in policies:
             self._transform(name, baseline)
@@ -144,24 +148,33 @@ class Evaluation:
     def _trial(
         self, name: str, repeat: int, data: TrainingImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
     ) -> Trial | None:
+        seed = repeat_seed(self.seed, repeat)  # the same for all policies: they differ in nothing else
+        images, adaptive = data.train, None
+        if name in ADAPTIVE:
+            adaptive = AdaptiveTraining(name, data.train, baseline.plain, data.device, seed)
+            images = adaptive.images
         classifier = Classifier(
             self.model,
             data.train.num_classes,
             self.recipe,
             data.device,
-            repeat_seed(self.seed, repeat),  # the same for all policies: they differ in nothing else
+            seed,
             data.train.pixels.shape[3],
             capture=self.capture,
             num_threads=threads_each(self.devices),
         )
+        if adaptive is not None:
+            classifier.adapt(adaptive.adaptation)
         transform, accuracy = self._transform(name, baseline), math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
         started = time.perf_counter()
         for epoch in range(self.recipe.epochs):
             if is_over():
                 return None
-            if not math.isfinite(classifier.train(data.train, transform, epoch)):
+            if not math.isfinite(classifier.train(images, transform, epoch)):
                 break
+            if adaptive is not None:
+                adaptive.end_epoch(classifier)
         else:
             accuracy = classifier.accuracy(data.scored, data.labels)
         return Trial(name, repeat, accuracy, time.perf_counter() - started)
@@ -169,7 +182,11 @@ class Evaluation:
     def _transform(self, name: str, baseline: BaselineAugmentation) -> Transform:
         if name == NO_AUGMENTATION:
             return baseline.plain
-        return baseline.with_policy(None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs))
+        if name in ADAPTIVE:
+            return baseline.with_policy(adaptive_policy())
+        policy = None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs)
+        refuse_given_magnitude(policy, f"policies: {name}", " and ".join(ADAPTIVE))
+        return baseline.with_policy(policy)
 
 
 class _RepeatImages:

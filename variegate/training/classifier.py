@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as nnf
 
 from variegate.augmenter import Augmenter
 from variegate.data.shuffle import Permutation
 from variegate.options.search import Hyperparameters
+from variegate.training.adaptation import Adaptation
 from variegate.training.captured import CapturedStep, GraphMemory
 from variegate.training.draws import LayerDraws
 from variegate.training.images import LabelledImages
@@ -55,8 +58,16 @@ class Classifier:
         self._lr = torch.tensor(recipe.lr, device=device)
         self._optimizer = descent(self.model, self._lr, recipe)
         step = TrainingStep(model, self.model, num_classes, self._optimizer, recipe.precision, recipe.clip)
-        is_captured = capture and device.startswith("cuda")
-        self._run_step = CapturedStep(step, device, graph_memory) if is_captured else step
+        self._memory, self._is_captured = graph_memory, capture and device.startswith("cuda")
+        self._adapt(Adaptation(), step)
+
+    def adapt(self, adaptation: Adaptation) -> None:
+        """Before the first epoch: it gives the magnitudes of every epoch, and is told of the scores."""
+        self._adapt(adaptation, replace(self._step, on_scores=adaptation.noting))
+
+    def _adapt(self, adaptation: Adaptation, step: TrainingStep) -> None:
+        self._adaptation, self._step = adaptation, step
+        self._run_step = CapturedStep(step, self.device, self._memory) if self._is_captured else step
 
     def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
         """One epoch -> the mean loss, a scalar; not finite where the training has come to nothing.
@@ -69,6 +80,7 @@ class Classifier:
         augmenter = Augmenter(transform, self.device, self.seed, layout="NHWC", num_threads=self._num_threads)
         order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
         losses = torch.zeros(steps, device=self.device)
+        given = self._adaptation.of_epoch(epoch)
         bytes_each = 4 * images.pixels[0].numel()
         ahead = max(1, min(_AHEAD_IMAGES, _AHEAD_BYTES // bytes_each) // size)
         self.model.train()
@@ -76,13 +88,15 @@ class Classifier:
             for first in range(0, steps, ahead):
                 rows = order[first * size : min(first + ahead, steps) * size]
                 chosen = torch.from_numpy(rows).to(self.device)
-                augmented = augmenter(images.pixels[chosen], ids=images.ids[rows], epoch=epoch)
+                ids = images.ids[rows]
+                augmented = augmenter(images.pixels[chosen], ids=ids, epoch=epoch, conditions=given(ids))
                 assert isinstance(augmented, torch.Tensor)
                 augmented = in_channels_last(augmented)
                 labels = images.labels[chosen]
                 for step, part in enumerate(range(0, len(rows), size), start=first):
                     self._lr.fill_(self.recipe.lr_at((epoch + step / steps) / self.recipe.epochs))
                     losses[step] = self._run_step(augmented[part : part + size], labels[part : part + size])
+                    self._adaptation.trained(ids[part : part + size])
         return losses.mean()
 
     @torch.no_grad()
@@ -99,6 +113,18 @@ class Classifier:
                 right += (scores.argmax(1) == labels[part]).sum()
                 lost += scores.isnan().sum()
         return math.nan if int(lost) else int(right) / len(images)
+
+    @torch.no_grad()
+    def mean_loss(self, images: torch.Tensor, labels: torch.Tensor) -> float:
+        """The mean cross-entropy of images as ``accuracy`` has them."""
+        self.model.eval()
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for first in range(0, len(images), _EVALUATION_BATCH):
+            part = slice(first, first + _EVALUATION_BATCH)
+            with precision_of(self.device, self.recipe.precision):
+                scores = self.model(images[part])
+            total += nnf.cross_entropy(scores.float(), labels[part], reduction="sum").double()
+        return total.item() / len(images)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and the optimiser's momenta, as they are; not copies."""

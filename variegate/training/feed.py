@@ -19,6 +19,7 @@ from variegate.mixed_labels import MixedLabels, num_partners
 from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown, speakable
 from variegate.policies.load import scaled_policy
+from variegate.training.adapting import adapted, compared_indices
 from variegate.training.around import cropping_steps, kept_size_steps, last_steps, mixing_steps, sizes_of
 from variegate.training.images import LARGEST_KEPT, BaselineAugmentation, fitting_size
 from variegate.training.models import statistics_of
@@ -43,6 +44,7 @@ _LOOKED_AT = 100
 
 class Feed:
     """``train`` and ``scored`` (None without): loaders of this rank's share, images as ``in_channels_last`` takes them.
+    ``compared``: some of those that train, as those that score, where ``adaptation`` needs their loss; else None.
 
     Raises SourceError for images that cannot be trained on, PolicyError, and ValueError naming an option.
     """
@@ -61,25 +63,25 @@ class Feed:
                 got = f"{getattr(options, name)!r} with model {self.model}"
                 raise ValueError(f"{name}: got {got}; accepted with timm:NAME alone")
         self._device = ranks.device
-        self.transform, self.plain = self._transforms()
+        self.transform, self.plain = self._transforms(validation)
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
         more |= self._cache()
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
-        trained: dict[str, Any] = {
-            "on_error": "skip",
-            "max_errors": 0.1,
-            "partners": partners,
-            "copies": options.copies,
-        }
+        given = self.adaptation.of_epoch if self.adaptation.gives else None
+        trained: dict[str, Any] = {"on_error": "skip", "max_errors": 0.1, "partners": partners}
+        trained |= {"copies": options.copies, "conditions": given}
         self.train = Loader(self.source, self.transform, **more, **trained)
         if self.length is not None:
             self.length *= options.copies
-        self.scored: Loader | None = None
+        self.scored = self.compared = None
         if validation is not None:
             others, place = _open(validation)
             self._check_same_classes(others, place)
             self.scored = Loader(others, self.plain, shuffle=False, on_error="skip", **more)
+            if self.adaptation.needs_losses and isinstance(self.source, Source):
+                some = compared_indices(self.source, others, options.seed)
+                self.compared = Loader(self.source, self.plain, shuffle=False, sampler=some, on_error="skip", **more)
 
     def _cache(self) -> dict[str, Any]:
         """Small images are decoded once: reading them costs more than what is done to them."""
@@ -105,7 +107,7 @@ class Feed:
             )
         return self.options.batch_size
 
-    def _transforms(self) -> tuple[Transform, Transform]:
+    def _transforms(self, validation: Any) -> tuple[Transform, Transform]:
         """-> for images that train, and for those that score."""
         options, source = self.options, self.source
         self.channels, first = _first_image(source, self.place)
@@ -123,6 +125,7 @@ class Feed:
             keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
         self.size = size
         policy = None if options.policy.lower() == "none" else scaled_policy(options.policy, options.epochs)
+        policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
         # Who mixes images stands behind all that is done to one.
         mixing = [policy] if policy is not None and num_partners(policy) else []
         alone = [policy] if policy is not None and not mixing else []

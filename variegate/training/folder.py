@@ -27,6 +27,8 @@ def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     """All that decides what the weights become, as JSON reads it."""
     decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
     decided["policy"] = _told_apart(feed.options.policy)
+    if feed.recorded is not None:
+        decided["adapt_from"] = f"{feed.options.adapt_from} ({feed.recorded})"
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
     return {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
 

@@ -22,10 +22,17 @@ from variegate.training.step import TrainingStep, in_channels_last
 
 class Learner:
     """``name``: of the model, for ``num_classes`` and so many ``channels``. ``warmup``: steps in which ranks that go
-    ways of their own do not do so yet. Raises ModelError."""
+    ways of their own do not do so yet. ``on_scores``: as ``TrainingStep`` has it. Raises ModelError."""
 
     def __init__(
-        self, name: str, num_classes: int, channels: int, options: TrainOptions, ranks: Ranks, warmup: int = 0
+        self,
+        name: str,
+        num_classes: int,
+        channels: int,
+        options: TrainOptions,
+        ranks: Ranks,
+        warmup: int = 0,
+        on_scores: Callable[[torch.Tensor], object] | None = None,
     ) -> None:
         self.name, self.ranks, self._seed, self._channels = name, ranks, options.seed, channels
         is_split = options.shard and ranks.ranks > 1
@@ -55,6 +62,8 @@ class Learner:
             options.label_smoothing,
             torch.amp.GradScaler(ranks.device.split(":")[0]) if options.precision == "float16" else None,
             options.loss,
+            on_scores,
+            options.entropy_loss,
         )
 
     @property

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
@@ -42,6 +44,12 @@ class Ranks:
         dist.all_reduce(added, group=self.talking)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.talking)
         return added.tolist(), highest.tolist()
+
+    def highest(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Of each place, over all ranks; every rank calls it."""
+        if self.ranks > 1:
+            dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.talking)
+        return values
 
     def gather(self, value: Any) -> list[Any]:
         """What all ranks have, by rank; every rank calls it."""

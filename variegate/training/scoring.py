@@ -1,33 +1,60 @@
-"""How many of a source's images a model is right about, counted by all ranks together."""
+"""How many of a source's images a model is right about, and its loss, counted by all ranks together."""
 
 from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as nnf
 
 from variegate.data.loader import Batch, Loader
 from variegate.data.sources.base import SourceError
-from variegate.training.feed import labels_to
+from variegate.training.feed import Feed, labels_to
 from variegate.training.ranks import Ranks
 from variegate.training.step import in_channels_last, precision_of
+
+
+class Scores(NamedTuple):
+    """The shares of images whose class has the highest score, and one of the five highest; the mean cross-entropy."""
+
+    top1: float
+    top5: float
+    loss: float
 
 
 @torch.no_grad()
 def top_accuracies(
     model: torch.nn.Module, loader: Loader, precision: str, ranks: Ranks, views: str = "none"
-) -> tuple[float, float] | None:
-    """The shares of images whose class has the highest score, and one of the five highest; None where none could be
-    read. Each rank goes through its share; rows that only fill it up do not count. ``views``: of ``mean_scores``."""
+) -> Scores | None:
+    """None where no image could be read. Each rank goes through its share; rows that only fill it up do not count.
+    ``views``: of ``mean_scores``."""
     model.eval()
-    counts = torch.zeros(3, dtype=torch.float64, device=ranks.device)
+    counts = torch.zeros(4, dtype=torch.float64, device=ranks.device)
     for batch in loader:
         labels, good = labels_to(batch.labels, ranks.device), torch.from_numpy(~batch.padding).to(ranks.device)
         with precision_of(ranks.device, precision):
             scores = mean_scores(model, images_of(batch, ranks.device), views)
+        losses = nnf.cross_entropy(scores.float(), labels, reduction="none").double()
         best = scores.float().topk(min(5, scores.shape[1]), 1).indices == labels[:, None]
-        counts += (torch.stack([best[:, 0], best.any(1), torch.ones_like(good)]) & good).sum(1)
-    one, five, total = ranks.sum_and_max(counts.tolist(), [0.0])[0]
-    return (one / total, five / total) if total else None
+        counts[:3] += (torch.stack([best[:, 0], best.any(1), torch.ones_like(good)]) & good).sum(1)
+        counts[3] += losses[good].sum()
+    one, five, total, loss = ranks.sum_and_max(counts.tolist(), [0.0])[0]
+    return Scores(one / total, five / total, loss / total) if total else None
+
+
+def evaluated(feed: Feed, model: torch.nn.Module, epoch: int, ranks: Ranks) -> dict[str, Any]:
+    """What the line of an epoch says, that is over: accuracies, if it is one that is scored, and what the adaptation
+    makes of the losses."""
+    options = feed.options
+    is_due = (epoch + 1) % options.score_every == 0 or epoch + 1 == options.epochs or feed.compared is not None
+    loaders = (feed.scored, feed.compared) if is_due else (None, None)
+    scored, compared = (
+        None if one is None else top_accuracies(model, one, options.precision, ranks, options.tta) for one in loaders
+    )
+    accuracies = {} if scored is None else {"top1": scored.top1, "top5": scored.top5}
+    train, validation = (math.nan if one is None else one.loss for one in (compared, scored))
+    return {**accuracies, **feed.adaptation.end_epoch(train, validation)}
 
 
 def mean_scores(model: torch.nn.Module, images: torch.Tensor, views: str) -> torch.Tensor:

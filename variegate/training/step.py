@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,6 +27,8 @@ class TrainingStep:
 
     ``model``: as it is called, which may be a replica of several. ``precision``: a key of ``DTYPES``, or "float32".
     ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16. ``loss``: "cross-entropy", "bce".
+    ``on_scores``: gets the scores of each batch, on its device. ``entropy_loss``: the weight of the probabilities'
+    entropy, as a share of log(classes), in the loss (EntLoss, arXiv 2409.06290).
     """
 
     name: str
@@ -36,6 +40,8 @@ class TrainingStep:
     label_smoothing: float = 0.0
     scaler: torch.amp.GradScaler | None = None
     loss: str = "cross-entropy"
+    on_scores: Callable[[torch.Tensor], object] | None = None
+    entropy_loss: float = 0.0
 
     def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
         """All of a step on one batch -> its mean loss."""
@@ -53,7 +59,10 @@ class TrainingStep:
         [N], 0 for rows that do not count. Raises ModelError for a model that is not for such images or classes.
         """
         with precision_of(batch.device.type, self.precision):
-            losses = self._losses(self._scores(batch), labels)
+            scores = self._scores(batch)
+            losses = self._losses(scores, labels)
+        if self.on_scores is not None:
+            self.on_scores(scores.detach())
         total = (losses if weights is None else losses * weights).sum()
         mean = total / images
         (mean if self.scaler is None else self.scaler.scale(mean)).backward()
@@ -87,8 +96,18 @@ class TrainingStep:
         if isinstance(labels, MixedLabels):
             labels = shares_of(labels, self.num_classes)
         if self.loss == "bce":
-            return binary_losses(scores, labels, self.label_smoothing)
-        return nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
+            losses = binary_losses(scores, labels, self.label_smoothing)
+        else:
+            losses = nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
+        return losses + self.entropy_loss * entropy_share(scores) if self.entropy_loss else losses
+
+
+def entropy_share(scores: torch.Tensor) -> torch.Tensor:
+    """float32 [N]: the entropy of the probabilities that scores [N, classes] mean, from 0 to 1, which is log(classes).
+
+    Of a single class it is 0."""
+    logarithms = scores.float().log_softmax(1)
+    return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
 
 
 class Descent(Protocol):

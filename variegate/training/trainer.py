@@ -31,7 +31,7 @@ from variegate.training.folder import (
 from variegate.training.learner import Learner
 from variegate.training.log import DivergedError, Line, TrainingLog, finite_part
 from variegate.training.ranks import Ranks, joined
-from variegate.training.scoring import images_of, top_accuracies
+from variegate.training.scoring import evaluated, images_of
 
 # Losses are looked at so often, since a GPU is waited for then.
 _TELL_SECONDS, _MOST_UNTOLD = 1.0, 32
@@ -62,11 +62,12 @@ def train(
 
 @dataclass
 class _Untold:
-    """Steps whose losses nobody has looked at: their lines, the sums of their losses, and images of all ranks."""
+    """Steps whose losses nobody has looked at: their lines, sums of losses, images of all ranks, magnitudes."""
 
     lines: list[Line] = field(default_factory=list)
     losses: list[torch.Tensor] = field(default_factory=list)
     images: list[int] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
     since: float = field(default_factory=time.perf_counter)
 
 
@@ -82,7 +83,10 @@ class Trainer:
         self._rank_images = feed.batch_size * options.accumulate  # in a step
         steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
         warmup = round(options.warmup * steps)
-        self.learner = Learner(feed.model, len(feed.classes), feed.channels, options, ranks, warmup)
+        self.adaptation = feed.adaptation
+        self.learner = Learner(
+            feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
+        )
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
         self.steps, self._saved_at, self._told_every = 0, -1, 1
         self._untold = _Untold()
@@ -119,6 +123,7 @@ class Trainer:
         check_same(self.options.out, facts["run"], describe(self.feed, self.ranks.ranks))
         self.steps = self._saved_at = facts["step"]
         self.learner.load(tensors, self.steps)
+        self.adaptation.load(tensors)
         self.feed.train.load_state_dict(facts["loader"])
         return int(facts["log"])
 
@@ -131,7 +136,8 @@ class Trainer:
             self.learner.settle()
         facts = {"loader": self._at, "log": 0 if self.log is None else self.log.end}
         facts["run"] = describe(self.feed, self.ranks.ranks)
-        self.checkpoints.save(self.steps, self.learner.tensors(), facts, is_alike)
+        self.adaptation.settle(self.ranks.highest)
+        self.checkpoints.save(self.steps, self.learner.tensors() | self.adaptation.tensors(), facts, is_alike)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -139,6 +145,8 @@ class Trainer:
         """-> whether it came to its end."""
         for epoch in range(self.feed.train.epoch, self.options.epochs):
             self.feed.train.set_epoch(epoch)
+            if self.ranks.is_first:
+                self.adaptation.record(self.options.out, epoch)
             self.learner.module.train()
             if self._train_epoch(epoch, stop):
                 return False
@@ -195,6 +203,7 @@ class Trainer:
         untold.lines.append({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told})
         untold.losses.append(torch.stack(losses).sum())
         untold.images.append(images)
+        untold.used += self.adaptation.end_step()
         return True
 
     def _add_gradients(self, batch: Batch) -> torch.Tensor:
@@ -202,7 +211,9 @@ class Trainer:
         if batch.padding.any():
             weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
         images, labels = images_of(batch, device), labels_to(batch.labels, device)
-        return self.learner.step.add_gradients(images, labels, self._rank_images, weights)
+        total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
+        self.adaptation.trained(batch.ids, ~batch.padding)
+        return total
 
     def _parts(self) -> Iterator[tuple[Batch, float]]:
         """The batches of an epoch, each with the seconds that it was waited for."""
@@ -229,12 +240,10 @@ class Trainer:
         local = torch.stack(untold.losses).double().cpu().tolist() if steps else []
         seconds = time.perf_counter() - untold.since
         flags = [seconds, float(stop.is_set()), float(self.checkpoints.is_busy)]
-        sums, (slowest, is_stopped, is_busy) = self.ranks.sum_and_max(local, flags)
+        sums, (slowest, is_stopped, is_busy) = self.ranks.sum_and_max(local + untold.used, flags)
         self._told_every = max(1, min(_MOST_UNTOLD, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
-        lines = [
-            {**line, "loss": total / images}
-            for line, total, images in zip(untold.lines, sums, untold.images, strict=True)
-        ]
+        told = zip(untold.lines, sums[:steps], untold.images, self.adaptation.told(steps, sums[steps:]), strict=True)
+        lines = [{**line, "loss": total / images, **more} for line, total, images, more in told]
         self._untold = _Untold()
         good = finite_part(lines)
         self._log(good)
@@ -250,9 +259,6 @@ class Trainer:
 
     def _evaluate(self, epoch: int) -> None:
         self.learner.settle()
-        options = self.options
-        if self.feed.scored is None or ((epoch + 1) % options.score_every and epoch + 1 < options.epochs):
-            return
-        found = top_accuracies(self.learner.scored, self.feed.scored, options.precision, self.ranks, options.tta)
-        if found is not None:
-            self._log([{"epoch": epoch, "top1": found[0], "top5": found[1]}])
+        self.adaptation.settle(self.ranks.highest)
+        if found := evaluated(self.feed, self.learner.scored, epoch, self.ranks):
+            self._log([{"epoch": epoch, **found}])

@@ -6,6 +6,7 @@ Policies choose among operations and stand above them; they are found here as we
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
+from variegate.policies.given import AdaptiveRandAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
@@ -119,4 +120,4 @@ __all__ += ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
 __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize", "PILToTensor", "ToDtype"]
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
-__all__ += ["AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
+__all__ += ["AdaptiveRandAugment", "AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]

@@ -74,6 +74,11 @@ def test_a_normalized_output_is_refused() -> None:
         Plan(ArraySource(PIXELS), T.FiveCrop(8))
 
 
+def test_given_magnitudes_are_refused() -> None:
+    with pytest.raises(ValueError, match="policy: got an AdaptiveRandAugment, whose magnitude is given"):
+        Plan(ArraySource(PIXELS), T.Compose([T.AdaptiveRandAugment()]))
+
+
 def test_several_views_are_refused() -> None:
     with pytest.raises(ValueError, match="policy: got a MultiView, which makes several images of each; accepted here"):
         Plan(ArraySource(PIXELS), T.MultiView([T.CenterCrop(4)], counts=[2]))

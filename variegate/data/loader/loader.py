@@ -14,7 +14,7 @@ from variegate.checks import integer
 from variegate.data.loader.batch import Batch, Failure
 from variegate.data.loader.epochs import BatchIterator, Epochs
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
-from variegate.data.loader.options import OnError, Partners
+from variegate.data.loader.options import ConditionsOfEpoch, OnError, Partners
 from variegate.data.loader.pipeline import Pipeline
 from variegate.pickling import CopiedByState, check_copied
 from variegate.threads import at_fork, check_running
@@ -74,6 +74,10 @@ class Loader(CopiedByState):
             which is all that a stream can. In the place of one that cannot be read stands the sample itself.
         views: so many views of each image by ``transform``, a tuple of one tensor [N, views, C, H, W]: short for
             ``T.MultiView([transform], counts=[views])``, which may have several transforms.
+        conditions: what ``T.Cond`` and ``T.AdaptiveRandAugment`` are told of each sample beside its label: a function
+            of an epoch that gives a function of ids, uint64[N] -> {name: N values}. The former is asked when an epoch
+            begins, or goes on, in the thread that iterates; what it gives is called by the threads that make batches,
+            and must say the same until the epoch is over. No batch of an epoch is made before it begins.
 
     A copy by pickling is made of the arguments and stands where this loader stands: its next iteration is the one that
     this loader would begin next. So does a loader in a forked child. An iteration stays with its process.
@@ -115,6 +119,7 @@ class Loader(CopiedByState):
         shuffle_bytes: int = 256 << 20,
         partners: Partners = "epoch",
         views: int | None = None,
+        conditions: ConditionsOfEpoch | None = None,
     ) -> None:
         self._start({name: value for name, value in locals().items() if name != "self"})
 
@@ -125,7 +130,7 @@ class Loader(CopiedByState):
         self.rank, self.world_size, self.num_threads = options.rank, options.world_size, options.num_threads
         self.source, self.augmenter, self.cache = pipeline.source, pipeline.augmenter, pipeline.cache
         self.shuffle = pipeline.shuffle
-        self._epochs = Epochs(self.prefetch, pipeline.order.is_known, pipeline.run)
+        self._epochs = Epochs(self.prefetch, pipeline.is_early, pipeline.run)
         at_fork(self)
         # What is made anew in a copy; a class derived from this one may have more.
         self._own = frozenset((*self.__dict__, "_own"))
@@ -134,7 +139,7 @@ class Loader(CopiedByState):
         self._pipeline.ranks_compared = True  # the other ranks talk to the parent
 
     def __getstate__(self) -> dict[str, Any]:
-        for name in ("source", "transform", "sampler", "weights"):
+        for name in ("source", "transform", "sampler", "weights", "conditions"):
             value = self._pipeline.portable[name]
             check_copied(name, value, "accepted: what can be, or make the Loader in the other process")
         return self._portable()

@@ -16,7 +16,7 @@ from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.data.loader.batch import Batch, Failure, tensors_of
 from variegate.data.loader.observer import Observer
-from variegate.data.loader.options import LoaderOptions
+from variegate.data.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.data.loader.reading import Rows
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.threads import extra_seconds
@@ -51,17 +51,17 @@ class BatchMaker:
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
-    def make(self, epoch: int, observer: Observer, rows: Rows) -> BatchResult:
+    def make(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None = None) -> BatchResult:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
         if self._device is None:
-            return self._make(epoch, observer, rows)
+            return self._make(epoch, observer, rows, given)
         try:
             stream = self._idle.pop()
         except IndexError:
             stream = torch.cuda.Stream(self._device)
         try:
             with torch.cuda.device(self._device), torch.cuda.stream(stream):
-                result = self._make(epoch, observer, rows)
+                result = self._make(epoch, observer, rows, given)
                 batch = result.batch
                 parts = [part.pin_memory().to(self._device, non_blocking=True) for part in tensors_of(batch.labels)]
                 labels = MixedLabels(*parts) if isinstance(batch.labels, MixedLabels) else parts[0]
@@ -72,12 +72,12 @@ class BatchMaker:
             self._idle.append(stream)
         return result
 
-    def _make(self, epoch: int, observer: Observer, rows: Rows) -> BatchResult:
+    def _make(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None) -> BatchResult:
         extra: list[float] = []
         token = extra_seconds.set(extra)
         begin = time.perf_counter()
         try:
-            result = _OneBatch(self, rows, epoch, observer).make()
+            result = _OneBatch(self, rows, epoch, observer, given).make()
             if observer.is_exact and self._device is not None:
                 torch.cuda.current_stream().synchronize()
         finally:
@@ -102,7 +102,10 @@ class BatchMaker:
 class _OneBatch:
     """``bad``: rows without a picture, or with one that the transform does not take, and why."""
 
-    def __init__(self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer) -> None:
+    def __init__(
+        self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer, given: ConditionsOfIds | None
+    ) -> None:
+        self._given = given
         self._augmenter, self._substitutes = maker.augmenter, maker.substitutes
         self._on_error, self._limits = maker.options.on_error, maker.options.decode_limits
         self._is_mixed = bool(needed := num_partners(self._augmenter.transform))
@@ -184,6 +187,8 @@ class _OneBatch:
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
         key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": conditions_by_labels(rows.labels)}
+        if self._given is not None:
+            key["given"] = {**(key["given"] or {}), **self._given(rows.ids)}
         key["copy"] = 0 if rows.copies is None else rows.copies
         if self._is_mixed:
             key |= {"partners": rows.partners, "labels": rows.labels}

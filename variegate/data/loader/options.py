@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
@@ -18,6 +20,9 @@ from variegate.transforms import Identity, MultiView, Transform
 
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
+# Ids uint64[N] -> N values by name, the same throughout an epoch; and a function that has one for each epoch.
+ConditionsOfIds = Callable[[npt.NDArray[np.uint64]], Mapping[str, Any]]
+ConditionsOfEpoch = Callable[[int], ConditionsOfIds]
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class LoaderOptions:
     shuffle_buffer: int
     shuffle_bytes: int
     partners: Partners
+    conditions: ConditionsOfEpoch | None
 
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> LoaderOptions:
@@ -74,6 +80,9 @@ class LoaderOptions:
             options[name] = check_limit(name, given[name], default)
         one_of("partners", given["partners"], get_args(Partners))
         options["transform"] = _with_views(given["transform"], options.pop("views"))
+        if not (given["conditions"] is None or callable(given["conditions"])):
+            accepted = "None, or a function of an epoch that gives a function of ids"
+            raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")
         on_error, max_errors = given["on_error"], given["max_errors"]
         if on_error not in get_args(OnError):
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, get_args(OnError))))
@@ -84,6 +93,13 @@ class LoaderOptions:
         if given["num_threads"] is None:
             options["num_threads"] = max(1, default_threads() // processes_here())
         return cls(**options)
+
+    def conditions_of(self, epoch: int) -> ConditionsOfIds | None:
+        """Asked for when an epoch begins. Raises TypeError for what is no function of ids."""
+        found = None if self.conditions is None else self.conditions(epoch)
+        if self.conditions is not None and not callable(found):
+            raise TypeError(f"conditions: gave {found!r} for epoch {epoch}; accepted: a function of ids")
+        return found
 
     @property
     def decode_limits(self) -> tuple[int, int]:

@@ -80,6 +80,8 @@ class Pipeline:
             self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle, number)
         self.facts = self.order.facts()  # asked once: a state may be taken at every step
         self._check_length()
+        # Whether an epoch's batches may be begun before it does.
+        self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = given["rank"] is not None or is_alone
         self._maker = BatchMaker(self.augmenter, options, self.order.substitutes)
@@ -157,7 +159,7 @@ class Pipeline:
         return EpochRun(
             position,
             steps,
-            partial(self._maker.make, epoch, times),
+            partial(self._maker.make, epoch, times, given=self.options.conditions_of(epoch)),
             self._makers,
             depth=self.options.prefetch,
             read_depth=_REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH,
@@ -182,7 +184,7 @@ class Pipeline:
         times = StageTimes(self.observers)
         rows = next(self.order.steps(share, epoch, self._readers, times, first=step)[0])()
         assert rows is not None
-        return self.hand_out(self._maker.make(epoch, times, rows), epoch)
+        return self.hand_out(self._maker.make(epoch, times, rows, self.options.conditions_of(epoch)), epoch)
 
     def compare_ranks(self, epoch: int) -> None:
         """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""

@@ -16,6 +16,7 @@ from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS
 from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown
+from variegate.policies.given import refuse_given_magnitude
 from variegate.sinks.encode import ImageFormat, check_format
 from variegate.sinks.naming import OutputNames, output_path
 from variegate.sinks.shards.base import LAYOUTS, Layout
@@ -78,6 +79,7 @@ class Plan:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
         refuse_views(self.transform, "policy")
+        refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
         if (end := _no_image_after(self.transform, self.seed)) is not None:
             raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
 

@@ -50,6 +50,9 @@ def study(
     options = replace(options or TrainOptions(), progressive=None)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("study: got several processes (torchrun); accepted: one, on one device")
+    for name, usual in (("adapt", "none"), ("adapt_from", None)):
+        if (given := getattr(options, name)) != usual:
+            raise ValueError(f"{name}: got {given!r} with a study, which learns nothing; accepted: {usual!r}")
     with ExitStack() as stack:
         ranks = stack.enter_context(joined(options.device, options.timeout))
         feed, device = Feed(source, None, options, ranks), ranks.device
