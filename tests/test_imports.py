@@ -91,6 +91,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "backends", "augmenter", "warm"),
         *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
+    # Keras' fit in the place of a training's step.
+    "integrations/keras_study": {
+        *("integrations", "training/feed", "training/ranks", "training/study"),
+        *("transforms", "data", "data/sources", "options"),
+    },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
