@@ -17,6 +17,7 @@ FORBIDDEN = {
     "ray",
     "keras",
     "tensorflow",
+    "tensorboardX",
     "jax",
     "triton",
     "torchvision",
@@ -118,10 +119,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data/sources", "data/decode", "data/loader"),
     },
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
+    "training/events": {"training", "training/folder"},
     "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
     "training/trainer": {
         *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
-        *("training/learner", "training/scoring", "data/loader", "options", "sinks"),
+        *("training/learner", "training/scoring", "training/events", "data/loader", "options", "sinks"),
     },
     "training/study": {
         *("training", "training/ranks", "training/feed", "training/learner", "training/scoring"),
