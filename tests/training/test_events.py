@@ -119,8 +119,6 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, "tensorboardX", None)  # as if it were not installed
     assert run("train", tmp_path, "--out", tmp_path / "out", "--tensorboard") == 2
     said = capsys.readouterr().err
-    assert (
-        "--tensorboard needs tensorboardX (import of tensorboardX halted; None in sys.modules): pip install 'variegate[tensorb"
-        in said
-    )
+    assert "error: --tensorboard needs tensorboardX (" in said
+    assert said.endswith("pip install 'variegate[tensorboard]'\n")
     assert not (tmp_path / "out").exists()
