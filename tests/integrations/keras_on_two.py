@@ -73,6 +73,12 @@ def compiled(shape: tuple[int, int, int], classes: int) -> Any:
     return model
 
 
+def in_many_steps(shape: tuple[int, int, int], classes: int) -> Any:
+    model = make_model(shape, classes)
+    model.compile("sgd", "mse", steps_per_execution=4)
+    return model
+
+
 def main(root: Path) -> None:
     measuring.SPANS = 1  # what more of them come to, other tests show without TensorFlow
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -92,6 +98,8 @@ def main(root: Path) -> None:
         lambda: study(one_over, make_model, options, strategy=strategy),
         lambda: study(arrays, make_model, TrainOptions(batch_size=1), strategy=strategy),
         lambda: study(arrays, make_model, TrainOptions(batch_size=8, ema=0.9), strategy=strategy),
+        lambda: study(arrays, lambda shape, classes: None, TrainOptions(batch_size=10), strategy=strategy),
+        lambda: study(arrays, in_many_steps, TrainOptions(batch_size=10), strategy=strategy),
     ]
     print(json.dumps([told(one) for one in refused]))
 

@@ -68,8 +68,8 @@ def test_a_study_of_fit(found: list[Any]) -> None:
     for feed in one.feeds:
         assert feed.steps == sum(feed.waiting) >= 3
         assert feed.images_per_second > 0
-        assert feed.next_mean_ms > 0
-        assert 0 < feed.next_share < 1
+        assert (feed.next_mean_ms > 0) == (feed.name != CEILING)
+        assert 0 <= feed.next_share < 1
         assert feed.left_out == ()
     assert {len(row) for row in rows(one)} == {len(headings(one))}
     assert "Fed by Variegate the training reaches" in summary(one)
@@ -86,7 +86,7 @@ def test_the_peer_reads_any_source(found: list[Any]) -> None:
 
 
 def test_what_cannot_be_studied(found: list[Any]) -> None:
-    last, few, other = found[3]
+    last, few, other, nothing, many = found[3]
     assert last == (
         "batch_size: got 8, which leaves 1 of 17 images for the last batch of an epoch; accepted: what leaves one or "
         "more for each of the 2 replicas"
@@ -95,6 +95,8 @@ def test_what_cannot_be_studied(found: list[Any]) -> None:
     assert other == (
         "ema: got 0.9; accepted with Keras: nothing, since a model of Keras trains as it was made and compiled"
     )
+    assert nothing == "make_model: gave NoneType; accepted: a keras.Model"
+    assert many.startswith("make_model: gave a model compiled with steps_per_execution=4; accepted: without")
 
 
 def test_another_back_end_is_refused() -> None:

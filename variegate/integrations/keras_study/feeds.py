@@ -20,7 +20,7 @@ WARM_UP = 2
 
 
 def synthetic(feed: Feed, strategy: Any, labels_of: Any) -> KerasFeed:
-    """Each replica has its part of one batch, again and again: nothing is made, cut or copied on the host."""
+    """Each replica has its part of one batch, again and again: nothing is made, cut or copied."""
     rng = np.random.default_rng(feed.options.seed)
 
     def repeated(context: Any) -> Any:
@@ -30,7 +30,7 @@ def synthetic(feed: Feed, strategy: Any, labels_of: Any) -> KerasFeed:
         return tf.data.Dataset.from_tensors((images, labels)).repeat()
 
     data = strategy.distribute_datasets_from_function(repeated)
-    return KerasFeed(CEILING, data, how="one batch of random numbers for each replica, again and again")
+    return KerasFeed(CEILING, data, how="one batch of random numbers, held by the replicas", is_held=True)
 
 
 def ours(feed: Feed, one_hot: bool | int) -> KerasFeed:

@@ -71,6 +71,7 @@ def study(
     labels_of = partial(keras.ops.one_hot, num_classes=classes) if one_hot else keras.ops.convert_to_tensor
     with strategy.scope():
         model = make_model(shape, classes)
+        _check_model(model)
         if not model.compiled:
             model.compile(keras.optimizers.SGD(0.0), _loss(model, one_hot))
     feeds: list[KerasFeed] = [synthetic(feed, strategy, labels_of), ours(feed, classes if one_hot else False)]
@@ -101,6 +102,18 @@ def _check(options: TrainOptions) -> None:
         if one.name not in HEEDED and value != getattr(plain, one.name):
             why = "a model of Keras trains as it was made and compiled"
             raise ValueError(f"{one.name}: got {value!r}; accepted with Keras: nothing, since {why}")
+
+
+def _check_model(model: Any) -> None:
+    """Raises ValueError for what has no ``fit`` of single steps that a graph takes."""
+    if not isinstance(model, keras.Model):
+        raise ValueError(f"make_model: gave {type(model).__name__}; accepted: a keras.Model")
+    if model.compiled and (model.run_eagerly or model.steps_per_execution > 1):
+        name = "run_eagerly" if model.run_eagerly else "steps_per_execution"
+        raise ValueError(
+            f"make_model: gave a model compiled with {name}={getattr(model, name)}; accepted: without, since the wait "
+            "of every single step is timed in its graph"
+        )
 
 
 def _check_last_batch(feed: Feed, replicas: int) -> None:

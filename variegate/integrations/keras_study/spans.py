@@ -20,8 +20,9 @@ _ENDLESS = 10**9  # epochs; a span ends long before
 
 @dataclass
 class KerasFeed:
-    """``data``: what ``fit`` is given. ``warm_up``: steps of a span before those that count. ``left_out``:
-    what of the training's augmentation it does not do. ``how``: how it was set up."""
+    """``data``: what ``fit`` is given. ``warm_up``: steps of a span before those that count. ``is_held``: devices keep
+    the first batch, and every step takes that. ``left_out``: what of the training's augmentation it does not do.
+    ``how``: how it was set up."""
 
     name: str
     data: Any
@@ -29,6 +30,7 @@ class KerasFeed:
     how: str = ""
     left_out: tuple[str, ...] = ()
     callbacks: tuple[Any, ...] = ()
+    is_held: bool = False
 
 
 class FitBench:
@@ -41,12 +43,13 @@ class FitBench:
         stop: Event | None = None,
     ) -> None:
         self._model, self._watching, self._stop = model, watching, stop
-        self._fetch_and_step = _fetch_and_step(model)
+        self._stepped, self._fetch_and_step = _functions(model)
 
     def span(self, feed: KerasFeed, seconds: float) -> Span:
         """Steps of one ``fit``, at least three, after those that use up what is made before the first is asked for."""
         settle()
-        timer = _Timer(self._fetch_and_step, seconds, feed.warm_up, self._stop)
+        step = self._held(feed) if feed.is_held else self._fetch_and_step
+        timer = _Timer(step, seconds, feed.warm_up, self._stop)
         with ExitStack() as stack:
             timer.begins = lambda: stack.enter_context(self._watching(feed.name))
             timer.ends = stack.close
@@ -57,6 +60,15 @@ class FitBench:
             self._model.fit(feed.data, epochs=_ENDLESS, shuffle=False, callbacks=callbacks, verbose=0)
         gc.collect(1)  # of the feed's iterator, which else makes batches while others are timed
         return timer.span()
+
+    def _held(self, feed: KerasFeed) -> Callable[[Any], tuple[Any, Any, Any]]:
+        data = next(iter(feed.data))
+        images = sum(len(part) for part in self._model.distribute_strategy.experimental_local_results(data[1]))
+
+        def step(iterator: Any) -> tuple[Any, Any, Any]:
+            return self._stepped(data), 0.0, images
+
+        return step
 
 
 @dataclass
@@ -128,9 +140,10 @@ class _Stop(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-def _fetch_and_step(model: Any) -> Callable[[Any], tuple[Any, Any, Any]]:
-    """What Keras' own training function does in a step, of the same public parts, with the clock read in the graph
-    before and after the iterator's next batch -> logs, seconds that were waited, images of all replicas."""
+def _functions(model: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any, Any]]]:
+    """What Keras' own training function does in a step, of the same public parts: a step with a batch -> logs; and one
+    with the iterator's next, with the clock read in the graph before and after that -> logs, seconds that were waited,
+    images of all replicas."""
     strategy = model.distribute_strategy
 
     @tf.autograph.experimental.do_not_convert
@@ -154,7 +167,7 @@ def _fetch_and_step(model: Any) -> Callable[[Any], tuple[Any, Any, Any]]:
             return compiled(data), given - asked, images
 
     made: Any = tf.function(fetched, reduce_retracing=True)
-    return made
+    return compiled, made
 
 
 def _wait_for(logs: Any) -> None:
