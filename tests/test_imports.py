@@ -17,6 +17,7 @@ FORBIDDEN = {
     "ray",
     "keras",
     "tensorflow",
+    "tensorboardX",
     "jax",
     "triton",
     "torchvision",
@@ -91,6 +92,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "backends", "augmenter", "warm"),
         *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
+    # Keras' fit in the place of a training's step.
+    "integrations/keras_study": {
+        *("integrations", "training/feed", "training/ranks", "training/study"),
+        *("transforms", "data", "data/sources", "options"),
+    },
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
@@ -117,10 +123,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("options", "data/sources", "data/decode", "data/loader", "mixed_labels"),
     },
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
+    "training/events": {"training", "training/folder"},
     "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
     "training/trainer": {
         *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
-        *("training/learner", "training/scoring", "data/loader", "options", "sinks"),
+        *("training/learner", "training/scoring", "training/events", "data/loader", "options", "sinks"),
     },
     "training/study": {
         *("training", "training/ranks", "training/feed", "training/learner", "training/scoring"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from variegate.cli.console import (
@@ -19,26 +22,27 @@ from variegate.cli.console import (
     table_of,
     warnings_as_notes,
 )
+from variegate.options.study import StudyOptions
 from variegate.options.training import TrainOptions
 
 STUDY_NAME = "study.json"
 
 
-def study_training(src: str, options: TrainOptions, seconds: float, as_json: bool) -> None:
+def study_training(src: str, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
     """Time the step with each feed, and say, draw and write what came out."""
     from variegate.data.loader import TooManyErrors
     from variegate.outside.addresses import check_is_local
     from variegate.outside.durable import write_atomically
     from variegate.training.folder import STUDY_FOLDER
-    from variegate.training.study import study
     from variegate.training.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
     from variegate.training.study.report import fact_lines, headings, rows, summary
 
     check_is_local("out", options.out)
+    study = _study_of(how)
     stop, folder = threading.Event(), options.out / STUDY_FOLDER
     try:
         with _Progress(as_json) as progress, interrupt_sets(stop), warnings_as_notes(progress.console):
-            found = study(src, options, seconds, on_progress=progress, stop=stop)
+            found = study(src, options, how.study_seconds, on_progress=progress, stop=stop)
     except TooManyErrors as error:
         raise fail(error, FAILED, as_json) from error
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,6 +66,29 @@ def study_training(src: str, options: TrainOptions, seconds: float, as_json: boo
     note(*found.notes)
     say(summary(found))
     say(f"written: {folder}")
+
+
+def _study_of(how: StudyOptions) -> Callable[..., Any]:
+    """Of a training, or of Keras' ``fit``. Raises ValueError, ImportError."""
+    if how.keras is None:
+        from variegate.training.study import study
+
+        return study
+    # Before Keras and TensorFlow are loaded, which say much on standard error.
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        from variegate.integrations.keras_study import study as study_fit
+    except ImportError as error:
+        advice = "pip install 'variegate[keras]' tensorflow"
+        raise ImportError(f"--keras needs Keras and TensorFlow ({error}): {advice}") from error
+    module, _, name = how.keras.partition(":")
+    accepted = "package.module:factory, which is called with (height, width, channels) and the number of classes"
+    try:
+        make_model = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"keras: got {how.keras!r} ({error}); accepted: {accepted}") from error
+    return lambda src, options, seconds, **more: study_fit(src, make_model, options, seconds, **more)
 
 
 class _Progress(StageProgress):

@@ -64,7 +64,7 @@ def train(options: TrainCommandOptions) -> None:
     if options.study:
         from variegate.cli.study import study_training
 
-        return study_training(options.src, chosen, options.study_seconds, as_json)
+        return study_training(options.src, chosen, part_of(StudyOptions, options), as_json)
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()

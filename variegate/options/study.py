@@ -24,7 +24,17 @@ class StudyOptions:
         10.0, "How long the step is timed with each feed.", "Measurement", low=0.01, high=3600
     )
 
+    keras: str | None = option(
+        None,
+        "With --study: a model of Keras on TensorFlow instead, made by factory(shape, classes). Its fit is timed under "
+        "MirroredStrategy, fed by one batch repeated, by Variegate, and by tf.data with Keras' layers.",
+        "Measurement",
+        metavar="package.module:factory",
+    )
+
     def __post_init__(self) -> None:
         check_options(self, "study_seconds")
         if self.study_seconds > 3600:
             raise ValueError(f"study_seconds: got {self.study_seconds!r}; accepted: 3600 or less")
+        if self.keras is not None and not self.study:
+            raise ValueError(f"keras: got {self.keras!r} without --study; accepted: together with it")

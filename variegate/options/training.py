@@ -20,7 +20,7 @@ LossName = Literal["cross-entropy", "bce"]
 TestViews = Literal["none", "flip", "flip-shift"]
 
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
-FREE = {"out", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
+FREE = {"out", "tensorboard", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 
 
@@ -222,6 +222,7 @@ class TrainOptions(metaclass=WithRecipe):
     checkpoint_every: int | None = option(
         None, "So many steps between checkpoints, besides those at the ends of epochs.", "Output", low=1
     )
+    tensorboard: bool = option(False, "Write TensorBoard's events to OUT/tensorboard, too.", "Output")
     out: Path = option(Path("train"), "The folder for the log, the checkpoints and the model.", "Output")
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from variegate.options.training import TrainOptions
 from variegate.sinks.lock import locked
 from variegate.training.checkpoints import Checkpoints
 from variegate.training.draws import seeded_weights
+from variegate.training.events import check_events, told_as_events
 from variegate.training.feed import Feed, labels_to
 from variegate.training.folder import (
     CHECKPOINTS_NAME,
@@ -52,9 +53,11 @@ def train(
     is called with every line of the log, on rank 0. Under ``torchrun`` every process calls this.
 
     Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
-    ValueError naming an option, DivergedError, RanksError, WriteError.
+    ValueError naming an option, DivergedError, RanksError, WriteError, ImportError.
     """
     options = options or TrainOptions()
+    if options.tensorboard:
+        check_events()
     others = options.validation if validation is None else validation
     with joined(options.device, options.timeout) as ranks:
         return Trainer(source, others, options, ranks, tell).run(stop or Event())
@@ -106,6 +109,8 @@ class Trainer:
             if self._saved_at < 0:
                 self.learner.initialise(self.feed.plain_images)
             self.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end))) if is_first else None
+            if is_first and self.options.tensorboard:
+                self._tell = stack.enter_context(told_as_events(out, self._tell))
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             weights = self.learner.weights() if is_done else {}

@@ -1,4 +1,4 @@
-"""Feeds in turn, A B C A B C, so that a noisy machine disturbs all alike: what each step took, and waited."""
+"""Feeds in turn, A B C C B A, so that a noisy machine disturbs all alike: what each step took, and waited."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import Any, Protocol
 
 from variegate.training.study.feeds import CEILING, OURS, Fed, StudiedFeed
 from variegate.training.study.peers import reason
 
 SPANS = 5
-_LEAST_STEPS, _WARM_UP = 3, 1.0  # steps of a span; seconds
+LEAST_STEPS, _WARM_UP = 3, 1.0  # steps of a span; seconds
+# Seconds: at most so long, until less than this share of one core is busy for so long.
+_LONGEST_REST, _LOOK, _IDLE = 3.0, 0.05, 0.3
 
 # Called before every span: what is timed, spans done, and of how many.
 OnProgress = Callable[[str, int, int], object]
@@ -45,6 +48,28 @@ def processor_seconds() -> float:
     return total
 
 
+def settle() -> None:
+    """Return when this process rests. Feeds that were timed before go on to make what they make ahead, which would slow
+    down whatever is timed next."""
+    begun, computed = time.perf_counter(), processor_seconds()
+    while time.perf_counter() - begun < _LONGEST_REST:
+        time.sleep(_LOOK)
+        before, computed = computed, processor_seconds()
+        if computed - before < _IDLE * _LOOK:
+            return
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class TimesSpans(Protocol):
+    """``Bench``, or another way to run steps with a feed of its own kind."""
+
+    def span(self, feed: Any, seconds: float) -> Span: ...
+
+
 @dataclass(frozen=True)
 class Bench:
     """What a feed is timed on. ``step``: is given the batches of one step. ``accumulate``: so many.
@@ -59,15 +84,17 @@ class Bench:
     clock: Callable[[], float] = time.perf_counter
     processor: Callable[[], float] = processor_seconds
     watching: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
+    settle: Callable[[], object] = settle
 
     def span(self, feed: StudiedFeed, seconds: float) -> Span:
-        """At least three steps. What the feed has made ahead while others were timed is used up before."""
+        """At least three steps. Before them other feeds come to rest, and what this one has made ahead is used up."""
+        self.settle()
         for _ in range(-(-feed.ahead // self.accumulate) + 1):
             self._step(feed, Span())
         self.synchronise()
         span, computed, begun = Span(), self.processor(), self.clock()
         with self.watching(feed.name):
-            while len(span.steps) < _LEAST_STEPS or self.clock() - begun < seconds:
+            while len(span.steps) < LEAST_STEPS or self.clock() - begun < seconds:
                 self._step(feed, span)
             self.synchronise()
         span.seconds, span.processor = self.clock() - begun, self.processor() - computed
@@ -86,21 +113,22 @@ class Bench:
 
 
 def time_feeds(
-    bench: Bench,
-    feeds: Sequence[StudiedFeed],
+    bench: TimesSpans,
+    feeds: Sequence[Named],
     seconds: float,
     on_progress: OnProgress | None = None,
     stop: Event | None = None,
 ) -> tuple[dict[str, list[Span]], dict[str, str]]:
     """-> five spans of each feed, by its name, and why a peer has none: one that fails is left out from then on. A
-    shorter span of each, before them, counts nothing.
+    shorter span of each, before them, counts nothing. Every other round goes backwards, so that a machine that becomes
+    slower or faster all the while favours none.
 
     Raises KeyboardInterrupt when ``stop`` is set, and what the ceiling or Variegate's own feed raises.
     """
     spans: dict[str, list[Span]] = {feed.name: [] for feed in feeds}
     failed: dict[str, str] = {}
     for number in range(SPANS + 1):
-        for place, feed in enumerate(feeds):
+        for place, feed in enumerate(feeds if number % 2 == 0 else feeds[::-1]):
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
             if feed.name in failed:

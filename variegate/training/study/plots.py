@@ -8,7 +8,7 @@ from typing import Any
 
 from variegate.plotting import BLUE, FAINT, GREEN, INK, RED, drawn_figure, label_rows
 from variegate.training.study.feeds import CEILING, OURS
-from variegate.training.study.report import FedStep, Study, fact_lines
+from variegate.training.study.report import FedStep, Study, fact_lines, ms_text
 
 THROUGHPUT_NAME, WAITING_NAME = "throughput.png", "waiting.png"
 
@@ -40,7 +40,7 @@ def draw_waiting(found: Study, path: Path) -> None:
     PlotError without matplotlib, OSError."""
     feeds = found.feeds
     is_sampled = any(one.utilisation for one in feeds)
-    rows, width = 1 + is_sampled, 2.6 * len(feeds)
+    rows, width = 1 + is_sampled, 3.1 * len(feeds)
     title = "How long a step waits for its data"
     with drawn_figure(path, max(7.5, width), 2.7 * rows, title, fact_lines(found)) as figure:
         every = figure.subplots(rows, len(feeds), squeeze=False, sharey="row", sharex="row")
@@ -59,7 +59,8 @@ def _histogram(axes: Any, one: FedStep, edges: tuple[float, ...]) -> None:
     axes.bar(edges[:-1], shares, widths, align="edge", color=_colour(one), edgecolor="white", lw=0.5)
     axes.set_xscale("log")
     axes.axvline(one.step_ms, color=RED, lw=1, ls="--")
-    axes.set_title(f"{one.name}\nmean {one.next_mean_ms:.3g} ms, {one.next_share:.1%} of a step", color=INK)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.set_title(f"{one.name}\nmean {ms_text(one.next_mean_ms)} ms, {one.next_share:.1%} of a step", color=INK)
     axes.set_xlabel("ms in next(); dashed: a step")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.grid(axis="y")

@@ -174,7 +174,12 @@ def rows(found: Study) -> list[tuple[str, ...]]:
     """A row of cells for each feed, as ``headings``."""
     listed = []
     for one in found.feeds:
-        times = (_ms(one.next_mean_ms), _ms(one.next_median_ms), _ms(one.next_95_ms), f"{one.next_share:.1%}")
+        times = (
+            ms_text(one.next_mean_ms),
+            ms_text(one.next_median_ms),
+            ms_text(one.next_95_ms),
+            f"{one.next_share:.1%}",
+        )
         share = one.processor_share if found.is_on_cpu else one.data_share
         data = "" if one.name == CEILING else f"{share:.1%}"
         cells = (f"{one.images_per_second:,.0f}", f"{one.spread:.0%}", f"{one.ceiling_share:.1%}", data, *times)
@@ -195,5 +200,6 @@ def summary(found: Study) -> str:
     return f"{said}; fed by {best.name}, {best.ceiling_share:.1%}."
 
 
-def _ms(value: float) -> str:
+def ms_text(value: float) -> str:
+    """Of milliseconds, as many digits as mean something."""
     return f"{value:.3f}" if value < 1 else f"{value:,.1f}"

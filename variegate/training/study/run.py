@@ -70,7 +70,7 @@ def study(
         bench = Bench(_step_of(learner, feed), options.accumulate, wait, watching=busy.watching)
         spans, failed = time_feeds(bench, feeds, seconds, on_progress, stop)
         described = {one.name: (one.how, one.left_out) for one in feeds}
-        found = study_of(_facts(source, feed, device, seconds), spans, described, {**missing, **failed}, busy.samples)
+        found = study_of(facts_of(source, feed, device, seconds), spans, described, {**missing, **failed}, busy.samples)
     notes = (*found.notes, *([busy.note] if busy.note else []))
     return Study(found.facts, found.feeds, found.missing, found.edges, notes)
 
@@ -102,7 +102,8 @@ def _step_of(learner: Learner, feed: Feed) -> Callable[[Sequence[Fed]], None]:
     return step
 
 
-def _facts(source: Any, feed: Feed, device: str, seconds: float) -> dict[str, Any]:
+def facts_of(source: Any, feed: Feed, device: str, seconds: float) -> dict[str, Any]:
+    """What is trained, and on what."""
     options = feed.options
     facts: dict[str, Any] = {"source": feed.place if feed.place != "source" else shown(type(source).__name__)}
     facts |= {"model": feed.model, "size": list(feed.size), "channels": feed.channels, "classes": len(feed.classes)}
