@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from variegate.backends.first_crop import crop_boxes, crop_supports, shift_crop
 from variegate.data.decode import decode_plain
-from variegate.data.decode.entropy.cut import Known, cut_out
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.data.decode.memory import LARGE
 from variegate.data.decode.scan import (
     COEFFICIENT_BYTES,
@@ -140,11 +140,11 @@ def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
 
 
 def decode_planned(
-    plan: DecodePlan, data: bytes, fused: Program, row: int, place: int, known: Known | None = None
+    plan: DecodePlan, data: bytes, fused: Program, row: int, place: int, index: EntropyIndex | None = None
 ) -> Image | None:
     """The row's picture, or what is planned of it; None, with nothing rewritten, where that does not come of it."""
-    if plan.box is not None and known is not None:
-        part = decode_cut(plan, data, known, buffer_for(place, plan.room))
+    if plan.box is not None and index is not None:
+        part = decode_cut(plan, data, index, buffer_for(place, plan.room))
         if part is not None:
             cut, top, left = part
             shift_crop(fused, row, top, left, *cut.shape[:2])
@@ -162,12 +162,12 @@ def decode_planned(
 
 
 def decode_cut(
-    plan: DecodePlan, data: bytes, known: Known, buffer: Image | None = None
+    plan: DecodePlan, data: bytes, index: EntropyIndex, buffer: Image | None = None
 ) -> tuple[Image, int, int] | None:
     """What the plan's box holds, and more around it -> (part of the picture, its top, its left); None where the file is
     not known, or is better decoded otherwise."""
     assert plan.box is not None
-    cut = cut_out(data, known, *plan.box)
+    cut = index.cut_out(data, plan.box)
     if cut is None:
         return None
     image = decode_plain(cut.file, cut.height, cut.width, buffer=buffer)

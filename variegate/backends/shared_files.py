@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.backends.decode_plan import DecodePlan, decode_cut
 from variegate.backends.first_crop import shift_crop
 from variegate.data.decode import decode_plain
-from variegate.data.decode.entropy.cut import Known
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
@@ -24,7 +24,7 @@ class Files(Protocol):
 
     files: Sequence[Any]
     decode_seconds: list[float]
-    known: Known | None
+    index: EntropyIndex | None
 
     def whole(self, i: int) -> Image: ...
 
@@ -75,7 +75,7 @@ def _decode(batch: Files, plan: DecodePlan | None, number: int) -> tuple[Image, 
         data: bytes = batch.files[number]
         file = RESULTS.take(len(data)) if plan.height_offset else None
         room = RESULTS.take(plan.room)
-        part = decode_cut(plan, data, batch.known, room) if plan.box is not None and batch.known is not None else None
+        part = decode_cut(plan, data, batch.index, room) if plan.box is not None and batch.index is not None else None
         if part is not None:
             return part
         image = decode_plain(data, plan.height, plan.width, 1, plan.height_offset, room, file)

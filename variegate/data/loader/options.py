@@ -54,6 +54,7 @@ class LoaderOptions:
     shuffle_buffer: int
     shuffle_bytes: int
     partners: Partners
+    index: str | os.PathLike[str] | None
 
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> LoaderOptions:

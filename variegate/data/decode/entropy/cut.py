@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from variegate.data.decode.entropy.layout import (
     FITS,
     LAYOUT_SIZE,
     MCU_COLUMNS,
+    NO_CODE,
     Tables,
     empty_tables,
 )
@@ -23,6 +24,7 @@ from variegate.data.decode.entropy.stuffing import SLACK
 from variegate.program.compiled import pixel_kernel
 
 _ENTRIES = 1 << 12
+_UNKNOWN = -1
 
 
 class Cut(NamedTuple):
@@ -37,7 +39,7 @@ class Cut(NamedTuple):
 
 class Known(NamedTuple):
     """Files that are indexed, by ``key_of``: uint64[N], ascending; uint64[N + 1] where the packed entries of each begin
-    in uint8 ``packed``."""
+    in uint8 ``packed``; nothing for a file that has none."""
 
     keys: npt.NDArray[np.uint64]
     offsets: npt.NDArray[np.uint64]
@@ -76,39 +78,46 @@ def _room(size: int, entries: int = _ENTRIES) -> _Room:
     return room
 
 
-def index_file(data: bytes) -> bytes | int:
+def key_of_file(data: bytes) -> int:
+    """What an index knows it by."""
+    return int(key_of(_address(data), len(data)))
+
+
+def pack_file(data: bytes) -> bytes | int:
     """The packed entries of a file, or the reason (a key of ``REASONS``) why it has none."""
     # An entry takes a few bytes, of a share of the file's.
-    room, view = _room(len(data), len(data) // 64 + 64), np.frombuffer(data, np.uint8)
-    address = view.__array_interface__["data"][0]
+    room, address = _room(len(data), len(data) // 64 + 64), _address(data)
     found, step, number = find_entries(address, len(data), room.layout, room.tables, room.code, room.bits, room.dc)
     if found != FITS:
         return int(found)
     in_row = -(-int(room.layout[MCU_COLUMNS]) // step)
-    size = pack_entries(step, in_row, number, room.bits, room.dc, room.out)
-    return room.out[:size].tobytes()
+    size = pack_entries(np.uint64(key_of(address, len(data))), step, in_row, number, room.bits, room.dc, room.out)
+    return room.out[:size].tobytes() if size else NO_CODE
 
 
-def cut_out(data: bytes, known: Known, top: int, left: int, bottom: int, right: int) -> Cut | None:
-    """A file that holds at least rows ``top`` to ``bottom`` and columns ``left`` to ``right`` of the picture; None
-    where the file is not known, or no such file can be made of it."""
-    size = len(data)
-    room, view = _room(size), np.frombuffer(data, np.uint8)
-    address, work = view.__array_interface__["data"][0], room.work
-    work[3, 0], work[3, 1], work[3, 2], work[3, 3] = top, left, bottom, right
+def cut_out(data: bytes, known: Known, box: tuple[int, int, int, int]) -> Cut | Literal["unknown"] | None:
+    """A file that holds at least ``box`` (top, left, bottom, right) of the picture. None where no such file can be made
+    of it, "unknown" where the file is not among those that are ``known``."""
+    size, address = len(data), _address(data)
+    room = _room(size)
+    room.work[3] = box
     length = _cut_out(address, size, known, room)
-    if length < 0:  # more entries than there was room for
-        room = _room(size, -length)
-        room.work[3] = work[3]
+    if length < _UNKNOWN:  # more entries than there was room for
+        room = _room(size, _UNKNOWN - length)
+        room.work[3] = box
         length = _cut_out(address, size, known, room)
-    if length <= 0:
-        return None
-    return Cut(room.out[:length], *room.work[3].tolist())
+    if length == _UNKNOWN:
+        return "unknown"
+    return Cut(room.out[:length], *room.work[3].tolist()) if length > 0 else None
+
+
+def _address(data: bytes) -> int:
+    return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0]) if data else 0
 
 
 @pixel_kernel
 def _cut_out(data: Any, size: Any, known: Any, room: Any) -> Any:
-    """-> bytes of ``room.out``; 0 for none, less for entries that there is no room for."""
+    """-> bytes of ``room.out``; 0 for none; ``_UNKNOWN``, and so much less for entries that there is no room for."""
     key = key_of(data, size)
     low, high = np.int64(0), np.int64(len(known.keys))
     while low < high:
@@ -118,11 +127,12 @@ def _cut_out(data: Any, size: Any, known: Any, room: Any) -> Any:
         else:
             high = middle
     if low == len(known.keys) or known.keys[low] != key:
-        return np.int64(0)
+        return np.int64(_UNKNOWN)
     begin, end = np.int64(known.offsets[low]), np.int64(known.offsets[low + 1])
     if not 0 <= begin <= end <= len(known.packed) or end - begin + SLACK > len(room.code):
         return np.int64(0)
-    entries = unpack_entries(known.packed.ctypes.data + begin, end - begin, room.bits, room.dc, room.code.ctypes.data)
-    if entries[2] <= 0:
-        return entries[2]
-    return splice(data, size, room, entries)
+    packed = known.packed.ctypes.data + begin
+    entries = unpack_entries(packed, end - begin, key, room.bits, room.dc, room.code.ctypes.data)
+    if entries[2] < 0:
+        return _UNKNOWN + entries[2]
+    return splice(data, size, room, entries) if entries[2] else np.int64(0)

@@ -39,8 +39,8 @@ def _field(field: Any, n: Any, in_row: Any, bits: Any, dc: Any) -> Any:
 
 
 @pixel_kernel
-def pack_entries(step: Any, in_row: Any, number: Any, bits: Any, dc: Any, out: Any) -> Any:
-    """-> bytes written to the uint8 ``out``; 0 where they have no room."""
+def pack_entries(key: Any, step: Any, in_row: Any, number: Any, bits: Any, dc: Any, out: Any) -> Any:
+    """-> bytes written to the uint8 ``out``; 0 where they have no room. ``key``: of the file, ``key_of``."""
     to = out.ctypes.data
     end = to + len(out) - SLACK
     begin = to
@@ -80,21 +80,21 @@ def pack_entries(step: Any, in_row: Any, number: Any, bits: Any, dc: Any, out: A
     if pending:
         put_byte(to, np.int64(acc >> np.uint64(56)))
         to += 1
-    check = np.int64(_check(begin, to - begin))
+    check = np.int64(_check(begin, to - begin, key))
     for i in range(4):
         put_byte(begin + _CHECKED + i, (check >> (8 * i)) & 255)
     return to - begin
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _check(packed: Any, size: Any) -> Any:
-    """uint32 of all but the checksum itself."""
-    key = key_of(packed, np.int64(_CHECKED)) + key_of(packed + HEAD, size - HEAD)
+def _check(packed: Any, size: Any, key: Any) -> Any:
+    """uint32 of all but the checksum itself, and of the file's key: entries of another file are none of this one's."""
+    key += key_of(packed, np.int64(_CHECKED)) + key_of(packed + HEAD, size - HEAD)
     return (key ^ (key >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def unpack_entries(packed: Any, size: Any, bits: Any, dc: Any, buffer: Any) -> Any:
+def unpack_entries(packed: Any, size: Any, key: Any, bits: Any, dc: Any, buffer: Any) -> Any:
     """-> (columns from entry to entry, entries of a row, how many entries); zeros for what ``pack_entries`` has not
     written; the last less than 0 where ``bits`` has no room for so many. ``buffer``: an address with room for the
     bytes and ``SLACK``."""
@@ -104,7 +104,7 @@ def unpack_entries(packed: Any, size: Any, bits: Any, dc: Any, buffer: Any) -> A
     check = np.int64(0)
     for i in range(4):
         check |= np.int64(_byte(packed, _CHECKED + i)) << (8 * i)
-    if np.int64(_check(packed, size)) != check:
+    if np.int64(_check(packed, size, key)) != check:
         return none
     step = np.int64(_byte(packed, 0)) | np.int64(_byte(packed, 1)) << 8
     in_row = np.int64(_byte(packed, 2)) | np.int64(_byte(packed, 3)) << 8
