@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from variegate.backends.first_crop import crop_boxes, crop_supports, shift_crop
 from variegate.data.decode import decode_plain
-from variegate.data.decode.entropy.index import EntropyIndex
+from variegate.data.decode.entropy.index import WORTH_CUTTING, EntropyIndex
 from variegate.data.decode.memory import LARGE
 from variegate.data.decode.scan import (
     COEFFICIENT_BYTES,
@@ -31,8 +31,6 @@ from variegate.program.program import Program
 Image = npt.NDArray[np.uint8]
 # Smallest scales first; those whose inverse DCT libjpeg-turbo has in SIMD.
 SCALES = (8, 4, 2)
-# Where no more than this part of what is decoded otherwise is left, a file is cut out of the file first.
-_WORTH_CUTTING = 0.85
 # A thread keeps its buffers for good; those of larger pictures are made and given back.
 _KEPT_BYTES = 4 << 20
 # The place of the buffer that a file is copied to.
@@ -112,7 +110,7 @@ def plan_rows(
     # Progressive files and such are known by no index.
     may_cut = plain & ~is_scaled & (head[:, COEFFICIENT_BYTES] == 0) & is_indexed
     sides = needed[:, 2:] - needed[:, :2]
-    may_cut &= sides.prod(axis=1) <= _WORTH_CUTTING * kept * width
+    may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
     boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
     out_height, out_width = -(-kept // divisor), -(-width // divisor)
     room = 3 * width * (height + 2 * block)

@@ -265,8 +265,11 @@ class EncodedBatch:
                 args[:4] /= divisor
                 fused.in_shape[row, :2] = image.shape[:2]
                 return image
-        first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
-        image, part_top, part_left = decode_jpeg_box(
+        box = first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
+        cut = None
+        if self.index is not None and header.is_sequential and header.is_ordinary:
+            cut = self.index.decode_box(data, header, box)
+        image, part_top, part_left = cut or decode_jpeg_box(
             data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
         )
         shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])

@@ -13,7 +13,7 @@ from variegate.program.compiled import pixel_kernel
 BROKEN = -1
 
 
-@pixel_kernel(inline="always")
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def dc_at(buffer: Any, bit: Any, table: Any, tables: Any) -> Any:
     """-> (bit after the difference, the difference, bit where its value begins); the first ``BROKEN`` for no code."""
     word = bits_at(buffer, bit)
@@ -29,7 +29,7 @@ def dc_at(buffer: Any, bit: Any, table: Any, tables: Any) -> Any:
     return bit + length + category, value, bit + length
 
 
-@pixel_kernel(inline="always")
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def skip_ac(buffer: Any, bit: Any, table: Any, tables: Any) -> Any:
     """-> the bit after the 63 others of a block; ``BROKEN`` for what no block is."""
     look, place = tables.look[table], np.int64(1)

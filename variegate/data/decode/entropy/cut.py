@@ -15,12 +15,13 @@ from variegate.data.decode.entropy.layout import (
     LAYOUT_SIZE,
     MCU_COLUMNS,
     NO_CODE,
-    Tables,
+    HuffmanTables,
     empty_tables,
 )
 from variegate.data.decode.entropy.packing import pack_entries, unpack_entries
 from variegate.data.decode.entropy.splice import splice
 from variegate.data.decode.entropy.stuffing import SLACK
+from variegate.data.decode.entropy.words import address_of
 from variegate.program.compiled import pixel_kernel
 
 _ENTRIES = 1 << 12
@@ -50,7 +51,7 @@ class _Room(NamedTuple):
     """A thread's memory."""
 
     layout: npt.NDArray[np.int64]
-    tables: Tables
+    tables: HuffmanTables
     code: npt.NDArray[np.uint8]
     out: npt.NDArray[np.uint8]
     bits: npt.NDArray[np.int64]
@@ -131,8 +132,8 @@ def _cut_out(data: Any, size: Any, known: Any, room: Any) -> Any:
     begin, end = np.int64(known.offsets[low]), np.int64(known.offsets[low + 1])
     if not 0 <= begin <= end <= len(known.packed) or end - begin + SLACK > len(room.code):
         return np.int64(0)
-    packed = known.packed.ctypes.data + begin
-    entries = unpack_entries(packed, end - begin, key, room.bits, room.dc, room.code.ctypes.data)
+    packed = address_of(known.packed) + begin
+    entries = unpack_entries(packed, end - begin, key, room.bits, room.dc, address_of(room.code))
     if entries[2] < 0:
         return _UNKNOWN + entries[2]
     return splice(data, size, room, entries) if entries[2] else np.int64(0)

@@ -21,6 +21,7 @@ from variegate.data.decode.entropy.layout import (
     read_layout,
 )
 from variegate.data.decode.entropy.stuffing import count_ff, unstuff
+from variegate.data.decode.entropy.words import address_of
 from variegate.data.decode.memory_words import value_at
 from variegate.program.compiled import pixel_kernel
 
@@ -37,7 +38,7 @@ def find_entries(data: Any, size: Any, layout: Any, tables: Any, code: Any, bits
     found = read_layout(data, size, layout, tables)
     if found != FITS:
         return found, np.int64(0), np.int64(0)
-    begin, buffer = data + layout[CODE], code.ctypes.data
+    begin, buffer = data + layout[CODE], address_of(code)
     length, stop = unstuff(begin, data + size, buffer)
     # What ends the code is to end the file.
     if stop + 2 > data + size or _byte(stop, 0) != 0xFF or _byte(stop, 1) != 0xD9:

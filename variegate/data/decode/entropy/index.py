@@ -7,6 +7,7 @@ another version of a file, and one that is out of date knows fewer files than it
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +19,15 @@ import numpy.typing as npt
 
 from variegate.data.decode.entropy.cut import Cut, Known, cut_out, key_of_file, pack_file
 from variegate.data.decode.entropy.layout import REASONS
+from variegate.data.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
+from variegate.data.decode.jpeg import decode_plain
 from variegate.outside.durable import write_errors_name, write_pieces
 from variegate.outside.location import cache_folder
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
+# Of what is decoded otherwise, no more than this part is to be left.
+WORTH_CUTTING = 0.85
 # A change of what is written, or of what is found in files, takes a new number.
 _FIRST_LINE = b"variegate jpeg index 1\n"
 _ALIGNED = 64
@@ -80,20 +85,51 @@ class EntropyIndex:
             return None
         return found
 
+    def decode_box(
+        self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int]
+    ) -> tuple[npt.NDArray[np.uint8], int, int] | None:
+        """As ``decode_jpeg_box`` -> (part of the picture as it is shown, its top, its left); None where that does not
+        come of it, or would save little."""
+        if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * header.height * header.width:
+            return None
+        turned = header.orientation, header.height, header.width
+        cut = self.cut_out(data, stored_box(*turned, box))
+        if cut is None:
+            return None
+        part = decode_plain(cut.file, cut.height, cut.width)
+        if part is None:
+            return None
+        ends = (cut.top, cut.left, cut.top + cut.height, cut.left + cut.width)
+        top, left, _, _ = shown_box(*turned, ends)
+        return apply_orientation(part, header.orientation), top, left
+
     def is_unknown(self, data: bytes) -> None:
         """A file that was asked for is not known. Nothing is done about it here."""
 
-    def add(self, data: bytes) -> str | None:
-        """Look into a file -> why it has no entry points; None where it has."""
-        key, packed = key_of_file(data), pack_file(data)
-        self.take_over({key: packed if isinstance(packed, bytes) else b""})
-        return REASONS[packed] if isinstance(packed, int) else None
+    def add(self, data: bytes) -> tuple[str | None, int]:
+        """Look into a file, unless it is known -> why it has no entry points (None where it has), bytes of them."""
+        key = key_of_file(data)
+        if size := self._size_of(key):
+            return None, size
+        packed = pack_file(data)
+        if isinstance(packed, int):
+            self.take_over({key: b""})
+            return REASONS[packed], 0
+        self.take_over({key: packed})
+        return None, len(packed)
+
+    def _size_of(self, key: int) -> int:
+        """Of its packed entries; 0 for a file that has none, or is not known."""
+        with self._lock:
+            if (place := _place(self._kept, key)) is not None:
+                return int(self._kept.offsets[place + 1] - self._kept.offsets[place])
+            return len(self._added.get(key, b""))
 
     def take_over(self, added: Mapping[int, bytes]) -> None:
         """What another has found: packed entries by ``key_of_file``."""
         with self._lock:
             for key, packed in added.items():
-                if not _knows(self._kept, key) and key not in self._added:
+                if _place(self._kept, key) is None and key not in self._added:
                     self._added[key] = packed
                     self.added_bytes += len(packed)
 
@@ -103,12 +139,12 @@ class EntropyIndex:
 
     def knows(self, data: bytes) -> bool:
         key = key_of_file(data)
-        return key in self._added or _knows(self._kept, key)
+        return key in self._added or _place(self._kept, key) is not None
 
     def use_added(self) -> None:
         """What was added so far serves from here on."""
         with self._lock:
-            self._fresh = _known_of(self._added)
+            self._fresh = known_of(self._added)
 
     def save(self) -> None:
         """Write all that is known to the file, with what others have written to it since. Raises WriteError."""
@@ -121,7 +157,7 @@ class EntropyIndex:
                 kept = load(self.path) if self.path.exists() else _NONE
             except DamagedIndexError:
                 kept = _NONE
-            write_pieces(self.path, _pieces(_joined(kept, _known_of(added))), several_writers=True)
+            write_pieces(self.path, _pieces(_joined(kept, known_of(added))), several_writers=True)
         with self._lock:
             self._kept = load(self.path)
             for key in added:
@@ -130,7 +166,7 @@ class EntropyIndex:
 
     def summary(self) -> dict[str, int]:
         """``files``: that are known; ``indexed``: those with entry points; ``bytes``: that these take."""
-        joined = _joined(self._kept, _known_of(self._added))
+        joined = _joined(self._kept, known_of(self._added))
         sizes = np.diff(joined.offsets)
         return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(joined.packed)}
 
@@ -149,20 +185,20 @@ def _alone(path: Path) -> Iterator[None]:
 
 def load(path: Path) -> Known:
     """A kept index, mapped to memory. Raises DamagedIndexError, OSError."""
-    size = path.stat().st_size
     with open(path, "rb") as file:
         line = file.readline(len(_FIRST_LINE))
         head_line = file.readline(1000)
-        start = file.tell()
+        start, size = file.tell(), os.fstat(file.fileno()).st_size
+        # Of the very file that was read: another may have taken its name meanwhile.
+        mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8) if size else None
     try:
         if line != _FIRST_LINE:
             raise ValueError("its first line is another's")
         head = json.loads(head_line)
         number, packed = int(head["files"]), int(head["packed"])
         start += -start % _ALIGNED
-        if min(number, packed) < 0 or size != start + 8 * number + 8 * (number + 1) + packed:
+        if mapped is None or min(number, packed) < 0 or size != start + 8 * number + 8 * (number + 1) + packed:
             raise ValueError("it is cut, or longer than it should be")
-        mapped = np.asarray(np.memmap(path, np.uint8, "r"))
         keys = mapped[start : start + 8 * number].view(np.uint64)
         offsets = mapped[start + 8 * number : start + 16 * number + 8].view(np.uint64)
         known = _read_only(keys, offsets, mapped[start + 16 * number + 8 :])
@@ -189,12 +225,12 @@ def _pieces(known: Known) -> Iterable[bytes]:
         yield known.packed[begin : begin + (1 << 24)].tobytes()
 
 
-def _knows(known: Known, key: int) -> bool:
+def _place(known: Known, key: int) -> int | None:
     place = int(np.searchsorted(known.keys, np.uint64(key)))
-    return place < len(known.keys) and int(known.keys[place]) == key
+    return place if place < len(known.keys) and int(known.keys[place]) == key else None
 
 
-def _known_of(added: dict[int, bytes]) -> Known:
+def known_of(added: dict[int, bytes]) -> Known:
     if not added:
         return _NONE
     keys = sorted(added)

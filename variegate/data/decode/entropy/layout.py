@@ -52,7 +52,7 @@ _SOI, _EOI, _SOS, _DHT, _DRI, _SOF0, _SOF1, _SOF15, _DAC = 0xD8, 0xD9, 0xDA, 0xC
 _byte = value_at(types.uint8)
 
 
-class Tables(NamedTuple):
+class HuffmanTables(NamedTuple):
     """Of one file; a thread uses them for one after another.
 
     ``look`` int32[8, 1 << LOOK]: by the next bits, for DC ``length | category << 5``, for AC ``bits of code and value |
@@ -70,8 +70,8 @@ class Tables(NamedTuple):
     dc_codes: npt.NDArray[np.int64]
 
 
-def empty_tables() -> Tables:
-    return Tables(
+def empty_tables() -> HuffmanTables:
+    return HuffmanTables(
         np.zeros((_TABLES, 1 << LOOK), np.int32),
         np.zeros((_TABLES, 17), np.int64),
         np.zeros((_TABLES, 17), np.int64),
@@ -91,8 +91,11 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
     """Fill ``layout`` and ``tables`` from the file of ``size`` bytes at address ``data`` -> ``FITS``, or why not."""
     if size < 4 or _word(data, 0) != 0xFFD8:
         return NO_CODE
-    tables.counts[:] = 0
-    layout[:] = 0
+    for table in range(_TABLES):
+        for length in range(17):
+            tables.counts[table, length] = 0
+    for i in range(LAYOUT_SIZE):
+        layout[i] = 0
     at = np.int64(2)
     while at + 4 <= size:
         marker = np.int64(_byte(data, at + 1))
@@ -158,7 +161,7 @@ def _read_scan(data: Any, at: Any, length: Any, layout: Any, tables: Any) -> Any
         most_across, most_down = max(most_across, across), max(most_down, down)
         which = np.int64(_byte(data, at + 6 + 2 * i))
         dc, ac = which >> 4, 4 + (which & 15)
-        if dc > 3 or ac > 7 or tables.counts[dc].sum() == 0 or tables.counts[ac].sum() == 0:
+        if dc > 3 or ac > 7 or number_of_codes(dc, tables) == 0 or number_of_codes(ac, tables) == 0:
             return DAMAGED
         for _ in range(across * down):
             layout[FIRST_BLOCK + 3 * blocks] = i
@@ -170,6 +173,14 @@ def _read_scan(data: Any, at: Any, length: Any, layout: Any, tables: Any) -> Any
     layout[MCU_ROWS] = -(-layout[HEIGHT] // layout[MCU_HEIGHT])
     layout[MCU_COLUMNS] = -(-layout[WIDTH] // layout[MCU_WIDTH])
     return FITS
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def number_of_codes(table: Any, tables: Any) -> Any:
+    number = np.int64(0)
+    for length in range(1, 17):
+        number += tables.counts[table, length]
+    return number
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -200,10 +211,12 @@ def _read_tables(segment: Any, size: Any, tables: Any) -> Any:
 def _derive(table: Any, tables: Any) -> Any:
     """Codes of a table from the numbers of each length (annex C) -> whether there are as many."""
     look = tables.look[table]
-    look[:] = 0
+    for i in range(np.int64(1) << LOOK):
+        look[i] = 0
     code = place = np.int64(0)
     if table < 4:
-        tables.dc_codes[table, :, :] = 0
+        for category in range(CATEGORIES + 1):
+            tables.dc_codes[table, category, 0] = tables.dc_codes[table, category, 1] = 0
     for length in range(1, 17):
         tables.first[table, length] = place - code
         for _ in range(tables.counts[table, length]):
@@ -240,9 +253,9 @@ def _add_categories(codes: Any, free: Any) -> Any:
             free += 1
 
 
-@pixel_kernel(inline="always")
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def entry_of(is_ac: Any, symbol: Any, length: Any) -> Any:
-    """As ``Tables.look`` has it."""
+    """As ``HuffmanTables.look`` has it."""
     if not is_ac:
         return np.int32(length | symbol << 5)
     if symbol == 0:

@@ -9,7 +9,7 @@ from numba.core import types
 
 from variegate.data.decode.entropy.key import key_of
 from variegate.data.decode.entropy.stuffing import SLACK
-from variegate.data.decode.entropy.words import bits_at, put_byte
+from variegate.data.decode.entropy.words import address_of, bits_at, put_byte
 from variegate.data.decode.memory_words import value_at
 from variegate.program.compiled import pixel_kernel
 
@@ -26,7 +26,7 @@ def _folded(value: Any) -> Any:
     return (value << 1) ^ (value >> 63)
 
 
-@pixel_kernel(inline="always")
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _field(field: Any, n: Any, in_row: Any, bits: Any, dc: Any) -> Any:
     """What is written of entry ``n``, of field 0, the bits to it from the one before, or of a DC: as a difference from
     the row above, in the first row from the entry before."""
@@ -41,7 +41,7 @@ def _field(field: Any, n: Any, in_row: Any, bits: Any, dc: Any) -> Any:
 @pixel_kernel
 def pack_entries(key: Any, step: Any, in_row: Any, number: Any, bits: Any, dc: Any, out: Any) -> Any:
     """-> bytes written to the uint8 ``out``; 0 where they have no room. ``key``: of the file, ``key_of``."""
-    to = out.ctypes.data
+    to = address_of(out)
     end = to + len(out) - SLACK
     begin = to
     for i, value in enumerate((step, in_row, number // in_row)):

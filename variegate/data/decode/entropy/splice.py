@@ -23,10 +23,11 @@ from variegate.data.decode.entropy.layout import (
     MCU_WIDTH,
     SCAN,
     WIDTH,
+    number_of_codes,
     read_layout,
 )
 from variegate.data.decode.entropy.stuffing import SLACK, count_ff, put_stuffed, unstuff
-from variegate.data.decode.entropy.words import bits_at, put_byte
+from variegate.data.decode.entropy.words import address_of, bits_at, put_byte
 from variegate.data.decode.memory_words import value_at
 from variegate.program.compiled import pixel_kernel
 
@@ -52,11 +53,11 @@ def splice(data: Any, size: Any, room: Any, entries: Any) -> Any:
     now, behind, kept, cut = work[0], work[1], work[2], work[3]
     if not _round_out(cut, layout) or in_row != -(-columns // step) or number != rows * in_row:
         return np.int64(0)
-    begin, end = out.ctypes.data, out.ctypes.data + len(out)
+    begin, end = address_of(out), address_of(out) + len(out)
     to = _write_head(data, layout, tables, cut, begin, end)
     if to == 0:
         return np.int64(0)
-    source, buffer = data + layout[CODE], code.ctypes.data
+    source, buffer = data + layout[CODE], address_of(code)
     acc, pending = np.uint64(0), np.int64(0)
     for i in range(3):
         kept[i] = 0
@@ -203,7 +204,7 @@ def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any
             return np.int64(0)
         if at == layout[SCAN]:
             for table in range(4):
-                if tables.counts[table].sum() and tables.dc_codes[table, CATEGORIES, 0]:
+                if number_of_codes(table, tables) and tables.dc_codes[table, CATEGORIES, 0]:
                     to = _write_table(table, tables, to)
         # Notes, thumbnails and profiles decide nothing; JFIF's and Adobe's segments say what the colours are.
         if not (0xE1 <= marker <= 0xED or marker == 0xEF or marker == 0xFE):
@@ -222,7 +223,7 @@ def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _write_table(table: Any, tables: Any, to: Any) -> Any:
     """A DC table with the categories that the file's lacks -> the address behind it."""
-    added, number = tables.dc_codes[table, CATEGORIES, 0], tables.counts[table].sum()
+    added, number = tables.dc_codes[table, CATEGORIES, 0], number_of_codes(table, tables)
     length = 19 + number + added
     for i, value in enumerate((0xFF, 0xC4, length >> 8, length & 255, table)):
         put_byte(to + i, np.int64(value))

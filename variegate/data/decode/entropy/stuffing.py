@@ -50,7 +50,7 @@ def count_ff(source: Any, end: Any) -> Any:
     return count
 
 
-@pixel_kernel(inline="always")
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def put_stuffed(to: Any, word: Any) -> Any:
     """Eight bytes, first bits first -> the address behind them."""
     if not has_ff(word):

@@ -19,6 +19,17 @@ def _pointer(builder: Any, address: Any) -> Any:
 
 
 @intrinsic
+def address_of(typing_context: Any, array: Any) -> Any:
+    """Of an array's first value. (``array.ctypes.data`` says the same, and takes long to compile.)"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.ptrtoint(values.data, ir.IntType(64))
+
+    return types.int64(array), codegen
+
+
+@intrinsic
 def word_at(typing_context: Any, address: Any) -> Any:
     """uint64 of the eight bytes from ``address``, as they lie in memory."""
 
