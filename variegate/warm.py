@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import simplejpeg
 from numba.core import config
 from numba.core import event as events
 
 from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
+from variegate.data.decode.entropy.cut import cut_out, key_of_file, pack_file
+from variegate.data.decode.entropy.index import known_of
 from variegate.data.decode.pillow_memory import unpack_nothing
 from variegate.data.decode.scan import scan_headers
 from variegate.data.shuffle import Permutation, permute_within
@@ -104,6 +107,7 @@ def warm(progress: Progress | None = None) -> Warmth:
                 _run_everything()
         finally:
             compiled.TURN.on_progress = None
+    _use_an_index()
     seconds = time.perf_counter() - began
     if (folder := _folder()) is None:
         failure = compiled.TURN.failure
@@ -111,6 +115,14 @@ def warm(progress: Progress | None = None) -> Warmth:
         raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
     num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
     return Warmth(was_ready, _compiled() - before, seconds, folder, num_bytes)
+
+
+def _use_an_index() -> None:
+    """What an entropy index needs, which a batch does not wait for: its kernels are compiled by its first use."""
+    file = simplejpeg.encode_jpeg(np.zeros((8, 8, 3), np.uint8))
+    key, packed = key_of_file(file), pack_file(file)
+    assert isinstance(packed, bytes)
+    cut_out(file, known_of({key: packed}), (0, 0, 1, 1))
 
 
 def _entries() -> list[Any]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.backends.first_crop import crop_ends, crop_supports
+from variegate.backends.first_crop import crop_boxes, crop_supports, shift_crop
 from variegate.data.decode import decode_plain
+from variegate.data.decode.entropy.index import WORTH_CUTTING, EntropyIndex
 from variegate.data.decode.memory import LARGE
 from variegate.data.decode.scan import (
     COEFFICIENT_BYTES,
@@ -42,7 +43,8 @@ class DecodePlan(NamedTuple):
 
     ``height``, ``width``: of what comes out; ``room``: bytes of the buffer that it is decoded into, for all the rows
     of the picture that it may come to. ``divisor``: of a reduced scale. ``height_offset``: where a smaller height is
-    written into the file's head; 0 to leave it alone.
+    written into the file's head; 0 to leave it alone. ``box``: top, left, bottom and right of what is needed of the
+    picture, where it pays to cut that out of the file, if that is indexed.
     """
 
     source: int
@@ -52,6 +54,7 @@ class DecodePlan(NamedTuple):
     divisor: int
     height_offset: int
     is_crop: bool
+    box: tuple[int, int, int, int] | None
 
 
 def plan_rows(
@@ -60,12 +63,13 @@ def plan_rows(
     is_decoded: npt.NDArray[np.bool_],
     shared: npt.NDArray[np.intp] | None = None,
     scales: Sequence[int] = (),
+    is_indexed: bool = False,
 ) -> list[DecodePlan | None]:
     """A plan for each row; None where there is more to it. ``heads``: of the images, as ``scan_headers`` gives them.
 
     ``shared``: where rows read one file, its number, by row. Those at full scale are decoded together, as far down as
     any of them reads, which changes no pixel. Views are always at full scale, to be of one decode. ``scales``: those of
-    ``SCALES`` that large crops may be decoded at.
+    ``SCALES`` that large crops may be decoded at. ``is_indexed``: files may be known by an entropy index.
     """
     source = fused.source.astype(np.int64)
     head = heads[source]
@@ -88,25 +92,42 @@ def plan_rows(
     plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
     kept, offset = height.copy(), np.zeros(len(source), np.int64)
     boxed = np.flatnonzero(is_crop & ~is_scaled & plain)
+    needed = np.stack([np.zeros_like(height), np.zeros_like(width), height, width], axis=1)
     if len(boxed):
-        end = crop_ends(args[boxed], support[boxed], height[boxed])
+        needed[boxed] = crop_boxes(args[boxed], support[boxed], height[boxed], width[boxed])
+        end = needed[boxed, 2]
         # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
         rows = (-(-end // block[boxed]) + (block[boxed] > 8)) * block[boxed]
         is_part = (head[boxed, COEFFICIENT_BYTES] == 0) & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
         kept[boxed] = np.where(is_part, rows, height[boxed])
         offset[boxed] = np.where(is_part, head[boxed, HEIGHT_OFFSET], 0)
     if shared is not None:
+        needed = _joined(needed, shared, len(heads))
         most = np.zeros(len(heads), np.int64)
         np.maximum.at(most, shared[~is_scaled], kept[~is_scaled])
         kept = np.where(is_scaled, kept, most[shared])
         offset = np.where(kept < height, head[:, HEIGHT_OFFSET], 0)
+    # Progressive files and such are known by no index.
+    may_cut = plain & ~is_scaled & (head[:, COEFFICIENT_BYTES] == 0) & is_indexed
+    sides = needed[:, 2:] - needed[:, :2]
+    may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
+    boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
     out_height, out_width = -(-kept // divisor), -(-width // divisor)
     room = 3 * width * (height + 2 * block)
     # Those may have to wait for others.
     plain &= 3 * out_height * out_width + head[:, COEFFICIENT_BYTES] < LARGE
     columns = (source, out_height, out_width, room, divisor, offset, is_crop)
-    every = zip(plain.tolist(), *(column.tolist() for column in columns), strict=True)
+    every = zip(plain.tolist(), *(column.tolist() for column in columns), boxes, strict=True)
     return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]
+
+
+def _joined(boxes: npt.NDArray[np.int64], shared: npt.NDArray[np.intp], files: int) -> npt.NDArray[np.int64]:
+    """For each row the smallest box that holds those of all rows of its file."""
+    first = np.full((files, 2), np.iinfo(np.int64).max)
+    last = np.zeros((files, 2), np.int64)
+    np.minimum.at(first, shared, boxes[:, :2])
+    np.maximum.at(last, shared, boxes[:, 2:])
+    return np.concatenate([first[shared], last[shared]], axis=1)
 
 
 def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
@@ -116,18 +137,39 @@ def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
     return np.asarray(np.bincount(fused.source)[fused.source] > 1)
 
 
-def decode_planned(plan: DecodePlan, data: bytes, fused: Program, row: int, place: int) -> Image | None:
+def decode_planned(
+    plan: DecodePlan, data: bytes, fused: Program, row: int, place: int, index: EntropyIndex | None = None
+) -> Image | None:
     """The row's picture, or what is planned of it; None, with nothing rewritten, where that does not come of it."""
-    _, height, width, room, divisor, height_offset, is_crop = plan
-    file = buffer_for(_FILE, len(data)) if height_offset else None
-    image = decode_plain(data, height, width, divisor, height_offset, buffer_for(place, room), file)
+    if plan.box is not None and index is not None:
+        part = decode_cut(plan, data, index, buffer_for(place, plan.room))
+        if part is not None:
+            cut, top, left = part
+            shift_crop(fused, row, top, left, *cut.shape[:2])
+            return cut
+    file = buffer_for(_FILE, len(data)) if plan.height_offset else None
+    buffer = buffer_for(place, plan.room)
+    image = decode_plain(data, plan.height, plan.width, plan.divisor, plan.height_offset, buffer, file)
     if image is None:
         return None
-    if divisor > 1:
-        fused.args[row, 0, :4] /= divisor
-    if is_crop:
-        fused.in_shape[row, :2] = height, width
+    if plan.divisor > 1:
+        fused.args[row, 0, :4] /= plan.divisor
+    if plan.is_crop:
+        fused.in_shape[row, :2] = plan.height, plan.width
     return image
+
+
+def decode_cut(
+    plan: DecodePlan, data: bytes, index: EntropyIndex, buffer: Image | None = None
+) -> tuple[Image, int, int] | None:
+    """What the plan's box holds, and more around it -> (part of the picture, its top, its left); None where the file is
+    not known, or is better decoded otherwise."""
+    assert plan.box is not None
+    cut = index.cut_out(data, plan.box)
+    if cut is None:
+        return None
+    image = decode_plain(cut.file, cut.height, cut.width, buffer=buffer)
+    return None if image is None else (image, cut.top, cut.left)
 
 
 def buffer_for(place: int, size: int) -> Image | None:

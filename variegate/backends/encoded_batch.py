@@ -29,6 +29,7 @@ from variegate.data.decode import (
     is_jpeg,
     read_image,
 )
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.data.decode.scan import HEIGHT, WIDTH, header_of, scan_headers
 from variegate.errors import DecodeError
 from variegate.program.program import Program
@@ -49,7 +50,7 @@ class EncodedBatch:
         max_decode_bytes: files that take more memory to decode are refused; None for ``decode.MAX_DECODE_BYTES``.
 
     ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
-    becomes; none unless an ``Augmenter`` with ``fast_decode`` says so.
+    becomes; none unless an ``Augmenter`` with ``fast_decode`` says so. ``index``: of files, to cut crops out of them.
 
     Raises TypeError for what is neither bytes nor pixels and for pixels that are not uint8, ValueError for shapes that
     are no image's and for limits that are no positive integers, DecodeError for files; each with the name of a file.
@@ -83,6 +84,7 @@ class EncodedBatch:
         self.decode_seconds: list[float] = []
         self.is_timed_exactly = False
         self.scales: tuple[int, ...] = ()
+        self.index: EntropyIndex | None = None
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
         self._heads = scan_headers([data if type(data) is bytes else b"" for data in files], *self._limits)
         sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
@@ -194,12 +196,12 @@ class EncodedBatch:
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
         forked, shared = is_shared(fused), self._shared_by(fused)
-        plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales)
+        plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales, self.index is not None)
         files = cast("Sequence[bytes]", self.files)
 
         def alone(row: int, place: int) -> Image:
             begin, plan = time.perf_counter(), plans[row]
-            image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place)
+            image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place, self.index)
             if image is None:
                 image = self._load(fused, row, place, bool(forked[row]))
             self.decode_seconds.append(time.perf_counter() - begin)
@@ -263,8 +265,11 @@ class EncodedBatch:
                 args[:4] /= divisor
                 fused.in_shape[row, :2] = image.shape[:2]
                 return image
-        first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
-        image, part_top, part_left = decode_jpeg_box(
+        box = first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
+        cut = None
+        if self.index is not None and header.is_sequential and header.is_ordinary:
+            cut = self.index.decode_box(data, header, box)
+        image, part_top, part_left = cut or decode_jpeg_box(
             data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
         )
         shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])

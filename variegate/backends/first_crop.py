@@ -51,14 +51,20 @@ def crop_supports(fused: Program) -> npt.NDArray[np.float64]:
     return supports
 
 
-def crop_ends(
-    args: npt.NDArray[np.float64], supports: npt.NDArray[np.float64], in_heights: npt.NDArray[np.int64]
+def crop_boxes(
+    args: npt.NDArray[np.float64],
+    supports: npt.NDArray[np.float64],
+    in_heights: npt.NDArray[np.int64],
+    in_widths: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
-    """The row after the last that each of many resized crops reads, as ``crop_reach`` says it of one."""
-    top, height, out_height = args[:, 0], args[:, 2], args[:, 4]
-    reach = np.ceil(supports * np.maximum(height / out_height, 1.0)) + 1
-    ends: npt.NDArray[np.int64] = np.minimum(in_heights, (np.ceil(top + height) + reach).astype(np.int64))
-    return ends
+    """int64[N, 4]: ``crop_reach`` of many resized crops."""
+    out = np.empty((len(args), 4), np.int64)
+    for axis, most in enumerate((in_heights, in_widths)):
+        first, length, out_length = args[:, axis], args[:, 2 + axis], args[:, 4 + axis]
+        reach = np.ceil(supports * np.maximum(length / out_length, 1.0)) + 1
+        out[:, axis] = np.maximum(0, np.floor(first) - reach)
+        out[:, 2 + axis] = np.minimum(most, np.ceil(first + length) + reach)
+    return out
 
 
 def join_boxes(boxes: Sequence[Box | None]) -> Box | None:

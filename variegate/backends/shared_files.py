@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from variegate.backends.decode_plan import DecodePlan
+from variegate.backends.decode_plan import DecodePlan, decode_cut
+from variegate.backends.first_crop import shift_crop
 from variegate.data.decode import decode_plain
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
@@ -22,6 +24,7 @@ class Files(Protocol):
 
     files: Sequence[Any]
     decode_seconds: list[float]
+    index: EntropyIndex | None
 
     def whole(self, i: int) -> Image: ...
 
@@ -50,18 +53,21 @@ def one_decode_for_all(
             return alone(row, place)
         if getattr(latest, "number", None) != number:
             begin = time.perf_counter()
-            latest.image = None  # its memory may serve for the next
-            latest.image, latest.number = _decode(batch, plan, number), number
+            latest.part = None  # its memory may serve for the next
+            latest.part, latest.number = _decode(batch, plan, number), number
             batch.decode_seconds.append(time.perf_counter() - begin)
-        image: Image = latest.image
-        fused.in_shape[row, :2] = image.shape[:2]
+        image, top, left = latest.part
+        if top or left:
+            shift_crop(fused, row, top, left, *image.shape[:2])
+        else:
+            fused.in_shape[row, :2] = image.shape[:2]
         return image
 
     return load
 
 
-def _decode(batch: Files, plan: DecodePlan | None, number: int) -> Image:
-    """In memory of its own: how long rows read it is not known."""
+def _decode(batch: Files, plan: DecodePlan | None, number: int) -> tuple[Image, int, int]:
+    """-> (part of the picture, its top, its left), in memory of its own: how long rows read it is not known."""
     # Imported on demand: Numba takes a while.
     from variegate.executors.cpu.memory import RESULTS
 
@@ -69,7 +75,10 @@ def _decode(batch: Files, plan: DecodePlan | None, number: int) -> Image:
         data: bytes = batch.files[number]
         file = RESULTS.take(len(data)) if plan.height_offset else None
         room = RESULTS.take(plan.room)
+        part = decode_cut(plan, data, batch.index, room) if plan.box is not None and batch.index is not None else None
+        if part is not None:
+            return part
         image = decode_plain(data, plan.height, plan.width, 1, plan.height_offset, room, file)
         if image is not None:
-            return image
-    return batch.whole(number)
+            return image, 0, 0
+    return batch.whole(number), 0, 0

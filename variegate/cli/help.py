@@ -28,7 +28,7 @@ _WIDEST, _LONGEST_FLAG = 110, 27
 _PANELS = get_args(options.Panel)
 _COMMANDS = {
     **dict.fromkeys(("demo", "preview", "warm"), "Try it"),
-    **dict.fromkeys(("augment", "verify", "replay"), "Data sets on disk"),
+    **dict.fromkeys(("index", "augment", "verify", "replay"), "Data sets on disk"),
     **dict.fromkeys(("search", "evaluate"), "Find a policy"),
     **dict.fromkeys(("train",), "Train a model"),
     **dict.fromkeys(("bench", "doctor", "simulate"), "Find the bottleneck"),

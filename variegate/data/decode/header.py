@@ -192,6 +192,31 @@ def as_stored(shown_HWC: Image_HWC, orientation: int) -> Image_HWC:
     return (shown_HWC.transpose(1, 0, 2) if is_transposed else shown_HWC)[::y, ::x]
 
 
+Box = tuple[int, int, int, int]
+
+
+def stored_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
+    """Top, left, bottom and right in the stored picture of a box of the shown one."""
+    y, x, is_transposed = _TURNS.get(orientation, (1, 1, False))
+    top, left, bottom, right = (box[1], box[0], box[3], box[2]) if is_transposed else box
+    if y < 0:
+        top, bottom = stored_height - bottom, stored_height - top
+    if x < 0:
+        left, right = stored_width - right, stored_width - left
+    return top, left, bottom, right
+
+
+def shown_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
+    """The other way round."""
+    y, x, is_transposed = _TURNS.get(orientation, (1, 1, False))
+    top, left, bottom, right = box
+    if y < 0:
+        top, bottom = stored_height - bottom, stored_height - top
+    if x < 0:
+        left, right = stored_width - right, stored_width - left
+    return (left, top, right, bottom) if is_transposed else (top, left, bottom, right)
+
+
 def stored_rows_needed(
     orientation: int, stored_height: int, top: int, left: int, height: int, width: int
 ) -> tuple[int, bool, bool]:

@@ -101,7 +101,7 @@ def decode_jpeg_box(
 
 
 def decode_plain(
-    data: bytes,
+    data: bytes | npt.NDArray[np.uint8],
     height: int,
     width: int,
     divisor: int = 1,

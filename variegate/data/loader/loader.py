@@ -72,6 +72,10 @@ class Loader(CopiedByState):
         partners: whom a transform that mixes samples (``T.MixUp``) mixes them with: "epoch" for any others of the
             epoch, a function of (seed, epoch, id), whatever the batch; "batch" for the ones before them in their batch,
             which is all that a stream can. In the place of one that cannot be read stands the sample itself.
+        index: entry points of the JPEGs' Huffman code, so that a crop decodes little more than itself, with the same
+            pixels: "auto" for the one that ``variegate index`` made of this source, in the user's cache folder, or a
+            path. Files that it does not know are looked into beside the epochs, by a thread that takes only what others
+            leave idle, and kept. It knows files by their content, whatever their names, order or labels.
         views: so many views of each image by ``transform``, a tuple of one tensor [N, views, C, H, W]: short for
             ``T.MultiView([transform], counts=[views])``, which may have several transforms.
         conditions: what ``T.Cond`` and ``T.AdaptiveRandAugment`` are told of each sample beside its label: a function
@@ -118,6 +122,7 @@ class Loader(CopiedByState):
         shuffle_buffer: int = 4096,
         shuffle_bytes: int = 256 << 20,
         partners: Partners = "epoch",
+        index: str | os.PathLike[str] | None = None,
         views: int | None = None,
         conditions: ConditionsOfEpoch | None = None,
     ) -> None:

@@ -14,6 +14,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.data.loader.batch import Batch, Failure, tensors_of
 from variegate.data.loader.observer import Observer
 from variegate.data.loader.options import ConditionsOfIds, LoaderOptions
@@ -46,8 +47,14 @@ class BatchMaker:
     stream waits for the batch; its thread does not.
     """
 
-    def __init__(self, augmenter: Augmenter, options: LoaderOptions, substitutes: FindSubstitutes) -> None:
-        self.augmenter, self.options, self.substitutes = augmenter, options, substitutes
+    def __init__(
+        self,
+        augmenter: Augmenter,
+        options: LoaderOptions,
+        substitutes: FindSubstitutes,
+        index: EntropyIndex | None = None,
+    ) -> None:
+        self.augmenter, self.options, self.substitutes, self.index = augmenter, options, substitutes, index
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
@@ -108,6 +115,7 @@ class _OneBatch:
         self._given = given
         self._augmenter, self._substitutes = maker.augmenter, maker.substitutes
         self._on_error, self._limits = maker.options.on_error, maker.options.decode_limits
+        self._index = maker.index
         self._is_mixed = bool(needed := num_partners(self._augmenter.transform))
         if self._is_mixed and rows.partners is None:
             rows = replace(rows, partners=check_partners("batch", len(rows.ids), needed))
@@ -206,7 +214,7 @@ class _OneBatch:
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
             return self._augmenter(data, **key)
         encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *self._limits)
-        encoded.is_timed_exactly = self._observer.is_exact
+        encoded.is_timed_exactly, encoded.index = self._observer.is_exact, self._index
         outputs = self._augmenter.decode_and_run(encoded, **key)
         seconds, files = sum(encoded.decode_seconds), [piece for piece in data if not isinstance(piece, np.ndarray)]
         self._observer.stage_done("decode", seconds, len(files), sum(map(len, files)))

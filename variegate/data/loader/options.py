@@ -60,6 +60,7 @@ class LoaderOptions:
     shuffle_bytes: int
     partners: Partners
     conditions: ConditionsOfEpoch | None
+    index: str | os.PathLike[str] | None
 
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> LoaderOptions:

@@ -14,6 +14,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.loader.batch import Batch, FailureLog
 from variegate.data.loader.cache import open_cache
 from variegate.data.loader.epochs import EpochRun, Position
+from variegate.data.loader.indexing import open_entropy_index
 from variegate.data.loader.making import BatchMaker, BatchResult
 from variegate.data.loader.observer import Observer, StageTimes
 from variegate.data.loader.options import LoaderOptions, OnError
@@ -69,6 +70,7 @@ class Pipeline:
             fingerprint=source.fingerprint,
             processes=processes_here(),
         )
+        self.index = open_entropy_index(options.index, source.fingerprint)
         reader = Reader(options, self.cache, in_memory=isinstance(source, PixelSource))
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
@@ -84,7 +86,7 @@ class Pipeline:
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = given["rank"] is not None or is_alone
-        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes)
+        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes, self.index)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
         self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
@@ -154,6 +156,8 @@ class Pipeline:
             share = self.share(epoch, done)
         else:
             share = self._share(0, done)
+        if self.index is not None:
+            self.index.begin_epoch()
         times = StageTimes(self.observers)
         steps, stop_reading = self.order.steps(share, epoch, self._readers, times)
         return EpochRun(
