@@ -72,7 +72,7 @@ def test_events_are_the_log_also_after_a_stop_and_a_crash(tmp_path: Path, monkey
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("variegate.training.trainer.top_accuracies", die)
+        patched.setattr("variegate.training.trainer.evaluated", die)
         with pytest.raises(ZeroDivisionError):
             train(source, options(tmp_path, **chosen), validation=validation)
     (file,) = (tmp_path / "tensorboard").iterdir()
