@@ -4,8 +4,8 @@
 
 The files are those of Hugging Face's ``uoft-cs/cifar10``: a column of images, and one of labels. The recipe
 "cifar10-fast" trains a network after airbench94 (Jordan 2024, arXiv 2404.00498), here of half the width. Further
-options are those of ``variegate train``: ``--precision bfloat16`` halves the time on a processor that has it. ``--quick``
-makes images of its own, and takes seconds. Needs pyarrow.
+options are those of ``variegate train``: ``--precision bfloat16`` halves the time on a processor that has it.
+``--quick`` makes images of its own, and takes seconds. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def main() -> int:
     if not given.quick:
         chosen += ["--model", "airbench-94x0.5", "--epochs", "16", "--score-every", "8"]
         return variegate(["train", given.train, "--validation", given.test, *chosen, *more])
-    chosen += ["--model", "airbench-94x0.05", "--epochs", "3", "--batch-size", "32"]
+    chosen += ["--model", "airbench-94x0.05", "--epochs", "2", "--batch-size", "32"]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.parquet" for name in ("train", "test")]
-        for file, number in zip(files, (512, 128), strict=True):
+        for file, number in zip(files, (256, 64), strict=True):
             write_stripes(file, number)
         return variegate(["train", str(files[0]), "--validation", str(files[1]), *chosen])
 
