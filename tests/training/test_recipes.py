@@ -31,7 +31,7 @@ pytest.importorskip("sklearn")
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_what_is_given_wins_over_a_recipe(name: str) -> None:
-    sets = RECIPES[name].sets
+    sets = RECIPES[name]
     assert set(sets) <= {one.name for one in fields(TrainOptions)}
     made = TrainOptions(recipe=name)
     assert {key: getattr(made, key) for key in sets} == dict(sets)

@@ -3,86 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """``sets``: fields of ``TrainOptions``, and their values in the place of the defaults."""
-
-    about: str
-    sets: Mapping[str, Any]
-
-
-RECIPES = {
+# Fields of ``TrainOptions``, and their values in the place of the defaults.
+RECIPES: dict[str, dict[str, Any]] = {
     # airbench94 (Jordan 2024, arXiv 2404.00498). Its rate is for sums over 1,024 images with a factor for momentum,
     # 11.5 / (1 + 1 / (1 - 0.85)) = 1.5, which is 0.75 for half as many; weight decay is its 0.0153, over 11.5.
-    "cifar10-fast": Recipe(
-        "A small network for 32x32 images, in ten epochs.",
-        {
-            "model": "airbench-94",
-            "policy": "none",
-            "padding": 2,
-            "padding_mode": "reflect",
-            "alternate_flip": True,
-            "epochs": 10,
-            "batch_size": 512,
-            "lr": 0.75,
-            "lr_schedule": "linear",
-            "warmup": 2.3,
-            "momentum": 0.85,
-            "weight_decay": 0.00133,
-            "clip": 0.0,
-            "label_smoothing": 0.2,
-            "tta": "flip-shift",
-            "score_every": 5,
-        },
-    ),
+    "cifar10-fast": {
+        "model": "airbench-94",
+        "policy": "none",
+        "padding": 2,
+        "padding_mode": "reflect",
+        "alternate_flip": True,
+        "epochs": 10,
+        "batch_size": 512,
+        "lr": 0.75,
+        "lr_schedule": "linear",
+        "warmup": 2.3,
+        "momentum": 0.85,
+        "weight_decay": 0.00133,
+        "clip": 0.0,
+        "label_smoothing": 0.2,
+        "tta": "flip-shift",
+        "score_every": 5,
+    },
     # A1 of ResNet Strikes Back (Wightman et al. 2021, arXiv 2110.00476): its 600 epochs have a third of the images,
     # each three times; these 200 have all of them. The rate is for 2,048 images a step: eight ranks, or --accumulate.
-    "imagenet-a1": Recipe(
-        "ResNet-50 for ImageNet, from nothing, for long.",
-        {
-            "model": "timm:resnet50",
-            "drop_path": 0.05,
-            "size": "224",
-            "policy": "rand-m7-mstd0.5-inc1",
-            "mixup": 0.2,
-            "cutmix": 1.0,
-            "copies": 3,
-            "epochs": 200,
-            "batch_size": 256,
-            "optimizer": "lamb",
-            "lr": 0.005,
-            "warmup": 1.666667,
-            "weight_decay": 0.01,
-            "decay_norms": False,
-            "clip": 0.0,
-            "loss": "bce",
-            "label_smoothing": 0.1,
-            "precision": "bfloat16",
-        },
-    ),
-    "finetune": Recipe(
-        "A network of timm's that has learnt ImageNet goes on with your images.",
-        {
-            "model": "timm:resnet50",
-            "pretrained": True,
-            "size": "224",
-            "policy": "trivialaugment",
-            "epochs": 10,
-            "batch_size": 64,
-            "optimizer": "adamw",
-            "lr": 1e-4,
-            "warmup": 1.0,
-            "weight_decay": 0.05,
-            "decay_norms": False,
-            "clip": 1.0,
-            "label_smoothing": 0.1,
-            "ema": 0.99,
-        },
-    ),
+    "imagenet-a1": {
+        "model": "timm:resnet50",
+        "drop_path": 0.05,
+        "size": "224",
+        "policy": "rand-m7-mstd0.5-inc1",
+        "mixup": 0.2,
+        "cutmix": 1.0,
+        "copies": 3,
+        "epochs": 200,
+        "batch_size": 256,
+        "optimizer": "lamb",
+        "lr": 0.005,
+        "warmup": 1.666667,
+        "weight_decay": 0.01,
+        "decay_norms": False,
+        "clip": 0.0,
+        "loss": "bce",
+        "label_smoothing": 0.1,
+        "precision": "bfloat16",
+    },
+    # A network of timm's that has learnt ImageNet goes on with other images.
+    "finetune": {
+        "model": "timm:resnet50",
+        "pretrained": True,
+        "size": "224",
+        "policy": "trivialaugment",
+        "epochs": 10,
+        "batch_size": 64,
+        "optimizer": "adamw",
+        "lr": 1e-4,
+        "warmup": 1.0,
+        "weight_decay": 0.05,
+        "decay_norms": False,
+        "clip": 1.0,
+        "label_smoothing": 0.1,
+        "ema": 0.99,
+    },
 }
 
 
@@ -93,7 +77,7 @@ def set_by(recipe: str | None, epochs: int | None = None) -> Mapping[str, Any]:
         return {}
     if recipe not in RECIPES:
         raise ValueError(f"recipe: got {recipe!r}; accepted: {', '.join(RECIPES)}")
-    sets = RECIPES[recipe].sets
+    sets = RECIPES[recipe]
     if epochs is None or "warmup" not in sets:
         return sets
     return {**sets, "warmup": round(sets["warmup"] * epochs / sets["epochs"], 6)}
