@@ -125,9 +125,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
     "training/events": {"training", "training/folder"},
     "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
+    "training/telling": {"training", "training/ranks"},
     "training/trainer": {
         *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
-        *("training/learner", "training/scoring", "training/events", "data/loader", "options", "sinks"),
+        *(
+            "training/learner",
+            "training/scoring",
+            "training/telling",
+            "training/events",
+            "data/loader",
+            "options",
+            "sinks",
+        ),
     },
     "training/study": {
         *("training", "training/ranks", "training/feed", "training/learner", "training/scoring"),

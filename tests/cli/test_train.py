@@ -115,10 +115,10 @@ def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytes
 SLOWLY = """
 import sys, time
 from variegate.cli import main
-from variegate.training import trainer
+from variegate.training import telling
 from variegate.cli.train import TrainingView
 from variegate.training.learner import Learner
-trainer._TELL_SECONDS, seed = 0.0, Learner.begin_step
+telling._TELL_SECONDS, seed = 0.0, Learner.begin_step
 Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
 sys.exit(main(sys.argv[1:]))
 """

@@ -17,6 +17,7 @@ import torch
 import torch.distributed
 
 from variegate.training import Trainer, TrainOptions, train
+from variegate.training.telling import StepLines
 
 
 def digits(number: int = 512) -> tuple[Any, Any]:
@@ -95,12 +96,12 @@ class Seen(list[int]):
 
 
 def stopping_at(step: int) -> Any:
-    def is_time(trainer: Trainer, stop: Event) -> bool:
-        if trainer.steps == step:
+    def are_due(lines: StepLines, stop: Event) -> bool:
+        if lines._untold.lines[-1]["step"] == step:
             stop.set()
         return stop.is_set()
 
-    return is_time
+    return are_due
 
 
 def run_rank(folder: Path, rank: int, ranks: int) -> None:
@@ -115,7 +116,7 @@ def run_rank(folder: Path, rank: int, ranks: int) -> None:
         with pytest.MonkeyPatch.context() as monkeypatch:
             seen, stop = Seen().watch(monkeypatch), Event()
             if "stop_after" in changes:
-                monkeypatch.setattr(Trainer, "_is_time_to_tell", stopping_at(changes.pop("stop_after")))
+                monkeypatch.setattr(StepLines, "are_due", stopping_at(changes.pop("stop_after")))
             train(source, options(folder / changes.pop("out"), **changes), validation=validation, stop=stop)
         (folder / f"seen-{number}-{rank}.json").write_text(json.dumps(seen))
     torch.distributed.destroy_process_group()

@@ -30,7 +30,7 @@ ADAPTED: dict[str, Any] = {"policy": "randaugment", "model": "tests.training.tes
 
 @pytest.fixture(autouse=True)
 def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.training.trainer._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.training.telling._TELL_SECONDS", 0.0)
 
 
 def steps(out: Path) -> list[dict[str, Any]]:

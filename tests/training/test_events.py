@@ -21,7 +21,7 @@ pytest.importorskip("tensorboardX")
 
 @pytest.fixture(autouse=True)
 def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.training.trainer._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.training.telling._TELL_SECONDS", 0.0)
 
 
 def events_in(out: Path) -> list[tuple[str, int, float, float]]:

@@ -69,7 +69,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, lamb: Any) -> None:
 def test_each_learns_and_a_stop_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lamb: Any, chosen: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("variegate.training.trainer._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.training.telling._TELL_SECONDS", 0.0)
     if lamb is not None:
         stand_in(monkeypatch, lamb)
     source, validation = digits(192)

@@ -110,7 +110,7 @@ def test_images_of_an_epoch_have_its_size(size: str) -> None:
 
 
 def test_a_run_that_goes_on_is_at_the_size_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.training.trainer._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.training.telling._TELL_SECONDS", 0.0)
     source, validation = digits(96)
     chosen: dict[str, Any] = {"progressive": 4, "epochs": 4, "model": "wrn-10-1", "random_erasing": 0.5, "copies": 2}
     chosen |= {

@@ -29,7 +29,7 @@ pytest.importorskip("sklearn")
 
 @pytest.fixture(autouse=True)
 def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.training.trainer._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.training.telling._TELL_SECONDS", 0.0)
 
 
 def stopped_after(step: int) -> dict[str, Any]:

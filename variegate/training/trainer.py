@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
@@ -30,12 +29,10 @@ from variegate.training.folder import (
     write_model,
 )
 from variegate.training.learner import Learner
-from variegate.training.log import DivergedError, Line, TrainingLog, finite_part
+from variegate.training.log import Line, TrainingLog
 from variegate.training.ranks import Ranks, joined
 from variegate.training.scoring import evaluated, images_of
-
-# Losses are looked at so often, since a GPU is waited for then.
-_TELL_SECONDS, _MOST_UNTOLD = 1.0, 32
+from variegate.training.telling import StepLines
 
 
 def train(
@@ -63,24 +60,13 @@ def train(
         return Trainer(source, others, options, ranks, tell).run(stop or Event())
 
 
-@dataclass
-class _Untold:
-    """Steps whose losses nobody has looked at: their lines, sums of losses, images of all ranks, magnitudes."""
-
-    lines: list[Line] = field(default_factory=list)
-    losses: list[torch.Tensor] = field(default_factory=list)
-    images: list[int] = field(default_factory=list)
-    used: list[float] = field(default_factory=list)
-    since: float = field(default_factory=time.perf_counter)
-
-
 class Trainer:
     """One rank's part of a training. ``train`` says what it raises."""
 
     def __init__(
         self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
     ) -> None:
-        self.options, self.ranks, self._tell = options, ranks, tell
+        self.options, self.ranks = options, ranks
         self.feed = feed = Feed(source, validation, options, ranks)
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
@@ -91,8 +77,8 @@ class Trainer:
             feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
         )
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
-        self.steps, self._saved_at, self._told_every = 0, -1, 1
-        self._untold = _Untold()
+        self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
+        self.steps, self._saved_at = 0, -1
 
     def run(self, stop: Event) -> Line:
         """As ``train`` does."""
@@ -108,15 +94,16 @@ class Trainer:
             end = self._resume()
             if self._saved_at < 0:
                 self.learner.initialise(self.feed.plain_images)
-            self.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end))) if is_first else None
+            if is_first:
+                self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end)))
             if is_first and self.options.tensorboard:
-                self._tell = stack.enter_context(told_as_events(out, self._tell))
+                self.lines.tell = stack.enter_context(told_as_events(out, self.lines.tell))
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             weights = self.learner.weights() if is_done else {}
             if is_done and is_first:
                 write_model(out, self.feed, weights)
-            last = self.log.last if self.log is not None else {}
+            last = self.lines.log.last if self.lines.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
 
     def _resume(self) -> int:
@@ -139,7 +126,7 @@ class Trainer:
         is_alike = self.learner.replicas.is_alike
         if is_alike:
             self.learner.settle()
-        facts = {"loader": self._at, "log": 0 if self.log is None else self.log.end}
+        facts = {"loader": self._at, "log": 0 if self.lines.log is None else self.lines.log.end}
         facts["run"] = describe(self.feed, self.ranks.ranks)
         self.adaptation.settle(self.ranks.highest)
         self.checkpoints.save(self.steps, self.learner.tensors() | self.adaptation.tensors(), facts, is_alike)
@@ -155,7 +142,7 @@ class Trainer:
             self.learner.module.train()
             if self._train_epoch(epoch, stop):
                 return False
-            is_stopped, is_busy = self._flush(stop)
+            is_stopped, is_busy = self.lines.flush(stop, self.checkpoints.is_busy)
             self._evaluate(epoch)
             self._at = self.feed.train.state_dict()
             is_last = epoch + 1 == self.options.epochs
@@ -170,8 +157,8 @@ class Trainer:
         every, parts = self.options.checkpoint_every, self._parts()
         while self._take_step(epoch, parts):
             is_due = every is not None and self.steps % every == 0
-            if is_due or self._is_time_to_tell(stop):
-                is_stopped, _ = self._flush(stop)
+            if is_due or self.lines.are_due(stop):
+                is_stopped, _ = self.lines.flush(stop, self.checkpoints.is_busy)
                 if is_stopped or is_due:
                     self._save()
                 if is_stopped:
@@ -204,11 +191,7 @@ class Trainer:
         told: Line = {"images_per_second": round(images / seconds, 1), "waiting": round(waited / seconds, 4)}
         if len(self.feed.sizes) > 1:
             told["size"] = list(self.feed.size_at(epoch))
-        untold = self._untold
-        untold.lines.append({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told})
-        untold.losses.append(torch.stack(losses).sum())
-        untold.images.append(images)
-        untold.used += self.adaptation.end_step()
+        self.lines.add({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told}, losses, images)
         return True
 
     def _add_gradients(self, batch: Batch) -> torch.Tensor:
@@ -230,40 +213,8 @@ class Trainer:
             self._at = self.feed.train.state_dict()  # of a loader that is asked once more, it is the next epoch
             yield batch, time.perf_counter() - begun
 
-    # -- what is told --------------------------------------------------------------------------------------------------
-
-    def _is_time_to_tell(self, stop: Event) -> bool:
-        """The same on all ranks: alone, by the clock; else by a number of steps that all agreed on."""
-        if self.ranks.ranks == 1:
-            return stop.is_set() or time.perf_counter() - self._untold.since > _TELL_SECONDS
-        return len(self._untold.lines) >= self._told_every
-
-    def _flush(self, stop: Event) -> tuple[bool, bool]:
-        """Look at the losses since the last time, of all ranks, and log them -> whether to stop, and whether a
-        checkpoint is still being written. Raises DivergedError."""
-        untold, steps = self._untold, len(self._untold.lines)
-        local = torch.stack(untold.losses).double().cpu().tolist() if steps else []
-        seconds = time.perf_counter() - untold.since
-        flags = [seconds, float(stop.is_set()), float(self.checkpoints.is_busy)]
-        sums, (slowest, is_stopped, is_busy) = self.ranks.sum_and_max(local + untold.used, flags)
-        self._told_every = max(1, min(_MOST_UNTOLD, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
-        told = zip(untold.lines, sums[:steps], untold.images, self.adaptation.told(steps, sums[steps:]), strict=True)
-        lines = [{**line, "loss": total / images, **more} for line, total, images, more in told]
-        self._untold = _Untold()
-        good = finite_part(lines)
-        self._log(good)
-        if len(good) < len(lines):
-            raise DivergedError(lines[len(good)], self.options.lr)
-        return bool(is_stopped), bool(is_busy)
-
-    def _log(self, lines: list[Line]) -> None:
-        if self.log is not None:
-            self.log.append(lines)
-            for line in lines if self._tell is not None else []:
-                self._tell(line)  # type: ignore[misc]
-
     def _evaluate(self, epoch: int) -> None:
         self.learner.settle()
         self.adaptation.settle(self.ranks.highest)
         if found := evaluated(self.feed, self.learner.scored, epoch, self.ranks):
-            self._log([{"epoch": epoch, **found}])
+            self.lines.write([{"epoch": epoch, **found}])
