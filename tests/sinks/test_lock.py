@@ -19,5 +19,5 @@ def test_a_folder_in_which_nothing_can_be_made_is_named(tmp_path: Path, monkeypa
         raise FileNotFoundError(2, "No such file or directory", path)
 
     monkeypatch.setattr(os, "open", nowhere)
-    with pytest.raises(WriteError, match="there: .*No such file or directory"), locked(tmp_path / ".lock", "there"):
+    with pytest.raises(WriteError, match=r"there: .*No such file or directory"), locked(tmp_path / ".lock", "there"):
         pass
