@@ -76,9 +76,11 @@ def start(options: argparse.Namespace, environment: dict[str, str]) -> list[dict
                 told.append(in_a_process("starts", {**config, "is_bare": name == "bare"}, environment, PART_TIMEOUT))
         ours, bare = ([one["seconds"] for one in told[1:]] for told in runs.values())
         took = statistics.median(ours)
+        busy = [statistics.median(one["processor"] for one in told[1:]) for told in runs.values()]
         print(
             f"{model}: {took:.2f} s to the end of the first step ({min(ours):.2f} - {max(ours):.2f}), of a bare loop "
-            f"{statistics.median(bare):.2f} s; asked for {START_TARGET:g} s: {verdict(took <= START_TARGET)}",
+            f"{statistics.median(bare):.2f} s (of the processor {busy[0]:.2f} and {busy[1]:.2f} s); asked for "
+            f"{START_TARGET:g} s: {verdict(took <= START_TARGET)}",
             flush=True,
         )
         found.append({**config, **runs})

@@ -45,9 +45,11 @@ def bytes_sent() -> int:
     return total
 
 
-def by_formula(parameters: int, averaging: str, ranks: int, period: int) -> float:
-    """Bytes a step that a rank sends: an all-reduce in a ring sends 2 (n - 1) / n of float32 numbers."""
-    return 4 * parameters * 2 * (ranks - 1) / ranks / (period if averaging.startswith("periodic") else 1)
+def by_formula(parameters: int, options: TrainOptions, ranks: int) -> float:
+    """Bytes a step that a rank sends: an all-reduce in a ring sends 2 (n - 1) / n of float32 numbers. What is split is
+    gathered twice and its gradients are added up once, (n - 1) / n each time."""
+    times = 3 if options.shard else 2
+    return 4 * parameters * times * (ranks - 1) / ranks / max(1, options.period)
 
 
 def answer(config: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def answer(config: dict[str, Any]) -> dict[str, Any]:
     return {
         "steps_per_second": (end - first) / (ended - begun),
         "sent": (after - before) / (end - first),
-        "formula": by_formula(sizes[0], options.averaging, 2, max(1, options.period)),
+        "formula": by_formula(sizes[0], options, 2),
         "loss": statistics.mean(losses[-TRAINED // 64 :]) if losses else None,
         "top1": last.get("top1"),
     }

@@ -18,7 +18,7 @@ from variegate.data.sources.base import SourceError
 from variegate.training import train
 from variegate.training.folder import check_ranks
 from variegate.training.models import ModelError
-from variegate.training.ranks import Ranks, RanksError
+from variegate.training.ranks import Ranks, RanksError, joined
 from variegate.training.sharded import ShardedModel, blocks_of
 
 pytest.importorskip("sklearn")
@@ -227,6 +227,17 @@ def test_a_rank_that_never_comes(first_of_two: socket.socket, tmp_path: Path) ->
     first_of_two.close()
     with pytest.raises(RanksError, match=r"rank 0 waited 1 s for all 2 ranks at 127\.0\.0\.1:\d+; start the missing"):
         train(digits(64)[0], options(tmp_path, timeout=1.0))
+
+
+def test_a_rank_that_is_lost_within_a_model_is_no_failure_of_the_model() -> None:
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        for said, kind in (("[gloo/pair.cc] Connection closed by peer", RanksError), ("sizes", ModelError)):
+            with pytest.raises(kind), joined("cpu", 5.0):
+                raise ModelError(f"model mine: fails on images: {said}") from RuntimeError(said)
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_a_port_in_use(first_of_two: socket.socket, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.training.digits import PLAIN, Seen, digits, losses, options, top1
 from tests.training.digits import lines as lines_of
 from variegate import transforms as T
 from variegate.data.sources.base import SourceError
+from variegate.outside.durable import WriteError
 from variegate.training import TrainOptions, train
 from variegate.training.checkpoints import ResumeError
 from variegate.training.learner import Learner
@@ -201,6 +202,17 @@ def test_a_damaged_checkpoint_is_named_and_runs_nothing(tmp_path: Path, capsys: 
     (latest / ".metadata").unlink()
     with pytest.raises(ResumeError, match="is damaged"):
         train(source, options(tmp_path, epochs=2))
+
+
+def test_a_checkpoint_that_is_cut_off_is_told_as_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_off(*given: Any, **more: Any) -> None:
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598")
+
+    monkeypatch.setattr("variegate.training.checkpoints.save", cut_off)
+    with pytest.raises(
+        WriteError, match=r"checkpoints: cannot be written \(a file came to an end too soon; is the disk"
+    ):
+        train(digits(64)[0], options(tmp_path, epochs=1))
 
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:

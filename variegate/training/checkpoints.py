@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -42,6 +43,10 @@ _CONTENTS = {
 }
 # What damaged files raise, besides errors of the system.
 _DAMAGE = (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.UnpicklingError, CheckpointException)
+
+
+# What torch's writer of files says, in C++, where no more could be written; the reason is lost.
+_CUT_OFF = ("inline_container", "PytorchStreamWriter")
 
 
 class ResumeError(ValueError):
@@ -95,8 +100,10 @@ class Checkpoints:
         # torch gathers what went wrong on each rank.
         every = [one for one, _ in error.failures.values()] if isinstance(error, CheckpointException) else [error]
         for one in every:
+            if any(word in str(one) for word in _CUT_OFF):
+                one = OSError(errno.EIO, "a file came to an end too soon; is the disk full?")
             if isinstance(one, OSError):
-                raise write_error(one, str(self.folder)) from one
+                raise write_error(one, str(self.folder)) from error
         if error is not None:
             raise RuntimeError(f"{self.folder}: {every[0]}") from error
 

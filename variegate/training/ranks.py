@@ -84,8 +84,11 @@ def joined(device: str, seconds: float) -> Iterator[Ranks]:
         yield Ranks(dist.get_rank(), dist.get_world_size(), device, *groups)
         for group in groups:
             dist.destroy_process_group(group)
-    except RuntimeError as error:  # as those of torch.distributed are
-        if (said := _explained(error, has_met, size, seconds)) is None:
+    except (RuntimeError, ValueError) as error:
+        # Those of torch.distributed are RuntimeErrors; one from within a model comes as a failure of the model.
+        first = error.__cause__ if isinstance(error, ValueError) else error
+        said = _explained(first, has_met, size, seconds) if isinstance(first, RuntimeError) else None
+        if said is None:
             raise
         raise RanksError(said) from error
     finally:
