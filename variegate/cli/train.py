@@ -50,6 +50,7 @@ def train(options: TrainCommandOptions) -> None:
     Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
     With --study nothing is trained: its step is timed, fed by Variegate and by other libraries.
     """
+    _spin_shortly()
     from variegate.data.loader import TooManyErrors
     from variegate.options import part_of
     from variegate.outside.durable import WriteError
@@ -89,6 +90,13 @@ def train(options: TrainCommandOptions) -> None:
         return
     scores = _scores({name: last[name] for name in ("top1", "top5") if name in last})
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
+
+
+def _spin_shortly() -> None:
+    """Before torch is loaded. Its threads (of GNU's OpenMP) wait for each other in a loop of milliseconds, in which
+    the loader's threads could make images: after a tenth of a millisecond they shall sleep."""
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 def _scores(line: dict[str, Any]) -> str:
