@@ -95,7 +95,7 @@ def test_the_arithmetic_of_a_study() -> None:
         (place,) = np.flatnonzero(one.waiting)
         assert found.edges[place] <= max(one.next_mean_ms, 1e-3) * 1.0001
         assert one.next_mean_ms < found.edges[place + 1] * 1.0001
-    assert rows(found)[1] == (OURS, "2", "0%", "80.0%", "20.0%", "250.0", "250.0", "250.0", "20.0%", "51%")
+    assert rows(found)[1] == (OURS, "2", "0%", "80.0%", "20.0%", "250.0", "250.0", "20.0%", "51%")
     assert {len(row) for row in rows(found)} == {len(headings(found))}
     assert summary(found).endswith("reaches 80.0% of what it could without any data to make; fed by other, 50.0%.")
     assert "batches of 2, policy none" in fact_lines(found)[0]
