@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
+import sys
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,11 +27,12 @@ from variegate.training.feed import Feed
 from variegate.training.ranks import Ranks
 from variegate.training.study import study
 from variegate.training.study.feeds import CEILING, OURS, Fed, StudiedFeed, ours
-from variegate.training.study.measuring import SPANS, Bench, Span, time_feeds
+from variegate.training.study.measuring import SPANS, Bench, Span, settle, time_feeds
 from variegate.training.study.peers import normalisation_of, steps_of
 from variegate.training.study.report import fact_lines, headings, rows, study_of, summary
 from variegate.training.study.run import PEERS
 from variegate.training.study.torchvision_feed import spelled
+from variegate.training.study.utilisation import Utilisation
 
 OPTIONS = TrainOptions(model="wrn-10-1", policy="none", padding=1, batch_size=32, device="cpu", threads=1)
 FACTS = {"source": "here", "model": "wrn-10-1", "size": [8, 8], "batch_size": 2, "accumulate": 1, "policy": "none"}
@@ -90,7 +95,7 @@ def test_the_arithmetic_of_a_study() -> None:
         (place,) = np.flatnonzero(one.waiting)
         assert found.edges[place] <= max(one.next_mean_ms, 1e-3) * 1.0001
         assert one.next_mean_ms < found.edges[place + 1] * 1.0001
-    assert rows(found)[1] == (OURS, "2", "0%", "80.0%", "20.0%", "250.0", "250.0", "250.0", "20.0%", "51%")
+    assert rows(found)[1] == (OURS, "2", "0%", "80.0%", "20.0%", "250.0", "250.0", "20.0%", "51%")
     assert {len(row) for row in rows(found)} == {len(headings(found))}
     assert summary(found).endswith("reaches 80.0% of what it could without any data to make; fed by other, 50.0%.")
     assert "batches of 2, policy none" in fact_lines(found)[0]
@@ -101,6 +106,26 @@ def test_what_is_made_ahead_is_used_up_before_a_span() -> None:
     _, _, without = timed(FakeClock(), {CEILING: 0.0})
     _, _, taken = timed(FakeClock(), {CEILING: 0.0}, ahead=7)
     assert len(taken) - len(without) == 7 * (SPANS + 1)
+
+
+def test_what_an_image_costs_is_counted_while_it_is_made() -> None:
+    """Where steps of the span are fed with what was made before, and what they use is made again later."""
+    computed = 0.0
+    clock = FakeClock()
+
+    def step(parts: Any) -> None:
+        clock.now += 1.0
+
+    def rest() -> None:  # which makes what was taken, 3 seconds for each batch
+        nonlocal computed
+        computed += 3.0 * (len(taken) - made[-1])
+        made.append(len(taken))
+
+    taken: list[int] = []
+    made = [0]
+    bench = Bench(step, clock=clock, processor=lambda: computed, settle=rest)
+    span = bench.span(StudiedFeed(OURS, waiting(clock, 0.0, taken), ahead=2), 5.0)
+    assert (span.images, span.processor) == (10, pytest.approx(15.0))
 
 
 def test_the_rest_goes_on_without_a_peer_that_fails() -> None:
@@ -226,3 +251,84 @@ def test_what_torchvision_is_asked_to_do() -> None:
         "TrivialAugmentWide",
     ]
     assert normalisation_of(policy) == ([0.5], [0.25])
+
+
+class FakeNvml:
+    """pynvml, of a GPU that is a tenth busier each time."""
+
+    NVMLError = RuntimeError
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.handles: list[Any] = []
+
+    def nvmlInit(self) -> None:
+        pass
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Any:
+        raise self.NVMLError("a slice")
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
+        self.handles.append(index)
+        return self
+
+    def nvmlDeviceGetUtilizationRates(self, handle: Any) -> Any:
+        self.asked += 1
+        return SimpleNamespace(gpu=min(100, 10 * self.asked))
+
+
+def test_how_busy_a_gpu_is_is_sampled_while_its_feed_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="0"))
+    monkeypatch.setattr("variegate.training.study.utilisation._EVERY", 0.001)
+    busy = Utilisation("cuda:1")
+    for name in (OURS, OURS, "other"):
+        with busy.watching(name):
+            before = nvml.asked
+            while nvml.asked < before + 5:
+                time.sleep(0.001)
+    assert nvml.handles == [1]
+    assert list(busy.samples) == [OURS, "other"]
+    assert busy.samples[OURS][:10] == list(range(10, 101, 10))
+    assert set(busy.samples["other"]) == {100}
+    asked = nvml.asked
+    time.sleep(0.01)
+    assert (nvml.asked, busy.note) == (asked, None), "nobody asks when nothing is timed"
+
+
+def test_without_nvml_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    busy = Utilisation("cuda:0")
+    with busy.watching(OURS):
+        pass
+    assert busy.samples == {}
+    assert str(busy.note).startswith("the GPU's utilisation is not known: import of pynvml halted")
+    assert Utilisation("cpu").note is None
+
+
+def test_others_come_to_rest_before_a_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = iter([0.0, 1.0, 2.0, 3.0, 3.001, 9.0])
+    looked: list[float] = []
+    monkeypatch.setattr("variegate.training.study.measuring.time.sleep", looked.append)
+    monkeypatch.setattr("variegate.training.study.measuring.processor_seconds", lambda: next(computed))
+    settle()
+    assert len(looked) == 4
+    done: list[str] = []
+    feed = StudiedFeed(OURS, waiting(FakeClock(), 1.0, []))
+    bench = Bench(lambda parts: done.append("step"), settle=lambda: done.append("rest"))
+    bench.span(feed, 0.0)
+    assert done == ["rest", *["step"] * (len(done) - 2), "rest"]
+
+
+def test_threads_of_torch_do_not_spin_for_long(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, given in (("GOMP_SPINCOUNT", "5"), ("OMP_WAIT_POLICY", "ACTIVE"), ("nothing", "")):
+        with monkeypatch.context() as patched:
+            for one in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+                patched.setenv(one, "")  # so that what is set comes to an end
+                patched.delenv(one)
+            patched.setenv(name, given)
+            assert run("train", images, "--out", tmp_path / "out", "--model", "none") == 2
+            assert os.environ.get("GOMP_SPINCOUNT") == {"GOMP_SPINCOUNT": "5", "nothing": "10000"}.get(name)

@@ -58,6 +58,7 @@ def study_training(src: str, options: TrainOptions, how: StudyOptions, as_json: 
     for line in fact_lines(found):
         say(line)
     table = table_of(headings(found))
+    table.columns[0].no_wrap = True
     for cells in rows(found):
         table.add_row(*cells)
     stdout().print(table)

@@ -89,7 +89,9 @@ def train(options: TrainCommandOptions) -> None:
     if as_json:
         emit_json("done", **last, seconds=seconds, out=out)
         return
-    scores = _scores({name: last[name] for name in ("top1", "top5") if name in last})
+    # Without images that score the model, the last step's loss is what there is.
+    told = ("top1", "top5") if "top1" in last else ("loss",)
+    scores = _scores({name: last[name] for name in told if name in last})
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
 
 
@@ -105,16 +107,36 @@ class TrainingView(CountingBar):
         self._is_silent = is_silent
         self._epoch: dict[str, Any] = {}
         self._losses: list[float] = []
+        # The step at which the epoch began, and how many an epoch has; None until one was seen from end to end.
+        self._first: int | None = None
+        self._steps: int | None = None
         super().__init__(is_silent)
         self._task = self.add_task("training", total=epochs)
 
     def __call__(self, line: dict[str, Any]) -> None:
         if line["epoch"] != self._epoch.get("epoch", line["epoch"]):
-            self._say_epoch()
+            self._end_epoch(line)
         self._epoch |= line
         if "loss" in line:
             self._losses.append(line["loss"])
-        self.update(self._task, completed=line["epoch"])
+            if line["step"] == 1:
+                self._first = 1
+        self.update(self._task, completed=line["epoch"] + self._part(line))
+
+    def _part(self, line: dict[str, Any]) -> float:
+        """Of its epoch that is done: all where it is scored, none where nobody knows yet how many steps there are."""
+        if "step" not in line:
+            return 1.0
+        if self._first is None or not self._steps:
+            return 0.0
+        return min(1.0, (line["step"] - self._first + 1) / self._steps)
+
+    def _end_epoch(self, following: dict[str, Any]) -> None:
+        begins = following.get("step")
+        if begins is not None and self._first is not None:
+            self._steps = begins - self._first
+        self._first = begins
+        self._say_epoch()
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()

@@ -6,8 +6,8 @@ import os
 
 # Either says what a user wants.
 _KNOWN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-# Some 20 microseconds: more than threads wait for each other that all have a core.
-_TURNS = "1000"
+# Some 100 microseconds: more than threads wait for each other that all have a core.
+_TURNS = "10000"
 
 
 def wait_briefly() -> None:

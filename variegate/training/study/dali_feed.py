@@ -33,8 +33,7 @@ def open_dali(feed: Feed, device: str) -> StudiedFeed:
     is_cuda = device.startswith("cuda")
     files = _files_of(source)
     pipeline, left_out = _pipeline(feed, source, files, is_cuda)
-    with warnings.catch_warnings():  # of DALI's augmentations about DALI's operators
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True):  # of DALI's augmentations about its operators, whatever the filters
         made = pipeline(
             batch_size=feed.batch_size,
             num_threads=threads,

@@ -26,7 +26,7 @@ OnProgress = Callable[[str, int, int], object]
 
 @dataclass
 class Span:
-    """Steps one after another: ``images`` in ``seconds``, for which processors worked ``processor`` seconds; of each
+    """Steps one after another: ``images`` in ``seconds``, for which processors work ``processor`` seconds; of each
     step, the seconds that it took and those in ``next()``."""
 
     images: int = 0
@@ -89,15 +89,19 @@ class Bench:
     def span(self, feed: StudiedFeed, seconds: float) -> Span:
         """At least three steps. Before them other feeds come to rest, and what this one has made ahead is used up."""
         self.settle()
+        computed, before = self.processor(), Span()
         for _ in range(-(-feed.ahead // self.accumulate) + 1):
-            self._step(feed, Span())
+            self._step(feed, before)
         self.synchronise()
-        span, computed, begun = Span(), self.processor(), self.clock()
+        span, begun = Span(), self.clock()
         with self.watching(feed.name):
             while len(span.steps) < LEAST_STEPS or self.clock() - begun < seconds:
                 self._step(feed, span)
             self.synchronise()
-        span.seconds, span.processor = self.clock() - begun, self.processor() - computed
+        span.seconds = self.clock() - begun
+        # From rest to rest as many batches are made as are used, which within the span alone they need not be.
+        self.settle()
+        span.processor = (self.processor() - computed) * span.images / (span.images + before.images)
         return span
 
     def _step(self, feed: StudiedFeed, span: Span) -> None:

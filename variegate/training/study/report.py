@@ -167,19 +167,14 @@ def headings(found: Study) -> tuple[str, ...]:
     # On a CPU training and data share the cores, and what cores compute is hardly disturbed by what else runs there.
     data = "CPU for data" if found.is_on_cpu else "data"
     busy = ("GPU busy",) if any(one.utilisation for one in found.feeds) else ()
-    return ("", "images/s", "spread", "of ceiling", data, "next() ms", "median", "95 %", "of step", *busy)
+    return ("", "images/s", "spread", "of ceiling", data, "next() ms", "95 %", "of step", *busy)
 
 
 def rows(found: Study) -> list[tuple[str, ...]]:
     """A row of cells for each feed, as ``headings``."""
     listed = []
     for one in found.feeds:
-        times = (
-            ms_text(one.next_mean_ms),
-            ms_text(one.next_median_ms),
-            ms_text(one.next_95_ms),
-            f"{one.next_share:.1%}",
-        )
+        times = (ms_text(one.next_mean_ms), ms_text(one.next_95_ms), f"{one.next_share:.1%}")
         share = one.processor_share if found.is_on_cpu else one.data_share
         data = "" if one.name == CEILING else f"{share:.1%}"
         cells = (f"{one.images_per_second:,.0f}", f"{one.spread:.0%}", f"{one.ceiling_share:.1%}", data, *times)
