@@ -18,7 +18,7 @@ from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
 from variegate.data.decode.entropy.cut import cut_out, key_of_file, pack_file
-from variegate.data.decode.entropy.index import known_of
+from variegate.data.decode.entropy.kept import known_of
 from variegate.data.decode.pillow_memory import unpack_nothing
 from variegate.data.decode.scan import scan_headers
 from variegate.data.shuffle import Permutation, permute_within

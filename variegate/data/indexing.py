@@ -12,7 +12,8 @@ from threading import Event
 from typing import Any
 
 from variegate.data.decode import is_jpeg
-from variegate.data.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
+from variegate.data.decode.entropy.index import EntropyIndex, index_path
+from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.sources.base import Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.errors import DecodeError

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.data.jpegs import KINDS, MUTATIONS, jpeg, mutate
 from tests.images import noise, photo
 from variegate.data.decode.entropy.cut import cut_out, key_of_file, pack_file
-from variegate.data.decode.entropy.index import known_of
+from variegate.data.decode.entropy.kept import known_of
 from variegate.data.decode.entropy.layout import (
     DAMAGED,
     NOT_BASELINE,

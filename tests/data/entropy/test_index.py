@@ -19,7 +19,8 @@ from tests.data.jpegs import KINDS, jpeg
 from variegate import transforms as T
 from variegate.cli import main
 from variegate.data.decode.entropy.cut import key_of_file
-from variegate.data.decode.entropy.index import DamagedIndexError, EntropyIndex
+from variegate.data.decode.entropy.index import EntropyIndex
+from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.indexing import index_source
 from variegate.data.loader import Loader
 

@@ -9,7 +9,8 @@ import weakref
 from collections import deque
 from contextlib import suppress
 
-from variegate.data.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
+from variegate.data.decode.entropy.index import EntropyIndex, index_path
+from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.decode.refusals import MAX_DECODE_BYTES
 from variegate.outside.addresses import speakable
 from variegate.outside.durable import WriteError

@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from variegate.data.decode.entropy.layout import BLOCKS, END_OF_BLOCK, FIRST_BLOCK, LOOK, entry_of
+from variegate.data.decode.entropy.huffman import END_OF_BLOCK, LOOK, entry_of
+from variegate.data.decode.entropy.layout import (
+    BLOCKS,
+    FIRST_BLOCK,
+)
 from variegate.data.decode.entropy.words import bits_at
 from variegate.program.compiled import pixel_kernel
 

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.decode.entropy.entries import find_entries
+from variegate.data.decode.entropy.huffman import HuffmanTables, empty_tables
 from variegate.data.decode.entropy.key import key_of
 from variegate.data.decode.entropy.layout import (
     FITS,
     LAYOUT_SIZE,
     MCU_COLUMNS,
     NO_CODE,
-    HuffmanTables,
-    empty_tables,
 )
 from variegate.data.decode.entropy.packing import pack_entries, unpack_entries
 from variegate.data.decode.entropy.splice import splice

@@ -6,45 +6,25 @@ another version of a file, and one that is out of date knows fewer files than it
 
 from __future__ import annotations
 
-import json
-import mmap
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.decode.entropy.cut import Cut, Known, cut_out, key_of_file, pack_file
+from variegate.data.decode.entropy.cut import Cut, cut_out, key_of_file, pack_file
+from variegate.data.decode.entropy.kept import NONE, add_to, joined, known_of, load, place_of
 from variegate.data.decode.entropy.layout import REASONS
 from variegate.data.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.data.decode.jpeg import decode_plain
-from variegate.outside.durable import write_errors_name, write_pieces
 from variegate.outside.location import cache_folder
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
 # Of what is decoded otherwise, no more than this part is to be left.
 WORTH_CUTTING = 0.85
-# A change of what is written, or of what is found in files, takes a new number.
-_FIRST_LINE = b"variegate jpeg index 1\n"
-_ALIGNED = 64
-
-
-def _read_only(keys: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], packed: npt.NDArray[np.uint8]) -> Known:
-    """As mapped files are, which kernels tell apart."""
-    for array in (keys, offsets, packed):
-        array.flags.writeable = False
-    return Known(keys, offsets, packed)
-
-
-_NONE = _read_only(np.zeros(0, np.uint64), np.zeros(1, np.uint64), np.zeros(0, np.uint8))
-
-
-class DamagedIndexError(ValueError):
-    """A file that is no whole index; ``variegate index`` makes it anew."""
 
 
 def index_path(fingerprint: str) -> Path:
@@ -60,8 +40,8 @@ class EntropyIndex:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._kept = load(self.path) if self.path.exists() else _NONE
-        self._fresh = _NONE
+        self._kept = load(self.path) if self.path.exists() else NONE
+        self._fresh = NONE
         self._added: dict[int, bytes] = {}
         self.added_bytes = 0
         self.after_fork()
@@ -121,7 +101,7 @@ class EntropyIndex:
     def _size_of(self, key: int) -> int:
         """Of its packed entries; 0 for a file that has none, or is not known."""
         with self._lock:
-            if (place := _place(self._kept, key)) is not None:
+            if (place := place_of(self._kept, key)) is not None:
                 return int(self._kept.offsets[place + 1] - self._kept.offsets[place])
             return len(self._added.get(key, b""))
 
@@ -129,7 +109,7 @@ class EntropyIndex:
         """What another has found: packed entries by ``key_of_file``."""
         with self._lock:
             for key, packed in added.items():
-                if _place(self._kept, key) is None and key not in self._added:
+                if place_of(self._kept, key) is None and key not in self._added:
                     self._added[key] = packed
                     self.added_bytes += len(packed)
 
@@ -139,7 +119,7 @@ class EntropyIndex:
 
     def knows(self, data: bytes) -> bool:
         key = key_of_file(data)
-        return key in self._added or _place(self._kept, key) is not None
+        return key in self._added or place_of(self._kept, key) is not None
 
     def use_added(self) -> None:
         """What was added so far serves from here on."""
@@ -152,104 +132,15 @@ class EntropyIndex:
             added = dict(self._added)
         if not added:
             return
-        with write_errors_name(str(self.path)), _alone(self.path):
-            try:
-                kept = load(self.path) if self.path.exists() else _NONE
-            except DamagedIndexError:
-                kept = _NONE
-            write_pieces(self.path, _pieces(_joined(kept, known_of(added))), several_writers=True)
+        add_to(self.path, known_of(added))
         with self._lock:
             self._kept = load(self.path)
             for key in added:
                 self.added_bytes -= len(self._added.pop(key))
-            self._fresh = _NONE
+            self._fresh = NONE
 
     def summary(self) -> dict[str, int]:
         """``files``: that are known; ``indexed``: those with entry points; ``bytes``: that these take."""
-        joined = _joined(self._kept, known_of(self._added))
-        sizes = np.diff(joined.offsets)
-        return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(joined.packed)}
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process at a time, where there are locks: each adds to what the others wrote."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(f".{path.name}.lock"), "ab") as file:
-        with suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def load(path: Path) -> Known:
-    """A kept index, mapped to memory. Raises DamagedIndexError, OSError."""
-    with open(path, "rb") as file:
-        line = file.readline(len(_FIRST_LINE))
-        head_line = file.readline(1000)
-        start, size = file.tell(), os.fstat(file.fileno()).st_size
-        # Of the very file that was read: another may have taken its name meanwhile.
-        mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8) if size else None
-    try:
-        if line != _FIRST_LINE:
-            raise ValueError("its first line is another's")
-        head = json.loads(head_line)
-        number, packed = int(head["files"]), int(head["packed"])
-        start += -start % _ALIGNED
-        if mapped is None or min(number, packed) < 0 or size != start + 8 * number + 8 * (number + 1) + packed:
-            raise ValueError("it is cut, or longer than it should be")
-        keys = mapped[start : start + 8 * number].view(np.uint64)
-        offsets = mapped[start + 8 * number : start + 16 * number + 8].view(np.uint64)
-        known = _read_only(keys, offsets, mapped[start + 16 * number + 8 :])
-        if head["check"] != _check(known):
-            raise ValueError("its checksum is another")
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedIndexError(
-            f"{path}: is no whole index of JPEG files ({error}); delete it, or make it anew by: variegate index"
-        ) from error
-    return known
-
-
-def _check(known: Known) -> str:
-    return f"{key_of_file(known.keys.tobytes() + known.offsets.tobytes()):016x}"
-
-
-def _pieces(known: Known) -> Iterable[bytes]:
-    head = {"files": len(known.keys), "packed": len(known.packed), "check": _check(known)}
-    text = _FIRST_LINE + json.dumps(head).encode() + b"\n"
-    yield text + bytes(-len(text) % _ALIGNED)
-    yield known.keys.tobytes()
-    yield known.offsets.tobytes()
-    for begin in range(0, len(known.packed), 1 << 24):
-        yield known.packed[begin : begin + (1 << 24)].tobytes()
-
-
-def _place(known: Known, key: int) -> int | None:
-    place = int(np.searchsorted(known.keys, np.uint64(key)))
-    return place if place < len(known.keys) and int(known.keys[place]) == key else None
-
-
-def known_of(added: dict[int, bytes]) -> Known:
-    if not added:
-        return _NONE
-    keys = sorted(added)
-    offsets = np.cumsum([0, *(len(added[key]) for key in keys)], dtype=np.uint64)
-    packed = np.frombuffer(b"".join(added[key] for key in keys) or b"", np.uint8)
-    return _read_only(np.array(keys, np.uint64), offsets, packed)
-
-
-def _joined(one: Known, other: Known) -> Known:
-    """All of both."""
-    if not len(one.keys) or not len(other.keys):
-        return one if len(one.keys) else other
-    both = np.concatenate([one.keys, other.keys])
-    keys, places = np.unique(both, return_index=True)
-    sizes = np.concatenate([np.diff(one.offsets), np.diff(other.offsets)]).astype(np.int64)[places]
-    begins = np.concatenate([one.offsets[:-1], other.offsets[:-1] + np.uint64(len(one.packed))])[places]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    packed = np.empty(int(offsets[-1]), np.uint8)
-    for to, begin, size in zip(offsets[:-1].tolist(), begins.tolist(), sizes.tolist(), strict=True):
-        piece, at = (one, begin) if begin < len(one.packed) else (other, begin - len(one.packed))
-        packed[to : to + size] = piece.packed[at : at + size]
-    return _read_only(keys, offsets.astype(np.uint64), packed)
+        known = joined(self._kept, known_of(self._added))
+        sizes = np.diff(known.offsets)
+        return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(known.packed)}

@@ -9,9 +9,9 @@ import numpy as np
 from numba.core import types
 
 from variegate.data.decode.entropy.code import dc_at, skip_ac, skip_units
+from variegate.data.decode.entropy.huffman import CATEGORIES, number_of_codes
 from variegate.data.decode.entropy.layout import (
     BLOCKS,
-    CATEGORIES,
     CODE,
     FIRST_BLOCK,
     FITS,
@@ -23,7 +23,6 @@ from variegate.data.decode.entropy.layout import (
     MCU_WIDTH,
     SCAN,
     WIDTH,
-    number_of_codes,
     read_layout,
 )
 from variegate.data.decode.entropy.stuffing import SLACK, count_ff, put_stuffed, unstuff
