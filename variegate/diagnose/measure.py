@@ -49,7 +49,7 @@ def measure(
     """
     asked = MeasurementOptions(**chosen)
     transform = training_transform("randaugment", "224") if transform is None else transform
-    names = ("batch_size", "device", "cache", "cache_side", "fast_decode", "prefetch")
+    names = ("batch_size", "device", "cache", "cache_side", "fast_decode", "index", "prefetch")
     options: dict[str, Any] = {name: getattr(asked, name) for name in names}
     options["num_threads"] = default_threads() if asked.threads is None else asked.threads
     # Samples are drawn as by a shuffled epoch, then taken in a cycle.

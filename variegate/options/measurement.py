@@ -32,6 +32,13 @@ class MeasurementOptions:
         "loader's fast_decode does.",
         "Loader",
     )
+    index: str | None = option(
+        None,
+        "Cut crops out of coded JPEGs by an index, as the loader's index does: auto for the one of variegate index, or "
+        "a file.",
+        "Loader",
+        metavar="auto|FILE",
+    )
     prefetch: int = option(2, "How many batches the loader makes ahead.", "Loader", low=0)
     seconds: float = option(3.0, "How long each rate is measured.", "Measurement", low=0.01, high=3600)
     limit: int = option(

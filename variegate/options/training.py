@@ -20,7 +20,7 @@ LossName = Literal["cross-entropy", "bce"]
 TestViews = Literal["none", "flip", "flip-shift"]
 
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
-FREE = {"out", "tensorboard", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
+FREE = {"out", "tensorboard", "index", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 
 
@@ -42,6 +42,13 @@ class TrainOptions(metaclass=WithRecipe):
         "none takes images of one size as they are.",
         "Images",
         metavar="SIDE|HxW|auto|none",
+    )
+    index: str = option(
+        "none",
+        "Cut crops out of coded JPEGs by an index, with the same pixels: auto for the one of variegate index, or FILE. "
+        "What it lacks is added beside the epochs.",
+        "Images",
+        metavar="auto|FILE|none",
     )
     progressive: int | None = option(
         None,

@@ -71,6 +71,7 @@ class Feed:
         given = self.adaptation.of_epoch if self.adaptation.gives else None
         trained: dict[str, Any] = {"on_error": "skip", "max_errors": 0.1, "partners": partners}
         trained |= {"copies": options.copies, "conditions": given}
+        trained["index"] = None if options.index.lower() == "none" else options.index
         self.train = Loader(self.source, self.transform, **more, **trained)
         if self.length is not None:
             self.length *= options.copies

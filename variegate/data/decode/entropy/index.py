@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -57,9 +58,10 @@ class EntropyIndex:
     def cut_out(self, data: bytes, box: tuple[int, int, int, int]) -> Cut | None:
         """A smaller file that holds at least ``box`` (top, left, bottom, right) of a JPEG's picture, with the same
         pixels as the whole; None where there is none, or the file is not known. It lies in memory of the thread."""
-        found = cut_out(data, self._kept, box)
-        if found == "unknown" and len(self._fresh.keys):
-            found = cut_out(data, self._fresh, box)
+        found: Cut | Literal["unknown"] | None = "unknown"
+        for known in (self._kept, self._fresh):
+            if found == "unknown" and len(known.keys):
+                found = cut_out(data, known, box)
         if found == "unknown":
             self.is_unknown(data)
             return None
