@@ -57,6 +57,14 @@ ENTRIES = (
     "data.shuffle._permute_within",
 )
 
+# Of an entropy index, which no batch waits for that has none.
+INDEX_ENTRIES = (
+    "data.decode.entropy.key.key_of",
+    "data.decode.entropy.entries.find_entries",
+    "data.decode.entropy.packing.pack_entries",
+    "data.decode.entropy.cut._cut_out",
+)
+
 # (kernels done, of about so many, seconds)
 Progress = Callable[[int, int, float], object]
 
@@ -80,7 +88,7 @@ class Warmth:
 def is_ready() -> bool:
     """Whether every kernel that a batch on the CPU may need is in memory, or on disk for this processor; in a few
     milliseconds."""
-    return all(entry.overloads or entry._cache.found_in(entry.targetctx) for entry in _entries())
+    return _are_there(ENTRIES)
 
 
 def make_ready() -> None:
@@ -97,7 +105,7 @@ def warm(progress: Progress | None = None) -> Warmth:
     """
     began = time.perf_counter()
     before = _compiled()
-    was_ready = _folder() is not None
+    was_ready = _folder() is not None and _are_there(INDEX_ENTRIES)
     if not was_ready:
         _check_place()
         listener = _Listener(progress, began)
@@ -105,9 +113,9 @@ def warm(progress: Progress | None = None) -> Warmth:
         try:
             with events.install_listener("numba:compile", listener):
                 _run_everything()
+                _use_an_index()
         finally:
             compiled.TURN.on_progress = None
-    _use_an_index()
     seconds = time.perf_counter() - began
     if (folder := _folder()) is None:
         failure = compiled.TURN.failure
@@ -118,15 +126,19 @@ def warm(progress: Progress | None = None) -> Warmth:
 
 
 def _use_an_index() -> None:
-    """What an entropy index needs, which a batch does not wait for: its kernels are compiled by its first use."""
+    """A file of one block, looked into and cut out."""
     file = simplejpeg.encode_jpeg(np.zeros((8, 8, 3), np.uint8))
     key, packed = key_of_file(file), pack_file(file)
     assert isinstance(packed, bytes)
     cut_out(file, known_of({key: packed}), (0, 0, 1, 1))
 
 
-def _entries() -> list[Any]:
-    parted = [entry.rpartition(".") for entry in ENTRIES]
+def _are_there(names: tuple[str, ...]) -> bool:
+    return all(entry.overloads or entry._cache.found_in(entry.targetctx) for entry in _entries(names))
+
+
+def _entries(names: tuple[str, ...] = ENTRIES) -> list[Any]:
+    parted = [entry.rpartition(".") for entry in names]
     return [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
 
 

@@ -126,7 +126,7 @@ print(min(seconds), seconds[0])
 
 
 def test_the_command_when_all_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    make_ready()
+    warm.warm()
     began = time.perf_counter()
     assert main(["warm"]) == 0
     assert time.perf_counter() - began < 2.0
