@@ -197,24 +197,28 @@ Box = tuple[int, int, int, int]
 
 def stored_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
     """Top, left, bottom and right in the stored picture of a box of the shown one."""
-    y, x, is_transposed = _TURNS.get(orientation, (1, 1, False))
-    top, left, bottom, right = (box[1], box[0], box[3], box[2]) if is_transposed else box
-    if y < 0:
-        top, bottom = stored_height - bottom, stored_height - top
-    if x < 0:
-        left, right = stored_width - right, stored_width - left
-    return top, left, bottom, right
+    is_transposed = _TURNS.get(orientation, (1, 1, False))[2]
+    return _mirrored(orientation, stored_height, stored_width, _transposed(box) if is_transposed else box)
 
 
 def shown_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
     """The other way round."""
-    y, x, is_transposed = _TURNS.get(orientation, (1, 1, False))
+    mirrored = _mirrored(orientation, stored_height, stored_width, box)
+    return _transposed(mirrored) if _TURNS.get(orientation, (1, 1, False))[2] else mirrored
+
+
+def _mirrored(orientation: int, height: int, width: int, box: Box) -> Box:
+    y, x, _ = _TURNS.get(orientation, (1, 1, False))
     top, left, bottom, right = box
     if y < 0:
-        top, bottom = stored_height - bottom, stored_height - top
+        top, bottom = height - bottom, height - top
     if x < 0:
-        left, right = stored_width - right, stored_width - left
-    return (left, top, right, bottom) if is_transposed else (top, left, bottom, right)
+        left, right = width - right, width - left
+    return top, left, bottom, right
+
+
+def _transposed(box: Box) -> Box:
+    return box[1], box[0], box[3], box[2]
 
 
 def stored_rows_needed(

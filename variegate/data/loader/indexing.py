@@ -70,10 +70,6 @@ class LoaderIndex(EntropyIndex):
                 self._thread = threading.Thread(target=_work, args=(weakref.ref(self),), daemon=True)
                 self._thread.start()
 
-    def begin_epoch(self) -> None:
-        """What was found so far serves from here on."""
-        self.use_added()
-
     def look(self) -> bool:
         """Look into a file that waits -> False where there is none, and the thread ends."""
         with self._lock:

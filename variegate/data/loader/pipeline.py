@@ -157,7 +157,7 @@ class Pipeline:
         else:
             share = self._share(0, done)
         if self.index is not None:
-            self.index.begin_epoch()
+            self.index.use_added()
         times = StageTimes(self.observers)
         steps, stop_reading = self.order.steps(share, epoch, self._readers, times)
         return EpochRun(

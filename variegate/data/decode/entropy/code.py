@@ -19,18 +19,18 @@ BROKEN = -1
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def dc_at(buffer: Any, bit: Any, table: Any, tables: Any) -> Any:
-    """-> (bit after the difference, the difference, bit where its value begins); the first ``BROKEN`` for no code."""
+    """-> (bit after the difference, the difference); the first ``BROKEN`` for no code."""
     word = bits_at(buffer, bit)
     entry = np.int64(tables.look[table, word >> np.uint64(64 - LOOK)])
     if entry == 0:
         entry = long_code(word, table, tables)
         if entry == 0:
-            return np.int64(BROKEN), np.int64(0), np.int64(0)
+            return np.int64(BROKEN), np.int64(0)
     length, category = entry & 31, entry >> 5
     value = np.int64((word << np.uint64(length)) >> np.uint64(1) >> np.uint64(63 - category))
     if category and value < np.int64(1) << (category - 1):
         value -= (np.int64(1) << category) - 1
-    return bit + length + category, value, bit + length
+    return bit + length + category, value
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -72,7 +72,7 @@ def skip_units(buffer: Any, bit: Any, end: Any, units: Any, dc: Any, layout: Any
     for _ in range(units):
         for block in range(blocks):
             about = FIRST_BLOCK + 3 * block
-            bit, difference, _ = dc_at(buffer, bit, layout[about + 1], tables)
+            bit, difference = dc_at(buffer, bit, layout[about + 1], tables)
             if bit < 0:
                 return np.int64(BROKEN)
             dc[layout[about]] += difference

@@ -96,7 +96,7 @@ def splice(data: Any, size: Any, room: Any, entries: Any) -> Any:
             about = FIRST_BLOCK + 3 * block
             component, table = layout[about], layout[about + 1]
             from_bit = bit
-            bit, difference, _ = dc_at(buffer, bit, table, tables)
+            bit, difference = dc_at(buffer, bit, table, tables)
             if not (seen >> component) & 1:
                 seen |= np.int64(1) << component
                 to, acc, pending = _copy(buffer, copied, from_bit, to, acc, pending)
