@@ -58,7 +58,7 @@ def verdict(record: dict[str, Any]) -> str:
     words = []
     for module, speed in speeds.items():
         level = level_of(module)
-        asked = record.get("level_targets", {}).get(level, record["target"])
+        asked = record.get("level_targets", {}).get((level or "").rpartition(", ")[2], record["target"])
         words.append(f"{level}: {_verdict(speed / best, asked)}" if level else _verdict(speed / best, asked))
     return "; ".join(words)
 

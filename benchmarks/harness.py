@@ -79,6 +79,8 @@ def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, A
     """Inputs, check, timing -> a JSON-able record. A failed check leaves ``failed`` and no speed."""
     peers = [module for module in options.only or work.peers if module != OURS]
     limited, left_out = _levels.chosen(list(options.levels)) if not options.only or OURS in options.only else ([], [])
+    if work.is_indexed:
+        limited = [each for one in limited for each in (one.indexed(), one)]
     given, origin = work.make_inputs(options.images)
     record: dict[str, Any] = {"work": work.name, "title": work.title, "target": work.target, "batch": options.batch}
     record |= {"level_targets": dict(work.level_targets), "left_out": left_out}
@@ -112,7 +114,10 @@ def start(
     """A process of ours for each level, one for each peer in the peers' own environment."""
     processes = {
         one.key: Process(
-            sys.executable, config | {"peer": OURS, "level": one.level}, worker, ONE_THREAD | one.environment
+            sys.executable,
+            config | {"peer": OURS, "level": one.level, "is_indexed": one.is_indexed},
+            worker,
+            ONE_THREAD | one.environment,
         )
         for one in limited
     }

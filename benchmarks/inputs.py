@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,27 @@ import numpy.typing as npt
 SIZE = 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 NUM_OPS, MAGNITUDE = 2, 9
-CROPPING = ("w1", "w3r")  # the works that begin with RandomResizedCrop(224)
+
+
+class Crop(NamedTuple):
+    """Of ``RandomResizedCrop``: the side of what comes out, and the share of the picture's area."""
+
+    side: int = SIZE
+    scale: tuple[float, float] = (0.08, 1.0)
+
+
+# The works that begin with a crop; all but w3r from JPEG files.
+CROPPING = {"w1": Crop(), "w1i": Crop(), "w1i_local": Crop(96, (0.05, 0.4)), "w1i_large": Crop(), "w3r": Crop()}
+
+
+def is_from_files(work: str) -> bool:
+    return work in CROPPING and work != "w3r"
+
+
+def side_of(work: str) -> int:
+    """Of the outputs, in pixels."""
+    return CROPPING[work].side if work in CROPPING else SIZE
+
 
 # Sizes (height, width) that most ImageNet files have, for the stand-in where no sample of it is at hand.
 IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (500, 333), (400, 500), (600, 800))
@@ -23,10 +44,12 @@ DEFAULT_TAR = Path("../shared/data/imagenet-sample.tar")
 
 @dataclass
 class Inputs:
-    """``jpegs`` for a work that starts at files, ``images`` uint8[N, 224, 224, 3] for one that starts in memory."""
+    """``jpegs`` for a work that starts at files, ``images`` uint8[N, 224, 224, 3] for one that starts in memory.
+    ``index``: the entropy index of the files, for a process of ours that is to use one."""
 
     jpegs: list[bytes] = field(default_factory=list)
     images: npt.NDArray[np.uint8] | None = None
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.jpegs) if self.images is None else len(self.images)

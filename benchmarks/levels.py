@@ -6,7 +6,7 @@ The peers are never limited. One machine so shows what users of lesser processor
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.peers_env import ROOT
 
@@ -17,16 +17,23 @@ CHOICES = (*SHORT, HOST)
 # Compiled code of a level is kept from run to run; `make clean` removes it.
 CACHES = ROOT / "build" / "numba"
 OURS = "ours"
+INDEX = "index"
 
 
 @dataclass(frozen=True)
 class Limited:
-    """One process of ours: ``key`` in records, ``title`` in tables, the ``environment`` that limits it."""
+    """One process of ours: ``key`` in records, ``title`` in tables, the ``environment`` that limits it; whether it has
+    an entropy index of the files."""
 
     level: str | None
     key: str
     title: str
     environment: dict[str, str]
+    is_indexed: bool = False
+
+    def indexed(self) -> Limited:
+        key = f"{self.key}, {INDEX}" if self.level else f"{OURS}:{INDEX}"
+        return replace(self, key=key, title=f"{self.title}, with an index", is_indexed=True)
 
 
 UNLIMITED = Limited(None, OURS, "Variegate", {})

@@ -45,13 +45,13 @@ def limit_loaded_libraries() -> None:
         cv2.setNumThreads(0)
 
 
-def check_batch(batch: Any, expected: int) -> None:
+def check_batch(batch: Any, expected: int, side: int = 224) -> None:
     """Raise unless ``batch`` is what every library must deliver: contiguous, finite, normalised float32 NCHW."""
     import numpy as np
 
     contiguous = batch.is_contiguous() if hasattr(batch, "is_contiguous") else batch.flags["C_CONTIGUOUS"]
     array = np.asarray(batch)
-    if array.shape != (expected, 3, 224, 224) or array.dtype != np.float32 or not contiguous:
+    if array.shape != (expected, 3, side, side) or array.dtype != np.float32 or not contiguous:
         raise ValueError(f"batch is {array.dtype}{array.shape}, contiguous={contiguous}; float32 NCHW is asked for")
     if not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.5:
         raise ValueError(
@@ -154,13 +154,19 @@ class CoreWorker(Worker):
         if config["peer"] == OURS:
             check_limited(config["level"])
         self.inputs = _inputs.load(Path(config["inputs"]))
+        if config.get("is_indexed"):
+            from benchmarks.indexing import entropy_index
+
+            self.inputs.index = entropy_index(self.inputs.jpegs)
         limit_loaded_libraries()
 
     def variants(self) -> dict[str, Callable[[], Any]]:
         return self.peer.variants(self.work, self.inputs, self.batch)
 
     def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
-        check_batch(next_batch(), self.batch)
+        from benchmarks.inputs import side_of
+
+        check_batch(next_batch(), self.batch, side_of(self.work))
         limit_loaded_libraries()
         for _ in range(WARM_UP_BATCHES):
             next_batch()

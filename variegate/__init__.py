@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from variegate.augmenter import Augmenter
     from variegate.backends.ragged_batch import RaggedBatch
     from variegate.convert import from_albumentations, from_timm, from_torchvision
+    from variegate.data.decode.entropy.index import EntropyIndex
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.samples import sample_images
     from variegate.data.sources.opening import open_source
@@ -26,8 +27,8 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
-__all__ += ["Augmenter", "Batch", "Collate", "Engine", "Loader", "RaggedBatch", "WithIds", "as_transform"]
-__all__ += ["from_albumentations", "from_timm", "from_torchvision"]
+__all__ += ["Augmenter", "Batch", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch", "WithIds"]
+__all__ += ["as_transform", "from_albumentations", "from_timm", "from_torchvision"]
 __all__ += ["diagnose", "load_policy", "open_source", "policies", "sample_images", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
@@ -40,6 +41,7 @@ _HOMES = {
     "DeviceMemoryError": "variegate.errors",
     "Engine": "variegate.engine.engine",
     "EngineError": "variegate.engine.jobs",
+    "EntropyIndex": "variegate.data.decode.entropy.index",
     "Loader": "variegate.data.loader",
     "PipelineError": "variegate.pipelines",
     "RaggedBatch": "variegate.backends.ragged_batch",

@@ -18,6 +18,7 @@ from variegate.backends.host import CpuRunner
 from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.bound_transform import BoundTransform
 from variegate.checks import integer, renamed
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.images import check_fits
 from variegate.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
@@ -216,11 +217,13 @@ class Augmenter(BoundTransform):
         *,
         partners: Any = None,
         labels: Any = None,
+        index: EntropyIndex | None = None,
     ) -> Any:
         """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
 
         Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
         JPEG's header and no rows below it are decoded. The pixels are those of a call with the decoded pictures.
+        ``index``: of files whose entry points it knows, what surrounds the crop is not decoded either; same pixels.
 
         With ``fast_decode`` a picture is decoded at half (a quarter, an eighth) scale where the crop is still at least
         as large as the output. Its pixels differ from those of a full decode as two good reductions do, by a level or
@@ -236,8 +239,11 @@ class Augmenter(BoundTransform):
             raise ValueError(
                 "decode_and_run: got files with consistent=True; accepted: clips that are decoded, in a call"
             )
+        if not isinstance(index, (EntropyIndex, type(None))):
+            raise TypeError(f"index: got {type(index).__name__}; accepted: a vg.EntropyIndex, or None")
         batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
         batch.scales = SCALES if self.fast_decode else ()
+        batch.index = batch.index if index is None else index
         program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), partners=partners)
         outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
         return outputs if labels is None else (outputs, self._labels(program, labels))

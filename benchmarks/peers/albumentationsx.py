@@ -13,7 +13,7 @@ import numpy.typing as npt
 import simplejpeg
 import torch
 
-from benchmarks.inputs import MEAN, NUM_OPS, SIZE, STD, Inputs
+from benchmarks.inputs import CROPPING, MEAN, NUM_OPS, SIZE, STD, Inputs, is_from_files
 from benchmarks.peers.base import NextBatch, Peer
 
 # What torchvision's RandAugment means by magnitude 9 of 31 bins at 224 x 224.
@@ -56,7 +56,10 @@ def operations() -> list[Any]:
 
 
 def pipeline(work: str, normalize: bool) -> Any:
-    crop = [A.RandomResizedCrop((SIZE, SIZE), interpolation=cv2.INTER_LINEAR, p=1)] if work == "w1" else []
+    crop = []
+    if is_from_files(work):
+        side, scale = CROPPING[work]
+        crop = [A.RandomResizedCrop((side, side), scale=scale, interpolation=cv2.INTER_LINEAR, p=1)]
     drawn = A.SomeOf(operations(), n=NUM_OPS, replace=True, p=1)
     last = [A.Normalize(MEAN, STD), A.ToTensorV2()] if normalize else []
     return A.Compose([*crop, A.HorizontalFlip(p=0.5), drawn, *last])
@@ -75,7 +78,7 @@ class AlbumentationsX(Peer):
     packages = ("albumentationsx", "opencv-python-headless", "simplejpeg")
 
     def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
-        if work == "w1":
+        if is_from_files(work):
             return {
                 f"{decode.__name__}, {word}": _jpeg_variant(decode, finish, inputs, batch)
                 for decode in (decode_simplejpeg, decode_cv2)

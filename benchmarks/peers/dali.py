@@ -9,19 +9,20 @@ import torch
 from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali.auto_aug import rand_augment
 
-from benchmarks.inputs import MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
+from benchmarks.inputs import CROPPING, MAGNITUDE, MEAN, NUM_OPS, STD, Crop, Inputs, is_from_files
 from benchmarks.peers.base import NextBatch, Peer
 
 DECODE_WAYS = ("random crop", "whole image")
 
 
-def decode_and_crop(data: Any, way: str) -> Any:
+def decode_and_crop(data: Any, way: str, crop: Crop = Crop()) -> Any:  # noqa: B008
     """Files -> random crops of uint8 pixels."""
+    size, area, resample = [crop.side, crop.side], list(crop.scale), types.INTERP_TRIANGULAR
     if way == "random crop":
-        part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0])
-        return fn.resize(part, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+        part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=area)
+        return fn.resize(part, size=size, interp_type=resample)
     whole = fn.decoders.image(data, device="cpu", output_type=types.RGB)
-    return fn.random_resized_crop(whole, size=[SIZE, SIZE], interp_type=types.INTERP_TRIANGULAR)
+    return fn.random_resized_crop(whole, size=size, random_area=area, interp_type=resample)
 
 
 def augment(images: Any, dtype: Any = types.FLOAT) -> Any:
@@ -46,11 +47,11 @@ def normalised(images: Any, dtype: Any = types.FLOAT, **options: Any) -> Any:
 
 
 @pipeline_def(enable_conditionals=True)
-def _pipeline(feed: Any, decode: str | None) -> Any:
+def _pipeline(feed: Any, decode: str | None, crop: Crop | None) -> Any:
     if decode is None:
         return augment(fn.external_source(feed, batch=True, dtype=types.UINT8, layout="HWC", no_copy=True))
     data = fn.external_source(feed, batch=True, dtype=types.UINT8, no_copy=True)
-    return augment(decode_and_crop(data, decode))
+    return augment(decode_and_crop(data, decode, crop))
 
 
 class Dali(Peer):
@@ -58,10 +59,11 @@ class Dali(Peer):
     packages = ("nvidia-dali-cuda120",)
 
     def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
-        if work != "w1":
+        if not is_from_files(work):
             images = inputs.image_batches(batch)
             return {"external source": _runner(lambda: list(next(images)), None, batch)}
-        return {f"decode {way}": _runner(_jpeg_feed(inputs, batch), way, batch) for way in DECODE_WAYS}
+        crop = CROPPING[work]
+        return {f"decode {way}": _runner(_jpeg_feed(inputs, batch), way, batch, crop) for way in DECODE_WAYS}
 
 
 def _jpeg_feed(inputs: Inputs, batch: int) -> Any:
@@ -69,9 +71,10 @@ def _jpeg_feed(inputs: Inputs, batch: int) -> Any:
     return lambda: [np.frombuffer(data, np.uint8) for data in next(jpegs)]
 
 
-def _runner(feed: Any, decode: str | None, batch: int) -> NextBatch:
+def _runner(feed: Any, decode: str | None, batch: int, crop: Crop | None = None) -> NextBatch:
     # A queue of one: what is made ahead while the clock stands still is then the one batch that is not counted.
-    pipeline = _pipeline(feed, decode, batch_size=batch, num_threads=1, device_id=None, seed=1, prefetch_queue_depth=1)
+    options = {"batch_size": batch, "num_threads": 1, "device_id": None, "seed": 1, "prefetch_queue_depth": 1}
+    pipeline = _pipeline(feed, decode, crop, **options)
 
     def next_batch() -> torch.Tensor:
         (output,) = pipeline.run()

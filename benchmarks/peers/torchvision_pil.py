@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from benchmarks.inputs import CROPPING, MAGNITUDE, MEAN, NUM_OPS, SIZE, STD, Inputs
+from benchmarks.inputs import CROPPING, MAGNITUDE, MEAN, NUM_OPS, STD, Inputs, is_from_files
 from benchmarks.peers.base import NextBatch, Peer
 from benchmarks.peers.torchvision_stub import import_v2
 
@@ -24,7 +24,7 @@ def steps(work: str, to_tensor: list[Any]) -> tuple[Any, Any, Any]:
 
     All of it for one sample; the part that is drawn per sample; the rest, which some leave to the batch for speed.
     """
-    crop = [v2.RandomResizedCrop(SIZE)] if work in CROPPING else []
+    crop = [v2.RandomResizedCrop(*CROPPING[work])] if work in CROPPING else []
     chance = [*crop, v2.RandomHorizontalFlip(), v2.RandAugment(num_ops=NUM_OPS, magnitude=MAGNITUDE), *to_tensor]
     normalize = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD, inplace=True)]
     return v2.Compose([*chance, *normalize]), v2.Compose(chance), v2.Compose(normalize)
@@ -53,7 +53,7 @@ class TorchvisionPil(Peer):
         }
 
     def _variant(self, run: Callable[[list[Any]], torch.Tensor], work: str, inputs: Inputs, batch: int) -> NextBatch:
-        if work == "w1":
+        if is_from_files(work):
             jpegs = inputs.jpeg_batches(batch)
             return lambda: run([open_jpeg(data) for data in next(jpegs)])
         images = inputs.image_batches(batch)

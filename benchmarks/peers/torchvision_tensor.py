@@ -9,7 +9,7 @@ import numpy as np
 import simplejpeg
 import torch
 
-from benchmarks.inputs import Inputs
+from benchmarks.inputs import Inputs, is_from_files
 from benchmarks.peers.base import NextBatch, Peer
 from benchmarks.peers.torchvision_pil import pipelines
 
@@ -25,7 +25,7 @@ class TorchvisionTensor(Peer):
     packages = ("torchvision", "torch", "simplejpeg")
 
     def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
-        make = _from_jpegs if work == "w1" else _from_memory
+        make = _from_jpegs if is_from_files(work) else _from_memory
         return {
             f"{layout}, {name}": make(run, layout, inputs, batch)
             for name, run in pipelines(work, []).items()

@@ -28,12 +28,14 @@ class Check:
 @dataclass(frozen=True)
 class Work:
     """``target``: how many times the best peer's speed is asked for; ``level_targets``: with our code limited to a
-    level. ``peers``: modules of benchmarks.peers."""
+    level, or with an index, for which ``target`` stands otherwise. ``peers``: modules of benchmarks.peers.
+    ``is_indexed``: ours runs without and with an entropy index of the files."""
 
     name: str
     title: str
-    target: float
+    target: float | None
     peers: tuple[str, ...]
     make_inputs: Callable[[Path | None], tuple[Inputs, str]]
     check: Callable[[Inputs, Replay], Iterable[Check]]
     level_targets: Mapping[str, float] = field(default_factory=dict)
+    is_indexed: bool = False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.inputs import SIZE, Inputs, read_jpegs
+from benchmarks.inputs import CROPPING, Inputs, read_jpegs
 from benchmarks.works.base import Check, Replay, Work
 
 # The resample may round the other way by one level; equalize and autocontrast, where they follow, stretch that level.
@@ -21,34 +21,37 @@ def make_inputs(tar: Path | None) -> tuple[Inputs, str]:
     return Inputs(jpegs=jpegs), origin
 
 
-def check(inputs: Inputs, replay: Replay) -> Iterable[Check]:
+def check(inputs: Inputs, replay: Replay, work: str = "w1") -> Iterable[Check]:
     # Only our own environment can import these; this module is read by the harness, never by a peer.
     from benchmarks.peers.ours import transform
     from benchmarks.works.compare import SAMPLE, golden, normalised, outputs, within
 
     jpegs = inputs.jpegs[:SAMPLE]
     images = [_decode(data) for data in jpegs]
-    pixels = transform("w1", normalize=False)
+    pixels = transform(work, normalize=False)
     fused, plain = outputs(pixels, images, "cpu"), outputs(pixels, images, "reference")
     yield within("cpu as the plain executor", fused, plain, **AFTER_RESAMPLE)
-    yield normalised(transform("w1"), pixels, images)
+    yield normalised(transform(work), pixels, images)
     yield from golden("as torchvision on Pillow, operation by operation", pixels, images, replay, **AFTER_RESAMPLE)
-    yield from _fused_decode(jpegs, images)
+    yield from _fused_decode(jpegs, images, work)
 
 
-def _fused_decode(jpegs: list[bytes], images: list[npt.NDArray[np.uint8]]) -> Iterable[Check]:
+def _fused_decode(jpegs: list[bytes], images: list[npt.NDArray[np.uint8]], work: str) -> Iterable[Check]:
     """Cropping while decoding gives the same bytes as decoding first, by the flip and the crop alone."""
     import variegate as vg
+    from benchmarks.indexing import entropy_index
     from benchmarks.works.compare import equal, outputs
     from variegate import transforms as T
 
     name = "decode_and_run gives the crops of the whole images"
-    cropped = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip()])
+    cropped = T.Compose([T.RandomResizedCrop(*CROPPING[work]), T.RandomHorizontalFlip()])
     augmenter = vg.Augmenter(cropped, device="cpu", seed=0, layout="NHWC", num_threads=1)
-    if not hasattr(augmenter, "decode_and_run"):
-        return
-    fused = np.asarray(augmenter.decode_and_run(jpegs, ids=list(range(len(jpegs)))))
-    yield equal(name, fused, outputs(cropped, images, "cpu"))
+    whole, ids = outputs(cropped, images, "cpu"), list(range(len(jpegs)))
+    yield equal(name, np.asarray(augmenter.decode_and_run(jpegs, ids=ids)), whole)
+    if work != "w1":
+        index = entropy_index(jpegs)
+        fused = np.asarray(augmenter.decode_and_run(jpegs, ids=ids, index=index))
+        yield equal(f"with an index, which knows {index.summary()['indexed']} of them, too", fused, whole)
 
 
 def _decode(data: bytes) -> npt.NDArray[np.uint8]:

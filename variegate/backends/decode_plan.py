@@ -91,24 +91,26 @@ def plan_rows(
     # A picture of a few pixels is as large at a smaller scale.
     plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
     kept, offset = height.copy(), np.zeros(len(source), np.int64)
-    boxed = np.flatnonzero(is_crop & ~is_scaled & plain)
     needed = np.stack([np.zeros_like(height), np.zeros_like(width), height, width], axis=1)
+    cropped = np.flatnonzero(is_crop & plain)
+    if len(cropped):
+        needed[cropped] = _boxes(args[cropped], support[cropped], height[cropped], width[cropped], divisor[cropped])
+    boxed = np.flatnonzero(is_crop & ~is_scaled & plain)
     if len(boxed):
-        needed[boxed] = crop_boxes(args[boxed], support[boxed], height[boxed], width[boxed])
-        end = needed[boxed, 2]
-        # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
-        rows = (-(-end // block[boxed]) + (block[boxed] > 8)) * block[boxed]
+        # Where chroma has fewer rows than luma, fancy upsampling of a block's last row looks at the one below it.
+        rows = -(-(needed[boxed, 2] + (block[boxed] > 8)) // block[boxed]) * block[boxed]
         is_part = (head[boxed, COEFFICIENT_BYTES] == 0) & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
         kept[boxed] = np.where(is_part, rows, height[boxed])
         offset[boxed] = np.where(is_part, head[boxed, HEIGHT_OFFSET], 0)
     if shared is not None:
-        needed = _joined(needed, shared, len(heads))
+        whole = ~is_scaled
+        needed[whole] = _joined(needed[whole], shared[whole], len(heads))
         most = np.zeros(len(heads), np.int64)
-        np.maximum.at(most, shared[~is_scaled], kept[~is_scaled])
+        np.maximum.at(most, shared[whole], kept[whole])
         kept = np.where(is_scaled, kept, most[shared])
         offset = np.where(kept < height, head[:, HEIGHT_OFFSET], 0)
     # Progressive files and such are known by no index.
-    may_cut = plain & ~is_scaled & (head[:, COEFFICIENT_BYTES] == 0) & is_indexed
+    may_cut = plain & (head[:, COEFFICIENT_BYTES] == 0) & is_indexed
     sides = needed[:, 2:] - needed[:, :2]
     may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
     boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
@@ -119,6 +121,21 @@ def plan_rows(
     columns = (source, out_height, out_width, room, divisor, offset, is_crop)
     every = zip(plain.tolist(), *(column.tolist() for column in columns), boxes, strict=True)
     return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]
+
+
+def _boxes(
+    args: npt.NDArray[np.float64],
+    support: npt.NDArray[np.float64],
+    height: npt.NDArray[np.int64],
+    width: npt.NDArray[np.int64],
+    divisor: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """int64[N, 4]: what resized crops read of pictures that are decoded at a scale, in pixels of the whole scale."""
+    scaled = args.copy()
+    scaled[:, :4] /= divisor[:, None]
+    boxes = crop_boxes(scaled, support, -(-height // divisor), -(-width // divisor)) * divisor[:, None]
+    boxes[:, 2:] = np.minimum(boxes[:, 2:], np.stack([height, width], axis=1))
+    return boxes
 
 
 def _joined(boxes: npt.NDArray[np.int64], shared: npt.NDArray[np.intp], files: int) -> npt.NDArray[np.int64]:
@@ -142,9 +159,10 @@ def decode_planned(
 ) -> Image | None:
     """The row's picture, or what is planned of it; None, with nothing rewritten, where that does not come of it."""
     if plan.box is not None and index is not None:
-        part = decode_cut(plan, data, index, buffer_for(place, plan.room))
+        part = index.decode_part(data, plan.box, plan.divisor, buffer_for(place, plan.room))
         if part is not None:
             cut, top, left = part
+            fused.args[row, 0, :4] /= plan.divisor
             shift_crop(fused, row, top, left, *cut.shape[:2])
             return cut
     file = buffer_for(_FILE, len(data)) if plan.height_offset else None
@@ -157,19 +175,6 @@ def decode_planned(
     if plan.is_crop:
         fused.in_shape[row, :2] = plan.height, plan.width
     return image
-
-
-def decode_cut(
-    plan: DecodePlan, data: bytes, index: EntropyIndex, buffer: Image | None = None
-) -> tuple[Image, int, int] | None:
-    """What the plan's box holds, and more around it -> (part of the picture, its top, its left); None where the file is
-    not known, or is better decoded otherwise."""
-    assert plan.box is not None
-    cut = index.cut_out(data, plan.box)
-    if cut is None:
-        return None
-    image = decode_plain(cut.file, cut.height, cut.width, buffer=buffer)
-    return None if image is None else (image, cut.top, cut.left)
 
 
 def buffer_for(place: int, size: int) -> Image | None:

@@ -261,16 +261,21 @@ class EncodedBatch:
         for divisor in self.scales:
             if height / divisor >= out_height and width / divisor >= out_width:
                 sides = -(-in_height // divisor), -(-in_width // divisor)
-                image = decode_jpeg_scaled(data, *sides, name, *self._limits, header)
-                args[:4] /= divisor
-                fused.in_shape[row, :2] = image.shape[:2]
+                scaled = args / np.array([divisor] * 4 + [1] * (len(args) - 4))
+                part = self._cut(data, header, crop_reach(scaled, support, *sides), divisor)
+                image, top, left = part or (decode_jpeg_scaled(data, *sides, name, *self._limits, header), 0, 0)
+                args[:] = scaled
+                shift_crop(fused, row, top, left, *image.shape[:2])
                 return image
         box = first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
-        cut = None
-        if self.index is not None and header.is_sequential and header.is_ordinary:
-            cut = self.index.decode_box(data, header, box)
-        image, part_top, part_left = cut or decode_jpeg_box(
+        image, part_top, part_left = self._cut(data, header, box) or decode_jpeg_box(
             data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
         )
         shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])
         return image
+
+    def _cut(self, data: bytes, header: JpegHeader, box: Box, divisor: int = 1) -> tuple[Image, int, int] | None:
+        """What the index makes of it; None for nothing."""
+        if self.index is None or not (header.is_sequential and header.is_ordinary):
+            return None
+        return self.index.decode_box(data, header, box, divisor)

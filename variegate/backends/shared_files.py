@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from variegate.backends.decode_plan import DecodePlan, decode_cut
+from variegate.backends.decode_plan import DecodePlan
 from variegate.backends.first_crop import shift_crop
 from variegate.data.decode import decode_plain
 from variegate.data.decode.entropy.index import EntropyIndex
@@ -75,9 +75,10 @@ def _decode(batch: Files, plan: DecodePlan | None, number: int) -> tuple[Image, 
         data: bytes = batch.files[number]
         file = RESULTS.take(len(data)) if plan.height_offset else None
         room = RESULTS.take(plan.room)
-        part = decode_cut(plan, data, batch.index, room) if plan.box is not None and batch.index is not None else None
-        if part is not None:
-            return part
+        if plan.box is not None and batch.index is not None:
+            part = batch.index.decode_part(data, plan.box, buffer=room)
+            if part is not None:
+                return part
         image = decode_plain(data, plan.height, plan.width, 1, plan.height_offset, room, file)
         if image is not None:
             return image, 0, 0

@@ -82,17 +82,50 @@ def test_notes_and_profiles_are_left_out() -> None:
 
 
 def test_one_box_inside_and_its_neighbourhood() -> None:
-    """Units of 16 x 16 pixels, and one more on each side for chroma's upsampling; at the edges none."""
+    """Units of 16 x 16 pixels, and where a box touches one's end the next, for chroma's upsampling."""
     data = encode(photo(160, 160))
     known = known_of({key_of_file(data): pack_file(data)})  # type: ignore[dict-item]
-    cut = cut_out(data, known, (64, 80, 65, 81))
-    assert cut is not None
-    assert cut != "unknown"
-    assert (cut.top, cut.left, cut.height, cut.width) == (48, 64, 48, 48)
-    corner = cut_out(data, known, (0, 159, 1, 160))
-    assert corner is not None
-    assert corner != "unknown"
-    assert (corner.top, corner.left, corner.height, corner.width) == (0, 128, 32, 32)
+
+    def found(*box: int, divisor: int = 1) -> tuple[int, ...]:
+        cut = cut_out(data, known, (box[0], box[1], box[2], box[3]), divisor)
+        assert cut is not None
+        assert cut != "unknown"
+        return cut.top, cut.left, cut.height, cut.width
+
+    assert found(65, 81, 79, 95) == (64, 80, 16, 16)
+    assert found(64, 80, 65, 81) == (48, 64, 32, 32)
+    assert found(79, 95, 80, 96) == (64, 80, 32, 32)
+    assert found(0, 145, 1, 160) == (0, 144, 16, 16)
+    # At a quarter the outermost pixel is four, and of one unit alone chroma would be too narrow to be upsampled so.
+    assert found(68, 84, 76, 92, divisor=4) == (64, 64, 16, 48)
+    assert found(64, 84, 76, 100, divisor=4) == (48, 80, 32, 32)
+
+
+@pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
+@pytest.mark.parametrize("divisor", [2, 4, 8])
+def test_crops_at_a_reduced_scale_have_the_pixels_of_the_whole_at_that_scale(subsampling: str, divisor: int) -> None:
+    rng = np.random.default_rng(divisor)
+    for height, width in ((17, 31), (64, 20), (97, 130), (240, 243)):
+        data = encode(photo(height, width), subsampling)
+        packed = pack_file(data)
+        assert isinstance(packed, bytes)
+        known = known_of({key_of_file(data): packed})
+        sides = -(-height // divisor), -(-width // divisor)
+        whole = simplejpeg.decode_jpeg(data, "RGB", min_height=sides[0], min_width=sides[1])
+        assert whole.shape[:2] == sides
+        for _ in range(12):
+            top, left = int(rng.integers(sides[0])), int(rng.integers(sides[1]))
+            bottom, right = int(rng.integers(top + 1, sides[0] + 1)), int(rng.integers(left + 1, sides[1] + 1))
+            full = top * divisor, left * divisor, min(bottom * divisor, height), min(right * divisor, width)
+            cut = cut_out(data, known, full, divisor)
+            assert cut is not None
+            assert cut != "unknown"
+            if min(cut.height, cut.width) <= 8:  # as many pixels at another scale
+                continue
+            least = -(-cut.height // divisor), -(-cut.width // divisor)
+            part = simplejpeg.decode_jpeg(cut.file, "RGB", min_height=least[0], min_width=least[1])
+            y, x = cut.top // divisor, cut.left // divisor
+            np.testing.assert_array_equal(part[top - y : bottom - y, left - x : right - x], whole[top:bottom, left:right])
 
 
 @pytest.mark.parametrize(

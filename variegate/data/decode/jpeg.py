@@ -88,9 +88,9 @@ def decode_jpeg_box(
     """
     header = header or checked_header(data, path, max_pixels, max_decode_bytes)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
-    # Where chroma has fewer rows than luma, fancy upsampling of the last row looks at the row of blocks below it.
+    # Where chroma has fewer rows than luma, fancy upsampling of a block's last row looks at the one below it.
     block = header.mcu_height
-    kept = (-(-rows // block) + (block > 8)) * block
+    kept = -(-(rows + (block > 8)) // block) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
     if header.is_sequential and header.components != 4 and kept < header.height and is_complete(data):
         part = _decode_rows(data, header, kept, buffer)

@@ -95,17 +95,20 @@ def pack_file(data: bytes) -> bytes | int:
     return room.out[:size].tobytes() if size else NO_CODE
 
 
-def cut_out(data: bytes, known: Known, box: tuple[int, int, int, int]) -> Cut | Literal["unknown"] | None:
-    """A file that holds at least ``box`` (top, left, bottom, right) of the picture. None where no such file can be made
-    of it, "unknown" where the file is not among those that are ``known``."""
+def cut_out(
+    data: bytes, known: Known, box: tuple[int, int, int, int], divisor: int = 1
+) -> Cut | Literal["unknown"] | None:
+    """A file that holds at least ``box`` (top, left, bottom, right) of the picture, to be decoded at a scale of 1 by
+    ``divisor``. None where no such file can be made of it, "unknown" where the file is not among those that are
+    ``known``."""
     size, address = len(data), _address(data)
     room = _room(size)
     room.work[3] = box
-    length = _cut_out(address, size, known, room)
+    length = _cut_out(address, size, known, room, divisor)
     if length < _UNKNOWN:  # more entries than there was room for
         room = _room(size, _UNKNOWN - length)
         room.work[3] = box
-        length = _cut_out(address, size, known, room)
+        length = _cut_out(address, size, known, room, divisor)
     if length == _UNKNOWN:
         return "unknown"
     return Cut(room.out[:length], *room.work[3].tolist()) if length > 0 else None
@@ -116,7 +119,7 @@ def _address(data: bytes) -> int:
 
 
 @pixel_kernel
-def _cut_out(data: Any, size: Any, known: Any, room: Any) -> Any:
+def _cut_out(data: Any, size: Any, known: Any, room: Any, divisor: Any) -> Any:
     """-> bytes of ``room.out``; 0 for none; ``_UNKNOWN``, and so much less for entries that there is no room for."""
     key = key_of(data, size)
     low, high = np.int64(0), np.int64(len(known.keys))
@@ -135,4 +138,4 @@ def _cut_out(data: Any, size: Any, known: Any, room: Any) -> Any:
     entries = unpack_entries(packed, end - begin, key, room.bits, room.dc, address_of(room.code))
     if entries[2] < 0:
         return _UNKNOWN + entries[2]
-    return splice(data, size, room, entries) if entries[2] else np.int64(0)
+    return splice(data, size, room, entries, divisor) if entries[2] else np.int64(0)

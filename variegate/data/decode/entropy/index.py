@@ -24,6 +24,8 @@ from variegate.outside.location import cache_folder
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
+Image_HWC = npt.NDArray[np.uint8]
+_BLOCK = 8
 # Of what is decoded otherwise, no more than this part is to be left.
 WORTH_CUTTING = 0.85
 
@@ -55,34 +57,46 @@ class EntropyIndex:
         """Files that are known, those without entry points among them."""
         return len(self._kept.keys) + len(self._added)
 
-    def cut_out(self, data: bytes, box: tuple[int, int, int, int]) -> Cut | None:
+    def cut_out(self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1) -> Cut | None:
         """A smaller file that holds at least ``box`` (top, left, bottom, right) of a JPEG's picture, with the same
-        pixels as the whole; None where there is none, or the file is not known. It lies in memory of the thread."""
+        pixels as the whole, also where both are decoded at a scale of 1 by ``divisor``; None where there is none, or
+        the file is not known. It lies in memory of the thread."""
         found: Cut | Literal["unknown"] | None = "unknown"
         for known in (self._kept, self._fresh):
             if found == "unknown" and len(known.keys):
-                found = cut_out(data, known, box)
+                found = cut_out(data, known, box, divisor)
         if found == "unknown":
             self.is_unknown(data)
             return None
         return found
 
+    def decode_part(
+        self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
+    ) -> tuple[Image_HWC, int, int] | None:
+        """What a box holds, and more around it -> (that part of the decoded picture, its top, its left there); None
+        where that does not come of it. ``box``: in pixels of the whole scale, not turned."""
+        cut = self.cut_out(data, box, divisor)
+        if cut is None or (divisor > 1 and min(cut.height, cut.width) <= _BLOCK):
+            return None  # a few pixels are as many at another scale
+        sides = -(-cut.height // divisor), -(-cut.width // divisor)
+        part = decode_plain(cut.file, *sides, divisor, buffer=buffer)
+        return None if part is None else (part, cut.top // divisor, cut.left // divisor)
+
     def decode_box(
-        self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int]
-    ) -> tuple[npt.NDArray[np.uint8], int, int] | None:
+        self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int], divisor: int = 1
+    ) -> tuple[Image_HWC, int, int] | None:
         """As ``decode_jpeg_box`` -> (part of the picture as it is shown, its top, its left); None where that does not
-        come of it, or would save little."""
-        if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * header.height * header.width:
+        come of it, or would save little. ``box``: of the picture as it is shown and decoded."""
+        height, width = -(-header.height // divisor), -(-header.width // divisor)
+        if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * height * width:
             return None
-        turned = header.orientation, header.height, header.width
-        cut = self.cut_out(data, stored_box(*turned, box))
-        if cut is None:
+        turned = header.orientation, height, width
+        top, left, bottom, right = (divisor * side for side in stored_box(*turned, box))
+        found = self.decode_part(data, (top, left, min(bottom, header.height), min(right, header.width)), divisor)
+        if found is None:
             return None
-        part = decode_plain(cut.file, cut.height, cut.width)
-        if part is None:
-            return None
-        ends = (cut.top, cut.left, cut.top + cut.height, cut.left + cut.width)
-        top, left, _, _ = shown_box(*turned, ends)
+        part, top, left = found
+        top, left, _, _ = shown_box(*turned, (top, left, top + part.shape[0], left + part.shape[1]))
         return apply_orientation(part, header.orientation), top, left
 
     def is_unknown(self, data: bytes) -> None:

@@ -37,9 +37,9 @@ _TO, _PENDING = range(2)
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def splice(data: Any, size: Any, room: Any, entries: Any) -> Any:
+def splice(data: Any, size: Any, room: Any, entries: Any, divisor: Any) -> Any:
     """-> bytes of a file in ``room.out``; 0 where that cannot be. ``entries``: (columns from one to the next, how many
-    in a row, how many).
+    in a row, how many). ``divisor``: of the scale that it will be decoded at.
 
     The last row of ``room.work`` int64[4, 4] is the box that is wanted (top, left, bottom, right), and becomes the one
     that there is (top, left, height, width).
@@ -50,7 +50,7 @@ def splice(data: Any, size: Any, room: Any, entries: Any) -> Any:
     step, in_row, number = entries
     rows, columns = layout[MCU_ROWS], layout[MCU_COLUMNS]
     now, behind, kept, cut = work[0], work[1], work[2], work[3]
-    if not _round_out(cut, layout) or in_row != -(-columns // step) or number != rows * in_row:
+    if not _round_out(cut, layout, divisor) or in_row != -(-columns // step) or number != rows * in_row:
         return np.int64(0)
     begin, end = address_of(out), address_of(out) + len(out)
     to = _write_head(data, layout, tables, cut, begin, end)
@@ -121,17 +121,25 @@ def splice(data: Any, size: Any, room: Any, entries: Any) -> Any:
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _round_out(cut: Any, layout: Any) -> Any:
-    """From pixels to units that are coded together, with one more on each side where chroma has fewer pixels, because
-    fancy upsampling looks there -> whether the box is one."""
+def _round_out(cut: Any, layout: Any, divisor: Any) -> Any:
+    """From pixels to units that are coded together -> whether the box is one.
+
+    Where chroma has fewer pixels, fancy upsampling of a unit's outermost pixels, ``divisor`` of the picture's, looks at
+    the unit beside it, which is then taken as well. It does not happen at all where there are no three chroma pixels
+    beside each other.
+    """
     tall, wide = layout[MCU_HEIGHT], layout[MCU_WIDTH]
-    more_down, more_across = np.int64(tall > 8), np.int64(wide > 8)
     if not (0 <= cut[TOP] < cut[BOTTOM] <= layout[HEIGHT] and 0 <= cut[LEFT] < cut[RIGHT] <= layout[WIDTH]):
         return False
-    cut[TOP] = max(np.int64(0), cut[TOP] // tall - more_down)
-    cut[LEFT] = max(np.int64(0), cut[LEFT] // wide - more_across)
-    cut[BOTTOM] = min(layout[MCU_ROWS], -(-cut[BOTTOM] // tall) + more_down)
-    cut[RIGHT] = min(layout[MCU_COLUMNS], -(-cut[RIGHT] // wide) + more_across)
+    outer_down = divisor if tall > 8 else np.int64(0)
+    outer_across = divisor if wide > 8 else np.int64(0)
+    cut[TOP] = max(np.int64(0), (cut[TOP] - outer_down) // tall)
+    cut[LEFT] = max(np.int64(0), (cut[LEFT] - outer_across) // wide)
+    cut[BOTTOM] = min(layout[MCU_ROWS], -(-(cut[BOTTOM] + outer_down) // tall))
+    cut[RIGHT] = min(layout[MCU_COLUMNS], -(-(cut[RIGHT] + outer_across) // wide))
+    if min(cut[RIGHT] * wide, layout[WIDTH]) - cut[LEFT] * wide <= 4 * outer_across:
+        cut[LEFT] = max(np.int64(0), cut[LEFT] - 1)
+        cut[RIGHT] = min(layout[MCU_COLUMNS], cut[RIGHT] + 1)
     return True
 
 
