@@ -15,9 +15,10 @@ from benchmarks.peers.base import NextBatch, Peer
 DECODE_WAYS = ("random crop", "whole image")
 
 
-def decode_and_crop(data: Any, way: str, crop: Crop = Crop()) -> Any:  # noqa: B008
+def decode_and_crop(data: Any, way: str, crop: Crop | None = None) -> Any:
     """Files -> random crops of uint8 pixels."""
-    size, area, resample = [crop.side, crop.side], list(crop.scale), types.INTERP_TRIANGULAR
+    side, scale = crop or Crop()
+    size, area, resample = [side, side], list(scale), types.INTERP_TRIANGULAR
     if way == "random crop":
         part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=area)
         return fn.resize(part, size=size, interp_type=resample)

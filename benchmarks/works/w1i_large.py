@@ -25,7 +25,9 @@ def make_inputs(tar: Path | None) -> tuple[Inputs, str]:
         large = Image.new("RGB", (WIDTH, HEIGHT))
         for place in range(ACROSS**2):
             data = small[(i * ACROSS**2 + place) % len(small)]
-            photo = Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB").resize(side, Image.Resampling.BICUBIC)
+            photo = (
+                Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB").resize(side, Image.Resampling.BICUBIC)
+            )
             large.paste(photo, (place % ACROSS * side[0], place // ACROSS * side[1]))
         file = io.BytesIO()
         large.save(file, "JPEG", quality=QUALITY)

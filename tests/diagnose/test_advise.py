@@ -64,6 +64,15 @@ def test_smaller_files_decode_faster() -> None:
         assert number in reduce.why
 
 
+def test_an_index_is_advised_where_it_is_surely_faster() -> None:
+    index = finding(advise(measurements({m.DECODE_INDEXED: 2000.0})), "index")
+    assert index.gain == pytest.approx(1.25 / (0.5 + 0.25))
+    for number in ("2,000 images/s", "1,000 images/s"):
+        assert number in index.why
+    assert all(found.kind != "index" for found in advise(measurements({m.DECODE_INDEXED: 1010.0})).findings)
+    assert all(found.kind != "index" for found in advise(measurements()).findings)
+
+
 def test_with_a_cache_no_decoding_is_advised_on() -> None:
     data = measurements(
         {m.LOADER: 3900.0, m.DECODE_REDUCED: 2500.0, m.AUGMENT_REDUCED: 5000.0},

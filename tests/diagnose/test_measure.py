@@ -59,7 +59,7 @@ def check_rates(data: Measurements, stages: set[str]) -> None:
 def test_a_folder(photos: Path) -> None:
     steps: list[tuple[str, int, int]] = []
     data = quick(str(photos), alternatives=True, on_progress=lambda *step: steps.append(step))
-    alternatives = {m.AUGMENT_PLAIN, m.AUGMENT_LARGE, m.DECODE_REDUCED, m.AUGMENT_REDUCED}
+    alternatives = {m.AUGMENT_PLAIN, m.AUGMENT_LARGE, m.DECODE_REDUCED, m.AUGMENT_REDUCED, m.DECODE_INDEXED}
     check_rates(data, ALONE | ONE_THREAD | TOGETHER | alternatives)
     assert (data.samples, data.measured, data.skipped) == (13, 11, 2)
     assert sorted(bad.partition(": ")[0].rpartition("/")[2] for bad in data.bad) == ["bad.jpg", "cut.jpg"]

@@ -33,7 +33,7 @@ class Finding:
 
 def changes(data: Measurements, costs: Costs) -> Iterator[Finding]:
     """What would change the loader's rate, whether by much or not."""
-    for subject in (_threads, _pictures, _storage, _augmenting, _gpu, _prefetch):
+    for subject in (_threads, _pictures, _index, _storage, _augmenting, _gpu, _prefetch):
         yield from subject(data, costs)
 
 
@@ -105,6 +105,19 @@ def _pictures(data: Measurements, costs: Costs) -> Iterator[Finding]:
             f"{data.out_side}; reduced files decode at {rate(decode_reduced)}, these at {rate(decode)}; {_LOSS}",
             costs.gain(decode=1.0 / decode_reduced, augment=min(costs.augment, 1.0 / augment_reduced)),
         )
+
+
+def _index(data: Measurements, costs: Costs) -> Iterator[Finding]:
+    decode, indexed = data.rates.get(m.DECODE), data.rates.get(m.DECODE_INDEXED)
+    if decode is None or indexed is None or not indexed.is_surely_faster(decode):
+        return
+    yield Finding(
+        "index",
+        'index="auto", after variegate index: decode little more of a JPEG than the crop',
+        f"with an index of where their code can be entered they decode at {rate(indexed.images_per_second)}, without "
+        f"at {rate(decode.images_per_second)}; the same pixels, and the files stay as they are",
+        costs.gain(decode=1.0 / indexed.images_per_second),
+    )
 
 
 def _storage(data: Measurements, costs: Costs) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ DECODE_ONE, AUGMENT_ONE = "decode_one_thread", "augment_one_thread"
 READ_DECODE, DECODE_AUGMENT, LOADER_FIRST, LOADER = "read_decode", "decode_augment", "loader_first", "loader"
 # What would be, were something else than it is: what advice is computed from.
 DECODE_WHOLE, AUGMENT_PLAIN, AUGMENT_LARGE = "decode_whole", "augment_without_policy", "augment_large_batch"
-DECODE_REDUCED, AUGMENT_REDUCED = "decode_reduced", "augment_reduced"
+DECODE_REDUCED, AUGMENT_REDUCED, DECODE_INDEXED = "decode_reduced", "augment_reduced", "decode_indexed"
 
 # In the order of reports.
 TITLES = {
@@ -38,6 +38,7 @@ TITLES = {
     AUGMENT_LARGE: "augment, 4 batches in one",
     DECODE_REDUCED: "decode reduced files",
     AUGMENT_REDUCED: "augment reduced pictures",
+    DECODE_INDEXED: "decode with an index",
     DECODE_WHOLE: "decode whole pictures",
 }
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from variegate.augmenter import Augmenter
+from variegate.data.decode import is_jpeg
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.data.loader import Loader
 from variegate.data.loader.making import conditions_by_labels
 from variegate.data.loader.observer import Stage, StageTimes
@@ -101,6 +105,7 @@ class Session:
         if plain is not None:
             self._augment(m.AUGMENT_PLAIN, plain)
         self._augment(m.AUGMENT_LARGE, self.transform, batch_size=_LARGE * self._batch_size)
+        self._measure_index()
         if self.out_side is None or not self.has_files:
             return
         side = round(self.out_side * _MARGIN)
@@ -110,11 +115,34 @@ class Session:
             self._observe({m.DECODE_REDUCED: ("decode",)}, CyclicView(samples, self._batch_size))
             self._augment(m.AUGMENT_REDUCED, self.transform, pictures)
 
-    def _observe(self, rates: Mapping[str, tuple[Stage, ...]], view: CyclicView, threads: int | None = None) -> None:
+    def _measure_index(self) -> None:
+        """Where crops are decoded from files, by the CPU, without one."""
+        is_decoded_here = self.has_files and self.loader.cache is None and not self._on_gpu
+        if not is_decoded_here or self.options["index"] is not None:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            index = EntropyIndex(Path(folder) / "measured.vgjpeg")
+            for sample in self.chosen.samples:
+                if is_jpeg(bytes(sample.item.data)):
+                    index.add(bytes(sample.item.data))
+            if not index.summary()["indexed"]:
+                return
+            index.save()
+            view = CyclicView(self.chosen.samples, self._batch_size)
+            # It maps the file to memory, so the file is needed no longer.
+            self._observe({m.DECODE_INDEXED: ("decode",)}, view, index=index.path)
+
+    def _observe(
+        self,
+        rates: Mapping[str, tuple[Stage, ...]],
+        view: CyclicView,
+        threads: int | None = None,
+        **changes: Any,
+    ) -> None:
         """Of a loader that decodes everything every time; whole pictures, where the user's has a cache."""
         cache = {} if self.loader.cache is None else {"cache": "host", "cache_bytes": 1}
         threads = threads or self._threads
-        loader = Loader(view, self.transform, **self.options | cache | {"num_threads": threads})
+        loader = Loader(view, self.transform, **self.options | cache | {"num_threads": threads} | changes)
         times = StageTimes(is_exact=True)
         loader.observe(times)
         self._plan_loader(rates, loader, view.samples, times)

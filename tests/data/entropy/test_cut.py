@@ -125,7 +125,8 @@ def test_crops_at_a_reduced_scale_have_the_pixels_of_the_whole_at_that_scale(sub
             least = -(-cut.height // divisor), -(-cut.width // divisor)
             part = simplejpeg.decode_jpeg(cut.file, "RGB", min_height=least[0], min_width=least[1])
             y, x = cut.top // divisor, cut.left // divisor
-            np.testing.assert_array_equal(part[top - y : bottom - y, left - x : right - x], whole[top:bottom, left:right])
+            mine = part[top - y : bottom - y, left - x : right - x]
+            np.testing.assert_array_equal(mine, whole[top:bottom, left:right])
 
 
 @pytest.mark.parametrize(
