@@ -28,13 +28,15 @@ class Variegate(Peer):
     def variants(self, work: str, inputs: Inputs, batch: int) -> dict[str, NextBatch]:
         augmenter = vg.Augmenter(transform(work), device="cpu", num_threads=1)
         if is_from_files(work):
-            jpegs, whole = inputs.jpeg_batches(batch), inputs.jpeg_batches(batch)
-            if inputs.index is not None:
-                return {"decode_and_run, index": lambda: augmenter.decode_and_run(next(jpegs), index=inputs.index)}
-            return {
-                "decode_and_run": lambda: augmenter.decode_and_run(next(jpegs)),
-                "whole images by simplejpeg": lambda: augmenter([simplejpeg.decode_jpeg(d) for d in next(whole)]),
-            }
+            jpegs, whole, index = inputs.jpeg_batches(batch), inputs.jpeg_batches(batch), inputs.index
+            ways: dict[str, NextBatch] = {"decode_and_run": lambda: augmenter.decode_and_run(next(jpegs), index=index)}
+            if index is None:
+                ways["whole images by simplejpeg"] = lambda: augmenter([simplejpeg.decode_jpeg(d) for d in next(whole)])
+            if work == "w1i_large":  # other pixels, so where it is what users of such photos would choose
+                fast = vg.Augmenter(transform(work), "cpu", num_threads=1, fast_decode=True)
+                fast_jpegs = inputs.jpeg_batches(batch)
+                ways["decode_and_run, fast_decode"] = lambda: fast.decode_and_run(next(fast_jpegs), index=index)
+            return ways
         images, lists = inputs.image_batches(batch), inputs.image_batches(batch)
         return {"one array": lambda: augmenter(next(images)), "list of arrays": lambda: augmenter(list(next(lists)))}
 

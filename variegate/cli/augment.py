@@ -65,6 +65,13 @@ class AugmentOptions(PolicyOptions):
         "least_loaded", "How a task's device is chosen.", "Devices"
     )
     steal: bool = option(True, "Let an idle device take a task from the longest queue.", "Devices")
+    index: str = option(
+        "auto",
+        "Read crops of JPEGs by an index, where one copy is made of each: the one of variegate index, if there is one "
+        "(auto), none, or a file.",
+        "Devices",
+        metavar="auto|none|FILE",
+    )
     ordered: bool = option(False, "Write images in the order of SRC. Shards always are in order.", "Running")
     resume: bool = option(True, "Go on where an earlier run ended, or make everything anew.", "Running")
     on_error: Literal["raise", "skip"] = option(
@@ -117,7 +124,8 @@ def augment(options: AugmentOptions) -> None:
         num_threads=options.threads,
         address=options.address,
     )
-    expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed)
+    index = None if options.index.lower() == "none" else options.index
+    expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed, index=index)
     if as_json:
         counts = {"files": len(source), "classes": len(source.classes), "total": expansion.report.total}
         emit_json("start", **counts, devices=list(engine.devices))

@@ -16,6 +16,7 @@ from tests.engine.expansion.samples import NAMES, digest, expansion, lay_photos,
 from variegate import open_source
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
+from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.data.sources.base import SourceError
 from variegate.engine.arguments import build_transform, parse_size
 from variegate.engine.engine import Engine
@@ -69,6 +70,34 @@ def test_devices_workers_and_strategies_change_no_byte(photos: Path, tmp_path: P
         expansion(photos, tmp_path / str(n), engine, layout=layout, shard_size=6).run()
         found.append(digest(tmp_path / str(n)))
     assert all(one == found[0] for one in found)
+
+
+def test_an_index_of_the_jpegs_changes_no_byte(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tmp_path / "mix.json"
+    policy.write_text(json.dumps({"type": "MixUp", "num_classes": 2}))
+    index = EntropyIndex(tmp_path / "photos.vgjpeg")
+    for name in NAMES:
+        if name.endswith(".jpg"):
+            index.add((photos / name).read_bytes())
+    index.save()
+    cut = []
+    decode_part = EntropyIndex.decode_part
+    monkeypatch.setattr(EntropyIndex, "decode_part", lambda *args, **more: cut.append(1) or decode_part(*args, **more))
+    for copies in (1, 2):
+        found = []
+        for place in (None, index.path):
+            out = tmp_path / f"{copies} {place is None}"
+            expansion(photos, out, copies=copies, policy=str(policy), index=place).run()
+            found.append(digest(out))
+        assert found[0] == found[1]
+        assert bool(cut) == (copies == 1)
+        cut.clear()
+    with pytest.raises(ValueError, match=r"index: .*missing.* is no file"):
+        expansion(photos, tmp_path / "out", index=tmp_path / "missing")
+    index.path.write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="is not used"):
+        expansion(photos, tmp_path / "damaged", threads(1), copies=1, policy=str(policy), index=index.path).run()
+    assert digest(tmp_path / "damaged") == digest(tmp_path / "1 True")
 
 
 @pytest.mark.parametrize("layout", ["webdataset", "parquet"])

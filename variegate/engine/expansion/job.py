@@ -17,7 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
-from variegate.data.decode import check_side, read_image
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.data.decode import check_side, checked_header, read_image
+from variegate.data.decode.entropy.index import EntropyIndex
+from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.sources.stamps import Stamps
 from variegate.engine.expansion.plan import ItemOutputs, Plan
 from variegate.engine.expansion.same_source import check_read
@@ -39,16 +42,19 @@ Image_HWC = npt.NDArray[np.uint8]
 
 
 class Decoded(NamedTuple):
-    """A sample, and those that it is mixed with."""
+    """A sample, and those that it is mixed with. ``image``: a file still, where little more than a crop of it will be
+    decoded."""
 
     id: int
-    image: Image_HWC
+    image: Image_HWC | bytes
     label: Any
     partners: Sequence[Decoded] = ()
 
     @property
     def nbytes(self) -> int:
-        return self.image.nbytes + sum(partner.image.nbytes for partner in self.partners)
+        image = self.image
+        own = len(image) if isinstance(image, bytes) else image.nbytes
+        return own + sum(partner.nbytes for partner in self.partners)
 
 
 @dataclass
@@ -67,7 +73,8 @@ class ExpansionSpec:
     """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
     itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
     ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
-    place already, and are left alone."""
+    place already, and are left alone. ``index``: the file of an entropy index that knows the source's JPEGs; their
+    pixels are the same without."""
 
     plan: Plan
     storage: Storage | None
@@ -75,6 +82,7 @@ class ExpansionSpec:
     labels: Labels | None = None
     stamps: Stamps | None = None
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
+    index: str | None = None
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
         job = ExpansionJob(self, device, num_threads)
@@ -94,6 +102,7 @@ class ExpansionJob:
         self._pool = Threads(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(spec.plan.transform, device, spec.plan.seed, num_threads=num_threads, layout="NHWC")
         self._notes: deque[str] = deque()
+        self._index = None if spec.index is None else _open_index(spec.index)
 
     def collect_warnings(self) -> None:
         """Give warnings back with the results, instead of printing them."""
@@ -176,8 +185,7 @@ class ExpansionJob:
             data, label = source.read(index)
             if self._stamps is not None:
                 check_read(self._stamps, source, index, len(data))
-            image = data if isinstance(data, np.ndarray) else read_image(data, str(source.name(index)))
-            check_side(str(source.name(index)), *image.shape[:2])
+            image = self._opened(data, str(source.name(index)))
         except DecodeError as error:
             return error
         except MemoryError:
@@ -190,6 +198,15 @@ class ExpansionJob:
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
         return Decoded(self._plan.sample_id(index), image, label)
+
+    def _opened(self, data: Any, name: str) -> Image_HWC | bytes:
+        """Pixels, or of a file that the index can cut crops out of the file itself."""
+        if isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
+            check_side(name, *checked_header(data, name).oriented_size)
+            return data
+        image = data if isinstance(data, np.ndarray) else read_image(data, name)
+        check_side(name, *image.shape[:2])
+        return image
 
     def _finish(
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
@@ -248,8 +265,14 @@ class ExpansionJob:
             given["conditions"] = {"label": labels}
         if len(every) > len(samples):
             given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
-        program = self._augmenter.program(images, **given)
-        return program, [output.cpu().numpy() for output in self._augmenter.run(program, images)]
+        if any(isinstance(image, bytes) for image in images):
+            batch = EncodedBatch(images, lambda i: str(every[i].id))
+            program = self._augmenter.program([tuple(shape) for shape in batch.shapes.tolist()], **given)
+            outputs = self._augmenter.decode_and_run(batch, **given, index=self._index)
+        else:
+            program = self._augmenter.program(images, **given)
+            outputs = self._augmenter.run(program, images)
+        return program, [output.cpu().numpy() for output in outputs]
 
     def _encode(self, image: Image_HWC) -> bytes | ValueError:
         try:
@@ -275,6 +298,15 @@ class ExpansionJob:
             write()
         except OSError as error:
             raise FatalError(str(error)) from error
+
+
+def _open_index(path: str) -> EntropyIndex | None:
+    """None where it cannot be read: nothing but time depends on it."""
+    try:
+        return EntropyIndex(path)
+    except (DamagedIndexError, OSError) as error:
+        warnings.warn(f"the index of JPEG files is not used: {error}", stacklevel=2)
+        return None
 
 
 def _with_labels(operations: list[dict[str, Any]], sample: Decoded) -> list[dict[str, Any]]:

@@ -99,6 +99,10 @@ class EntropyIndex:
         top, left, _, _ = shown_box(*turned, (top, left, top + part.shape[0], left + part.shape[1]))
         return apply_orientation(part, header.orientation), top, left
 
+    def can_cut(self, data: bytes) -> bool:
+        """Whether entry points of a file are known."""
+        return self._size_of(key_of_file(data)) > 0
+
     def is_unknown(self, data: bytes) -> None:
         """A file that was asked for is not known. Nothing is done about it here."""
 
