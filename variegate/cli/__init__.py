@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -52,10 +50,6 @@ for _run in (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command -> its exit code: 0, 1 where something failed, 2 for bad input, 130 when interrupted."""
-    if argv is None:
-        # As it ends, Python looks through all objects again and again: with torch for half a second, with TensorFlow
-        # for up to 17. What is frozen it leaves to the system. Registered first, it runs last.
-        atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = typer.main.get_command(app)
     try:
