@@ -17,6 +17,7 @@ from tests.training.sharding import blocks
 from variegate.data.sources.base import SourceError
 from variegate.training import train
 from variegate.training.folder import check_ranks
+from variegate.training.learner import MovingAverage
 from variegate.training.models import ModelError
 from variegate.training.ranks import Ranks, RanksError, joined
 from variegate.training.sharded import ShardedModel, blocks_of
@@ -172,6 +173,22 @@ def test_a_model_that_cannot_be_split_is_named() -> None:
         torch.distributed.destroy_process_group()
 
 
+def test_an_average_that_is_split_follows_after_it_has_scored() -> None:
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        model = blocks(10)
+        average = MovingAverage(model, 0.5)
+        split = ShardedModel(model, Ranks(), "mine")
+        split.split(average.module)
+        with torch.no_grad():
+            average.module(torch.zeros(2, 1, 8, 8))
+        split.rest(average.module)
+        average.follow(model, 1)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 @pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
 def test_ranks_adapt_together_and_go_on(ran: Path, way: str) -> None:
     whole = lines(ran / f"whole-adapted-{way}")
@@ -233,6 +250,27 @@ def test_a_rank_that_is_lost_within_a_model_is_no_failure_of_the_model() -> None
                 raise ModelError(f"model mine: fails on images: {said}") from RuntimeError(said)
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("WORLD_SIZE", "two", r"WORLD_SIZE: got 'two'; accepted: an integer from 1 on \(torchrun sets it\)"),
+        ("RANK", "2", "RANK: got '2'; accepted: an integer from 0 to 1"),
+        ("RANK", None, "RANK: is not set; accepted"),
+        ("MASTER_PORT", "x", "MASTER_PORT: got 'x'; accepted: an integer from 0 to 65535"),
+        ("MASTER_ADDR", None, "MASTER_ADDR: is not set, with WORLD_SIZE 2; accepted: rank 0's machine"),
+    ],
+)
+def test_what_torchrun_would_not_set(
+    first_of_two: socket.socket, monkeypatch: pytest.MonkeyPatch, name: str, value: str | None, said: str
+) -> None:
+    if value is None:
+        monkeypatch.delenv(name)
+    else:
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=said), joined("cpu", 1.0):
+        pass
 
 
 def test_a_port_in_use(first_of_two: socket.socket, tmp_path: Path) -> None:
