@@ -18,6 +18,7 @@ import torch
 from rich.console import Console
 
 from tests.cli.searches import run
+from variegate.cli import main
 from variegate.cli.train import TrainingView
 from variegate.training.learner import Learner
 
@@ -184,3 +185,18 @@ def test_the_bar_moves_within_an_epoch_once_one_is_over() -> None:
         resumed({"epoch": epoch, "step": step, "loss": 1.0, "images_per_second": 1.0, "waiting": 0.0})
         done.append(resumed.tasks[0].completed)
     assert done[-6:] == [2, 2, 3, 3, 4.5, 5]
+
+
+@pytest.mark.parametrize(("rank", "objects"), [("0", 1), ("1", 0)])
+def test_ranks_print_one_object_of_an_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rank: str,
+    objects: int,
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    assert main(["train", str(tmp_path), "--epochs", "0", "--json"]) == 2
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == objects
+    assert "variegate: error: " in told.err
