@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 import warnings
@@ -227,6 +228,9 @@ def test_a_damaged_checkpoint_is_named_and_runs_nothing(tmp_path: Path, capsys: 
     source, _ = digits(64)
     train(source, options(tmp_path, epochs=2))
     latest = tmp_path / "checkpoints" / "step-00000004"
+    os.truncate(latest / "__0_0.distcp", 100)
+    with pytest.raises(ResumeError, match=r"step-00000004: is damaged(?!.*Traceback).*from the one before"):
+        train(source, options(tmp_path, epochs=2))
     (latest / ".metadata").write_bytes(pickle.dumps(Loud()))
     with pytest.raises(ResumeError, match=r"step-00000004: is damaged.*builtins\.print.*from the one before"):
         train(source, options(tmp_path, epochs=2))

@@ -138,7 +138,9 @@ class Checkpoints:
                 return facts, self._read(path, f"rank{self._ranks.rank}")
             return facts, self._mean(path, facts["ranks"])
         except (OSError, *_DAMAGE) as error:
-            said = " ".join(str(error).split())[:200] or type(error).__name__
+            every = error.failures.values() if isinstance(error, CheckpointException) else ()
+            first = next((one for one, _ in every), error)
+            said = " ".join(str(first).split())[:200] or type(first).__name__
             raise ResumeError(
                 f"{path}: is damaged, or no checkpoint of a training ({said}); without it the run goes on from the one "
                 "before"
