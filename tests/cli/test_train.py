@@ -18,6 +18,7 @@ import torch
 from rich.console import Console
 
 from tests.cli.searches import run
+from variegate.cli import main
 from variegate.cli.train import TrainingView
 from variegate.training.learner import Learner
 
@@ -99,7 +100,7 @@ def test_other_classes_and_a_missing_one(stripes: Path, tmp_path: Path, capsys: 
 def test_images_that_cannot_be_read_are_told(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (stripes / "all" / "broken.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "out", "--epochs", 1) == 0
-    assert f"note: 1 images could not be read and were left out, {stripes}/all/broken.jpg: " in capsys.readouterr().err
+    assert f"note: an image could not be read and was left out: {stripes}/all/broken.jpg: " in capsys.readouterr().err
     for number in range(9):
         (stripes / "all" / f"broken{number}.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "other", "--epochs", 1) == 1
@@ -184,3 +185,18 @@ def test_the_bar_moves_within_an_epoch_once_one_is_over() -> None:
         resumed({"epoch": epoch, "step": step, "loss": 1.0, "images_per_second": 1.0, "waiting": 0.0})
         done.append(resumed.tasks[0].completed)
     assert done[-6:] == [2, 2, 3, 3, 4.5, 5]
+
+
+@pytest.mark.parametrize(("rank", "objects"), [("0", 1), ("1", 0)])
+def test_ranks_print_one_object_of_an_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rank: str,
+    objects: int,
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    assert main(["train", str(tmp_path), "--epochs", "0", "--json"]) == 2
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == objects
+    assert "variegate: error: " in told.err

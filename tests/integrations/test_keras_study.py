@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         pytest.skip("needs Keras and TensorFlow")
     root = tmp_path_factory.mktemp("images")
     rng = np.random.default_rng(0)
-    for number in range(20):
+    for number in range(40):
         path = root / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(path)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import multiprocessing
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -22,12 +28,21 @@ from variegate.training.telling import StepLines
 
 def digits(number: int = 512) -> tuple[Any, Any]:
     """-> (uint8 [N, 8, 8, 1], labels) to train on, and the next half as many to score."""
+    pixels, labels = _digits()
+    end = number + number // 2
+    return (pixels[:number], labels[:number]), (pixels[number:end], labels[number:end])
+
+
+@cache
+def _digits() -> tuple[Any, Any]:
+    """A process with a test's ranks reads them from a file: to import scikit-learn takes it some 2 s."""
+    if (kept := os.environ.get(KEPT)) is not None:
+        with np.load(kept) as file:
+            return file["pixels"], file["labels"]
     from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
     found = load_digits()
-    pixels, labels = (found.images * 15.9).astype(np.uint8)[..., None], found.target.astype(np.int64)
-    end = number + number // 2
-    return (pixels[:number], labels[:number]), (pixels[number:end], labels[number:end])
+    return (found.images * 15.9).astype(np.uint8)[..., None], found.target.astype(np.int64)
 
 
 def without_statistics(num_classes: int) -> torch.nn.Module:
@@ -56,6 +71,7 @@ class Centring(torch.nn.Module):
 
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+KEPT = "VARIEGATE_TEST_DIGITS"
 PLAIN = "tests.training.digits:without_statistics"
 OPTIONS = TrainOptions(
     model=PLAIN, policy="none", flip=False, padding=1, epochs=3, batch_size=32, lr=0.05, device="cpu", threads=1
@@ -107,7 +123,7 @@ def stopping_at(step: int) -> Any:
 def run_rank(folder: Path, rank: int, ranks: int) -> None:
     """One of several processes: a training for each of the runs in ``folder``, one after another.
 
-    ``stop_after``: so many steps, as if it were interrupted there.
+    ``stop_after``: so many steps, as if it were interrupted there. ``kept_as``: what it left is copied to there.
     """
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=ranks)
@@ -117,8 +133,11 @@ def run_rank(folder: Path, rank: int, ranks: int) -> None:
             seen, stop = Seen().watch(monkeypatch), Event()
             if "stop_after" in changes:
                 monkeypatch.setattr(StepLines, "are_due", stopping_at(changes.pop("stop_after")))
-            train(source, options(folder / changes.pop("out"), **changes), validation=validation, stop=stop)
+            out, kept_as = folder / changes.pop("out"), changes.pop("kept_as", None)
+            train(source, options(out, **changes), validation=validation, stop=stop)
         (folder / f"seen-{number}-{rank}.json").write_text(json.dumps(seen))
+        if kept_as is not None and rank == 0:  # whom the others wait for when the next begins
+            shutil.copytree(out, folder / kept_as)
     torch.distributed.destroy_process_group()
 
 
@@ -126,15 +145,31 @@ def on_ranks(folder: Path, runs: list[dict[str, Any]], ranks: int = 2) -> None:
     """Have so many processes run these."""
     (folder / "runs.json").write_text(json.dumps(runs))
     (folder / "meet").unlink(missing_ok=True)
-    begin = [sys.executable, "-m", "tests.training.digits", str(folder)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    made = [subprocess.Popen([*begin, str(rank), str(ranks)], env=environment, cwd=ROOT) for rank in range(ranks)]
-    try:
-        assert [one.wait(timeout=240) for one in made] == [0] * ranks
-    finally:
-        for one in made:
-            one.kill()
+    pixels, labels = _digits()
+    np.savez(folder / "digits.npz", pixels=pixels, labels=labels)
+    begin = [sys.executable, "-m", "tests.training.digits", str(folder), str(ranks)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KEPT: str(folder / "digits.npz")}
+    with subprocess.Popen(begin, env=environment, cwd=ROOT, start_new_session=True) as made:
+        try:
+            assert made.wait(timeout=240) == 0
+        finally:
+            if made.returncode is None:
+                os.killpg(made.pid, signal.SIGKILL)
+
+
+def _fork(folder: Path, ranks: int) -> int:
+    """What takes longest is imported once, before there are ranks, and threads."""
+    importlib.import_module("torch._dynamo")  # torch's optimisers do
+    importlib.import_module("torch.distributed.fsdp")
+    context = multiprocessing.get_context("fork")
+    made = [context.Process(target=run_rank, args=(folder, rank, ranks), daemon=True) for rank in range(ranks)]
+    for one in made:
+        one.start()
+    # Where one fails, the others would wait for it.
+    while any(one.is_alive() for one in made) and not any(one.exitcode for one in made):
+        time.sleep(0.01)
+    return max(abs(one.exitcode or 0) for one in made)
 
 
 if __name__ == "__main__":
-    run_rank(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    sys.exit(_fork(Path(sys.argv[1]), int(sys.argv[2])))

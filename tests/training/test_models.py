@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from variegate.training.models import ModelError, WideResNet, build_model
+from variegate.training.models import ModelError, WideResNet, build_model, model_to_train
 
 
 # The sizes that the paper and others give for 10 classes, in millions of parameters.
@@ -70,3 +71,30 @@ def test_a_factory_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_models_that_cannot_be_made_are_named(name: str, said: str) -> None:
     with pytest.raises(ModelError, match=said):
         build_model(name, 5)
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "said"),
+    [
+        ("mine_torn.py", "mine_torn:net", r"model mine_torn:net: mine_torn cannot be imported \(SyntaxError: invalid"),
+        ("timm.py", "timm:resnet18", r"model timm:resnet18: timm cannot be imported \(RuntimeError: no libfoo\)"),
+    ],
+)
+def test_modules_that_cannot_be_imported_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, name: str, said: str
+) -> None:
+    (tmp_path / file).write_text("raise RuntimeError('no libfoo')" if file == "timm.py" else "def net(:")
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in [one for one in sys.modules if one.partition(".")[0] == "timm"]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(ModelError, match=said):
+        build_model(name, 5)
+
+
+def test_layers_without_a_size_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_lazy.py").write_text(
+        "from torch import nn\ndef net(num_classes):\n    return nn.LazyLinear(num_classes)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=r"model mine_lazy:net: has layers that learn their sizes from images"):
+        model_to_train("mine_lazy:net", 5, 3, "cpu", 0)

@@ -17,6 +17,7 @@ from tests.training.sharding import blocks
 from variegate.data.sources.base import SourceError
 from variegate.training import train
 from variegate.training.folder import check_ranks
+from variegate.training.learner import MovingAverage
 from variegate.training.models import ModelError
 from variegate.training.ranks import Ranks, RanksError, joined
 from variegate.training.sharded import ShardedModel, blocks_of
@@ -36,6 +37,12 @@ SPLIT: dict[str, Any] = {
 ADAPTED = (("gap", "sync"), ("entropy", "periodic:4"))
 
 
+def stopped(name: str, step: int, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs: whole-NAME, halves-NAME, cut in two by a stop after so many steps, and fewer-NAME, its first half."""
+    halves = {"out": f"halves-{name}", **chosen}
+    return [{"out": f"whole-{name}", **chosen}, {**halves, "stop_after": step, "kept_as": f"fewer-{name}"}, halves]
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that two processes do in these tests: starting them takes the most."""
@@ -44,24 +51,13 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for way in ("sync", "periodic:1"):
         runs.append({"out": f"linear-{way}", "batch_size": 16, "averaging": way, "epochs": 1, "clip": 0, "warmup": 0.2})
     for way in WAYS:
-        runs.append({"out": f"learns-{way}", "batch_size": 16, "averaging": way, "epochs": 6, "lr": 0.15, "ema": 0.5})
-        chosen = {**NORMED, "averaging": way, "policy": "randaugment"}
-        chosen["images"] = 256
-        runs += [{"out": f"whole-{way}", **chosen}, {"out": f"halves-{way}", "stop_after": 11, **chosen}]
-        runs += [{"out": f"halves-{way}", **chosen}, {"out": f"fewer-{way}", "stop_after": 11, **chosen}]
-    runs += [{"out": "replicas", **SPLIT}, {"out": "split", "shard": True, **SPLIT}]
-    runs += [{"out": f"split-{name}", "shard": True, "stop_after": 2, **SPLIT} for name in ("halves", "fewer")]
-    runs.append({"out": "split-halves", "shard": True, **SPLIT})
-    runs += [{"out": "whole-adamw", **ADAMW}, {"out": "halves-adamw", "stop_after": 7, **ADAMW}]
-    runs += [{"out": "halves-adamw", **ADAMW}, {"out": "fewer-adamw", "stop_after": 7, **ADAMW}]
+        runs.append({"out": f"learns-{way}", "batch_size": 16, "averaging": way, "epochs": 4, "lr": 0.15, "ema": 0.5})
+        runs += stopped(way, 11, {**NORMED, "averaging": way, "policy": "randaugment", "images": 256})
+    runs += [{"out": "replicas", **SPLIT}, *stopped("split", 2, {**SPLIT, "shard": True}), *stopped("adamw", 7, ADAMW)]
     for way, averaging in ADAPTED:
-        chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": averaging, "epochs": 3}
-        chosen["images"] = 128
-        stopped = {"stop_after": 6, **chosen}
-        runs += [{"out": f"adapted-{way}", **chosen}, {"out": f"adapted-halves-{way}", **stopped}]
-        runs += [{"out": f"adapted-halves-{way}", **chosen}, {"out": f"adapted-fewer-{way}", **stopped}]
-        again = {**chosen, "adapt": "none", "adapt_from": str(folder / f"adapted-{way}")}
-        runs.append({"out": f"adapted-again-{way}", **again})
+        chosen = {**NORMED, "policy": "randaugment", "averaging": averaging, "epochs": 3, "images": 128}
+        runs += stopped(f"adapted-{way}", 6, {**chosen, "adapt": way})
+        runs.append({"out": f"again-adapted-{way}", **chosen, "adapt_from": str(folder / f"whole-adapted-{way}")})
     on_ranks(folder, runs)
     return folder
 
@@ -124,7 +120,7 @@ def test_ways_of_averaging_differ(ran: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    number = 7 + 5 * WAYS.index(way)
+    number = 5 + 4 * WAYS.index(way)
     before = [one for rank in range(2) for one in json.loads((ran / f"seen-{number}-{rank}.json").read_text())]
     source, validation = digits(256)
     seen = Seen().watch(monkeypatch)
@@ -138,26 +134,26 @@ def test_one_process_goes_on_with_what_is_left(ran: Path, way: str, monkeypatch:
 
 
 def test_what_is_split_is_what_replicas_are(ran: Path) -> None:
-    assert losses(ran / "split") == pytest.approx(losses(ran / "replicas"), abs=1e-5)
-    assert top1(ran / "split") == pytest.approx(top1(ran / "replicas"), abs=0.02)
-    one, other = (torch.load(ran / name / "model.pt", weights_only=True)["weights"] for name in ("split", "replicas"))
+    assert losses(ran / "whole-split") == pytest.approx(losses(ran / "replicas"), abs=1e-5)
+    assert top1(ran / "whole-split") == pytest.approx(top1(ran / "replicas"), abs=0.02)
+    one, other = (torch.load(ran / name / "model.pt")["weights"] for name in ("whole-split", "replicas"))
     assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in one | other)
 
 
 def test_a_stop_changes_nothing_of_what_is_split(ran: Path) -> None:
-    assert lines(ran / "split-halves") == lines(ran / "split")
+    assert lines(ran / "halves-split") == lines(ran / "whole-split")
 
 
 def test_one_process_takes_over_what_two_had_split(ran: Path) -> None:
-    latest = ran / "split-fewer" / "checkpoints" / "step-00000002"
+    latest = ran / "fewer-split" / "checkpoints" / "step-00000002"
     parts = [(latest / f"__{rank}_0.distcp").stat().st_size for rank in range(2)]
     assert min(parts) > 0.6 * max(parts)
     source, validation = digits(128)
     chosen = {name: one for name, one in SPLIT.items() if name != "images"} | {"batch_size": 16, "shard": True}
-    train(source, options(ran / "split-fewer", **chosen), validation=validation)
+    train(source, options(ran / "fewer-split", **chosen), validation=validation)
     # Statistics by batch are of twice as many images now.
-    assert losses(ran / "split-fewer") == pytest.approx(losses(ran / "split"), abs=0.3)
-    assert losses(ran / "split-fewer")[:2] == losses(ran / "split")[:2]
+    assert losses(ran / "fewer-split") == pytest.approx(losses(ran / "whole-split"), abs=0.3)
+    assert losses(ran / "fewer-split")[:2] == losses(ran / "whole-split")[:2]
 
 
 def test_blocks_are_items_of_lists_made_of_parts() -> None:
@@ -177,19 +173,35 @@ def test_a_model_that_cannot_be_split_is_named() -> None:
         torch.distributed.destroy_process_group()
 
 
+def test_an_average_that_is_split_follows_after_it_has_scored() -> None:
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        model = blocks(10)
+        average = MovingAverage(model, 0.5)
+        split = ShardedModel(model, Ranks(), "mine")
+        split.split(average.module)
+        with torch.no_grad():
+            average.module(torch.zeros(2, 1, 8, 8))
+        split.rest(average.module)
+        average.follow(model, 1)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 @pytest.mark.parametrize("way", [way for way, _ in ADAPTED])
 def test_ranks_adapt_together_and_go_on(ran: Path, way: str) -> None:
-    whole = lines(ran / f"adapted-{way}")
-    assert lines(ran / f"adapted-halves-{way}") == whole
+    whole = lines(ran / f"whole-adapted-{way}")
+    assert lines(ran / f"halves-adapted-{way}") == whole
     # The magnitudes that were written down make the same training again, without what decided them.
-    steps = [[line for line in found if "step" in line] for found in (whole, lines(ran / f"adapted-again-{way}"))]
+    steps = [[line for line in found if "step" in line] for found in (whole, lines(ran / f"again-adapted-{way}"))]
     assert steps[0] == steps[1]
     if way == "gap":
         decided = [line["next_magnitude"] for line in whole if "next_magnitude" in line]
         assert [line["magnitude"] for line in steps[0][4::4]] == decided[:2]
     else:
         # Every image has got one by the second epoch, whichever rank it trained on.
-        first, second = (np.load(ran / f"adapted-{way}" / "magnitudes" / f"000{epoch}.npy") for epoch in range(2))
+        first, second = (np.load(ran / f"whole-adapted-{way}" / "magnitudes" / f"000{epoch}.npy") for epoch in range(2))
         assert (first == 0).all()
         assert (second > 0).mean() > 0.9
         assert len(set(second.tolist())) > 10
@@ -199,15 +211,15 @@ def test_ranks_adapt_together_and_go_on(ran: Path, way: str) -> None:
 def test_one_process_goes_on_adapting(ran: Path, way: str) -> None:
     source, validation = digits(128)
     chosen = {**NORMED, "policy": "randaugment", "adapt": way, "averaging": dict(ADAPTED)[way], "epochs": 3}
-    train(source, options(ran / f"adapted-fewer-{way}", **{**chosen, "batch_size": 32}), validation=validation)
-    found, whole = lines(ran / f"adapted-fewer-{way}"), lines(ran / f"adapted-{way}")
-    assert len(losses(ran / f"adapted-fewer-{way}")) == 12
+    train(source, options(ran / f"fewer-adapted-{way}", **{**chosen, "batch_size": 32}), validation=validation)
+    found, whole = lines(ran / f"fewer-adapted-{way}"), lines(ran / f"whole-adapted-{way}")
+    assert len(losses(ran / f"fewer-adapted-{way}")) == 12
     assert found[:7] == whole[:7]
     # The second epoch's magnitudes were decided before the stop.
     rest = [[line["magnitude"] for line in log if line.get("step") in (7, 8)] for log in (found, whole)]
     assert rest[0] == pytest.approx(rest[1], abs=2e-6)
     if way == "entropy":
-        tables = [np.load(ran / f"adapted-{name}" / "magnitudes" / "0002.npy") for name in (way, f"fewer-{way}")]
+        tables = [np.load(ran / f"{name}-adapted-{way}" / "magnitudes" / "0002.npy") for name in ("whole", "fewer")]
         assert np.corrcoef(tables[0], tables[1])[0, 1] > 0.5
 
 
@@ -238,6 +250,27 @@ def test_a_rank_that_is_lost_within_a_model_is_no_failure_of_the_model() -> None
                 raise ModelError(f"model mine: fails on images: {said}") from RuntimeError(said)
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("WORLD_SIZE", "two", r"WORLD_SIZE: got 'two'; accepted: an integer from 1 on \(torchrun sets it\)"),
+        ("RANK", "2", "RANK: got '2'; accepted: an integer from 0 to 1"),
+        ("RANK", None, "RANK: is not set; accepted"),
+        ("MASTER_PORT", "x", "MASTER_PORT: got 'x'; accepted: an integer from 0 to 65535"),
+        ("MASTER_ADDR", None, "MASTER_ADDR: is not set, with WORLD_SIZE 2; accepted: rank 0's machine"),
+    ],
+)
+def test_what_torchrun_would_not_set(
+    first_of_two: socket.socket, monkeypatch: pytest.MonkeyPatch, name: str, value: str | None, said: str
+) -> None:
+    if value is None:
+        monkeypatch.delenv(name)
+    else:
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=said), joined("cpu", 1.0):
+        pass
 
 
 def test_a_port_in_use(first_of_two: socket.socket, tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import shutil
+import warnings
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -185,6 +188,37 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         train(digits(64)[0], options(tmp_path))
 
 
+def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ResumeError, match=r"out: got .*/file/run, where .*/file is a file; accepted: a folder"):
+        train(digits(64)[0], options(tmp_path / "file" / "run"))
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path, step: int) -> None:
+    """In its middle, or after the last step, when all that is left is to save it."""
+
+    def delete(line: dict[str, Any]) -> None:
+        if line.get("step") == step:
+            shutil.rmtree(tmp_path / "run")
+
+    with pytest.raises(WriteError, match=r"/run.* cannot be written \((it was deleted, or moved|No such file)"):
+        train(digits(64)[0], options(tmp_path / "run", epochs=1), tell=delete)
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_without_effect_are_told(tmp_path: Path) -> None:
+    unused = TrainOptions(tta="flip", score_every=2, averaging="async", device="cpu")
+    wanted = ["--tta does nothing without", "--score-every does nothing without", "--averaging: one process has"]
+    assert [one[: len(start)] for one, start in zip(notes_on(unused), wanted, strict=True)] == wanted
+    chosen: dict[str, Any] = {"size": "12", "epochs": 1, "padding": None, "model": "wrn-10-1"}
+    with pytest.warns(UserWarning, match="--cutout, --padding-mode: without effect, since images are cut to 12x12"):
+        train(digits(64)[0], options(tmp_path / "a", **chosen, cutout=2, padding_mode="reflect"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        train(digits(64)[0], options(tmp_path / "b", **chosen))
+
+
 class Loud:
     def __reduce__(self) -> Any:
         return print, ("called",)
@@ -194,6 +228,9 @@ def test_a_damaged_checkpoint_is_named_and_runs_nothing(tmp_path: Path, capsys: 
     source, _ = digits(64)
     train(source, options(tmp_path, epochs=2))
     latest = tmp_path / "checkpoints" / "step-00000004"
+    os.truncate(latest / "__0_0.distcp", 100)
+    with pytest.raises(ResumeError, match=r"step-00000004: is damaged(?!.*Traceback).*from the one before"):
+        train(source, options(tmp_path, epochs=2))
     (latest / ".metadata").write_bytes(pickle.dumps(Loud()))
     with pytest.raises(ResumeError, match=r"step-00000004: is damaged.*builtins\.print.*from the one before"):
         train(source, options(tmp_path, epochs=2))

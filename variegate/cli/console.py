@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import threading
 import warnings
@@ -98,13 +99,14 @@ def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
 
 
 def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.Exit:
-    """Report in one line on standard error (and as JSON where asked for); raise what this returns."""
+    """Report in one line on standard error; raise what this returns. As JSON too, where that is asked for; under
+    torchrun by rank 0 alone, so that there is one object."""
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         message = f"{error.filename}: no such file or folder"
     elif isinstance(error, OSError) and error.filename is not None:
         message = f"{error.filename}: {error.strerror}"
-    if as_json:
+    if as_json and os.environ.get("RANK", "0") == "0":
         emit_json("error", message=message)
     say(f"variegate: error: {message}", stderr())
     return typer.Exit(code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import json
 import os
@@ -33,11 +35,12 @@ def study_training(src: str, options: TrainOptions, how: StudyOptions, as_json: 
     from variegate.data.loader import TooManyErrors
     from variegate.outside.addresses import check_is_local
     from variegate.outside.durable import write_atomically
-    from variegate.training.folder import STUDY_FOLDER
+    from variegate.training.folder import STUDY_FOLDER, check_out
     from variegate.training.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
     from variegate.training.study.report import fact_lines, headings, rows, summary
 
     check_is_local("out", options.out)
+    check_out(options.out)
     study = _study_of(how)
     stop, folder = threading.Event(), options.out / STUDY_FOLDER
     try:
@@ -83,12 +86,15 @@ def _study_of(how: StudyOptions) -> Callable[..., Any]:
     except ImportError as error:
         advice = "pip install 'variegate[keras]' tensorflow"
         raise ImportError(f"--keras needs Keras and TensorFlow ({error}): {advice}") from error
+    # As it ends, Python looks through all objects again and again: with TensorFlow's, for 4 to 17 s.
+    atexit.register(gc.freeze)
     module, _, name = how.keras.partition(":")
     accepted = "package.module:factory, which is called with (height, width, channels) and the number of classes"
     try:
         make_model = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"keras: got {how.keras!r} ({error}); accepted: {accepted}") from error
+    except Exception as error:  # a module is anybody's code
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"keras: got {how.keras!r} ({said}); accepted: {accepted}") from error
     return lambda src, options, seconds, **more: study_fit(src, make_model, options, seconds, **more)
 
 

@@ -75,10 +75,12 @@ def train(options: TrainCommandOptions) -> None:
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise fail(error, FAILED, as_json) from error
     except WriteError as error:
-        raise fail(f"{error}; the same command goes on from its last checkpoint", FAILED, as_json) from error
+        kept = "; the same command goes on from its last checkpoint" if (chosen.out / "train.json").exists() else ""
+        raise fail(f"{error}{kept}", FAILED, as_json) from error
     is_done, unread = last.pop("is_done"), last.pop("unread")
     if unread:
-        note(f"{len(unread):,} images could not be read and were left out, {unread[0]} among them")
+        several = f"{len(unread):,} images could not be read and were left out, {unread[0]} among them"
+        note(several if len(unread) > 1 else f"an image could not be read and was left out: {unread[0]}")
     if not is_done and is_first:
         raise fail("interrupted: the steps so far are kept; the same command goes on", INTERRUPTED, as_json)
     if not is_done:

@@ -41,6 +41,13 @@ def cropping_steps(options: TrainOptions, size: Size) -> list[Transform]:
     return [crops[0][1] if len(crops) == 1 else _by_epoch(crops), *_flips(options)]
 
 
+def unused_where_cropped(options: TrainOptions) -> list[str]:
+    """Options that were given, and are for images that keep their size alone."""
+    given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
+    given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
+    return [name for name, is_given in given.items() if is_given]
+
+
 def mixing_steps(options: TrainOptions) -> list[Transform]:
     """After all that is done to one image alone."""
     mixers: list[Transform] = [

@@ -83,6 +83,8 @@ class Checkpoints:
     def _write(self, step: int, tensors: Tensors, facts: dict[str, Any]) -> None:
         begun, whole = self.folder / f"{_BEFORE_IT_IS_WHOLE}{step:08d}", self.folder / f"{_PREFIX}{step:08d}"
         if self._ranks.is_first:
+            if not self.folder.parent.is_dir():  # it was deleted; half of a run's folder is nobody's
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder.parent))
             write_atomically(begun / FACTS_NAME, json.dumps(facts).encode(), durable=True)
         _hush()
         save(tensors, storage_writer=FileSystemWriter(begun), **self._more)
@@ -136,7 +138,9 @@ class Checkpoints:
                 return facts, self._read(path, f"rank{self._ranks.rank}")
             return facts, self._mean(path, facts["ranks"])
         except (OSError, *_DAMAGE) as error:
-            said = " ".join(str(error).split())[:200] or type(error).__name__
+            every = error.failures.values() if isinstance(error, CheckpointException) else ()
+            first = next((one for one, _ in every), error)
+            said = " ".join(str(first).split())[:200] or type(first).__name__
             raise ResumeError(
                 f"{path}: is damaged, or no checkpoint of a training ({said}); without it the run goes on from the one "
                 "before"

@@ -20,7 +20,14 @@ from variegate.options.training import TrainOptions
 from variegate.outside.addresses import shown, speakable
 from variegate.policies.load import scaled_policy
 from variegate.training.adapting import adapted, compared_indices
-from variegate.training.around import cropping_steps, kept_size_steps, last_steps, mixing_steps, sizes_of
+from variegate.training.around import (
+    cropping_steps,
+    kept_size_steps,
+    last_steps,
+    mixing_steps,
+    sizes_of,
+    unused_where_cropped,
+)
 from variegate.training.images import LARGEST_KEPT, BaselineAugmentation, fitting_size
 from variegate.training.models import statistics_of
 from variegate.training.ranks import Ranks
@@ -62,7 +69,7 @@ class Feed:
             if getattr(options, name) and not self.model.startswith("timm:"):
                 got = f"{getattr(options, name)!r} with model {self.model}"
                 raise ValueError(f"{name}: got {got}; accepted with timm:NAME alone")
-        self._device = ranks.device
+        self._device, self._is_first = ranks.device, ranks.is_first
         self.transform, self.plain = self._transforms(validation)
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
@@ -139,6 +146,9 @@ class Feed:
         if keeps_size:
             fill = BaselineAugmentation(size, mean, std).fill
             return Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
+        if self._is_first and (unused := unused_where_cropped(options)):
+            told = f"{', '.join(unused)}: without effect, since images are cut to {size[0]}x{size[1]} by random crops"
+            warnings.warn(f"{told}, instead of keeping their size", stacklevel=3)
         around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
         plain = Compose([Resize(min(around_crop)), CenterCrop(size), normalize])
         return Compose([*cropping_steps(options, size), *alone, *end]), plain

@@ -39,6 +39,12 @@ def _told_apart(policy: str) -> str:
     return f"{policy} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})" if path.is_file() else policy
 
 
+def check_out(folder: Path) -> None:
+    """Raises ResumeError for what is no folder, and cannot become one."""
+    if found := next((one for one in (folder, *folder.parents) if one.exists() and not one.is_dir()), None):
+        raise ResumeError(f"out: got {folder}, where {found} is a file; accepted: a folder, which is made")
+
+
 def claim(folder: Path, mine: dict[str, Any]) -> None:
     """Make the folder this training's. Raises ResumeError where it is another's."""
     path = folder / SETTINGS_NAME

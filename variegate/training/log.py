@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-from variegate.outside.durable import AppendOnlyFile
+from variegate.outside.durable import AppendOnlyFile, write_error
 
 Line = dict[str, Any]
 
@@ -36,6 +37,7 @@ class TrainingLog:
 
     def __init__(self, path: Path, end: int) -> None:
         self.last: Line = {}
+        self._path = path
         if end and path.exists():
             with open(path, "rb") as file:
                 known = file.read(end)
@@ -48,8 +50,16 @@ class TrainingLog:
     def end(self) -> int:
         return self._file.end
 
+    def check(self) -> None:
+        """Raises WriteError where the file is gone, which can still be written to as long as it is open."""
+        if not self._path.exists():
+            raise write_error(
+                OSError(errno.ENOENT, "it was deleted, or moved, while the training ran"), str(self._path)
+            )
+
     def append(self, lines: list[Line]) -> None:
         """They last when this returns."""
+        self.check()
         for line in lines:
             self.last.update(line)
         if lines:

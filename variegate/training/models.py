@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from variegate.training.airbench import Airbench
 from variegate.training.draws import seeded_weights
@@ -58,6 +59,10 @@ def model_to_train(name: str, num_classes: int, in_channels: int, device: str, s
         model = build_model(name, num_classes, in_channels, **of_timm).to(device)
     if not any(weight.requires_grad for weight in model.parameters()):
         raise ModelError(f"model {name}: has nothing to train; accepted: weights with requires_grad")
+    if any(is_lazy(weight) for weight in model.parameters()):
+        raise ModelError(
+            f"model {name}: has layers that learn their sizes from images (Lazy...); accepted: fixed sizes"
+        )
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
@@ -78,8 +83,10 @@ def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def _timm(name: str) -> Any:
     try:
         return importlib.import_module("timm")
-    except ImportError as error:
-        raise ModelError(f"model timm:{name}: timm is not installed: pip install timm") from error
+    except Exception as error:  # what it imports may fail in any way
+        if isinstance(error, ModuleNotFoundError) and error.name == "timm":
+            raise ModelError(f"model timm:{name}: timm is not installed: pip install timm") from error
+        raise ModelError(f"model timm:{name}: timm cannot be imported ({type(error).__name__}: {error})") from error
 
 
 def _build_timm(name: str, num_classes: int, in_channels: int, more: dict[str, Any]) -> nn.Module:
@@ -98,6 +105,8 @@ def _build_own(name: str, module: str, factory: str, num_classes: int) -> nn.Mod
             made = getattr(made, part)
     except (ImportError, AttributeError) as error:
         raise ModelError(f"model {name}: {error}; accepted: {ACCEPTED}") from error
+    except Exception as error:
+        raise ModelError(f"model {name}: {module} cannot be imported ({type(error).__name__}: {error})") from error
     try:
         model = made(num_classes=num_classes)
     except Exception as error:

@@ -15,11 +15,16 @@ def notes_on(options: TrainOptions) -> list[str]:
     notes = [said] if (said := told_of(options)) is not None else []
     if options.alternate_flip and not options.flip:
         notes.append("--alternate-flip does nothing with --no-flip")
+    if options.validation is None:
+        unused = [("--tta", options.tta != "none"), ("--score-every", options.score_every != 1)]
+        notes += [f"{name} does nothing without --validation" for name, is_given in unused if is_given]
     on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
     if on_cpu and options.precision != "float32" and not _has_half(options.precision):
         notes.append(f"this processor has no arithmetic in {options.precision}: --precision float32 is faster here")
     if options.shard and os.environ.get("WORLD_SIZE", "1") == "1":
         notes.append("--shard: one process has nothing to split; torchrun starts several")
+    if options.averaging != "sync" and os.environ.get("WORLD_SIZE", "1") == "1":
+        notes.append("--averaging: one process has nothing to average; torchrun starts several")
     return notes
 
 

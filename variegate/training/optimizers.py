@@ -32,7 +32,7 @@ def optimizer_of(model: torch.nn.Module, lr: torch.Tensor, options: TrainOptions
         return torch.optim.AdamW(weights, fused=True, **how)
     try:
         lamb: Any = importlib.import_module("timm.optim").Lamb
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # what it imports may fail in any way
         raise OptimizerError(
             f"optimizer: got 'lamb', which is timm's ({error}): pip install timm; accepted without it: 'sgd', 'adamw'"
         ) from error

@@ -16,6 +16,8 @@ import torch.distributed as dist
 
 from variegate.backends.devices import resolve
 
+_TORCHRUN = "torchrun sets it"
+
 
 class RanksError(RuntimeError):
     """Ranks that do not find each other, or one that is gone."""
@@ -63,12 +65,20 @@ class Ranks:
 def joined(device: str, seconds: float) -> Iterator[Ranks]:
     """Meet the other processes that ``torchrun`` started; alone, there is nobody to meet.
 
-    Raises RanksError where they do not come, and where one of them is lost meanwhile.
+    Raises RanksError where they do not come, and where one of them is lost meanwhile; ValueError for an environment
+    that torchrun does not make.
     """
-    size, limit, has_met = int(os.environ.get("WORLD_SIZE", "1")), timedelta(seconds=seconds), False
+    size, limit, has_met = _told_by("WORLD_SIZE", 1, default="1"), timedelta(seconds=seconds), False
     is_ours = size > 1 and not dist.is_initialized()
+    if is_ours:
+        _told_by("RANK", 0, size - 1)
+        _told_by("MASTER_PORT", 0, 65535)
+        if not os.environ.get("MASTER_ADDR"):
+            raise ValueError(
+                f"MASTER_ADDR: is not set, with WORLD_SIZE {size}; accepted: rank 0's machine ({_TORCHRUN})"
+            )
     if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
-        device = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
+        device = f"cuda:{_told_by('LOCAL_RANK', 0) % torch.cuda.device_count()}"
     device = resolve(device)
     is_cuda = device.startswith("cuda")
     if is_cuda:
@@ -94,6 +104,16 @@ def joined(device: str, seconds: float) -> Iterator[Ranks]:
     finally:
         if is_ours and dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _told_by(name: str, low: int, high: int | None = None, default: str | None = None) -> int:
+    """What a variable of the environment says. Raises ValueError."""
+    found = os.environ.get(name, default)
+    if found is not None and found.isdecimal() and low <= int(found) <= (int(found) if high is None else high):
+        return int(found)
+    got = "is not set" if found is None else f"got {found!r}"
+    accepted = f"from {low} on" if high is None else f"from {low} to {high}"
+    raise ValueError(f"{name}: {got}; accepted: an integer {accepted} ({_TORCHRUN})")
 
 
 def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) -> str | None:

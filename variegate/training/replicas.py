@@ -50,6 +50,9 @@ class Replicas:
     def split(self, module: torch.nn.Module) -> None:
         """A module beside this one is kept as this one is."""
 
+    def rest(self, module: torch.nn.Module) -> None:
+        """``module`` has scored images: no backward pass follows, after which it would keep its part alone."""
+
     def adopt(self, optimizer: torch.optim.Optimizer) -> None:
         """It moves the weights of ``module``."""
 

@@ -51,6 +51,10 @@ class ShardedModel(Replicas):
         sharded.set_requires_gradient_sync(is_last)
         yield
 
+    def rest(self, module: nn.Module) -> None:
+        sharded: Any = module
+        sharded.reshard()
+
     def adopt(self, optimizer: torch.optim.Optimizer) -> None:
         # There is no fused kernel for parts of tensors.
         for group in optimizer.param_groups:

@@ -84,7 +84,7 @@ class TrainingStep:
         wanted = [len(batch), self.num_classes]
         try:
             scores: Any = self.model(batch)
-        except RuntimeError as error:
+        except Exception as error:  # a model is anybody's code
             raise ModelError(f"model {self.name}: fails on images {list(batch.shape)}: {error}") from error
         if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:
             got = list(scores.shape) if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"

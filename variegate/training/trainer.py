@@ -22,6 +22,7 @@ from variegate.training.folder import (
     CHECKPOINTS_NAME,
     LOCK_NAME,
     LOG_NAME,
+    check_out,
     check_ranks,
     check_same,
     claim,
@@ -85,6 +86,7 @@ class Trainer:
         out, is_first = self.options.out, self.ranks.is_first
         with ExitStack() as stack, closing(self.checkpoints):
             if is_first:
+                check_out(out)
                 stack.enter_context(locked(out / LOCK_NAME, str(out)))
                 claim(out, describe(self.feed, self.ranks.ranks))
                 self.checkpoints.clear()
@@ -101,7 +103,8 @@ class Trainer:
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             weights = self.learner.weights() if is_done else {}
-            if is_done and is_first:
+            if is_done and self.lines.log is not None:
+                self.lines.log.check()
                 write_model(out, self.feed, weights)
             last = self.lines.log.last if self.lines.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
@@ -216,5 +219,7 @@ class Trainer:
     def _evaluate(self, epoch: int) -> None:
         self.learner.settle()
         self.adaptation.settle(self.ranks.highest)
-        if found := evaluated(self.feed, self.learner.scored, epoch, self.ranks):
+        found = evaluated(self.feed, self.learner.scored, epoch, self.ranks)
+        self.learner.replicas.rest(self.learner.scored)
+        if found:
             self.lines.write([{"epoch": epoch, **found}])
