@@ -39,12 +39,13 @@ Image_HWC = npt.NDArray[np.uint8]
 
 
 class Decoded(NamedTuple):
-    """A sample, and those that it is mixed with."""
+    """A sample, and those that it is mixed with. ``file``: as it was read, for who wants it."""
 
     id: int
     image: Image_HWC
     label: Any
     partners: Sequence[Decoded] = ()
+    file: Any = None
 
     @property
     def nbytes(self) -> int:
@@ -53,13 +54,15 @@ class Decoded(NamedTuple):
 
 @dataclass
 class DecodedItem:
-    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``failure``: why it has none."""
+    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``beside``: what else is known of
+    them; ``failure``: why it has none."""
 
     item: int
     index: int  # of the sample
     sample: Decoded
     outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
     failure: str = ""
+    beside: Any = None
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,14 @@ class ExpansionSpec:
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = ExpansionJob(self, device, num_threads)
+        job = self._job(device, num_threads)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
         return job
+
+    def _job(self, device: str, num_threads: int) -> ExpansionJob:
+        return ExpansionJob(self, device, num_threads)
 
 
 class ExpansionJob:
@@ -176,7 +182,7 @@ class ExpansionJob:
             data, label = source.read(index)
             if self._stamps is not None:
                 check_read(self._stamps, source, index, len(data))
-            image = data if isinstance(data, np.ndarray) else read_image(data, str(source.name(index)))
+            image, file = self._open(data, str(source.name(index)))
             check_side(str(source.name(index)), *image.shape[:2])
         except DecodeError as error:
             return error
@@ -189,7 +195,11 @@ class ExpansionJob:
                 self._labels.check(label, "label")
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
-        return Decoded(self._plan.sample_id(index), image, label)
+        return Decoded(self._plan.sample_id(index), image, label, file=file)
+
+    def _open(self, data: Any, name: str) -> tuple[Image_HWC, Any]:
+        """The pixels of a sample, and what is kept of its file. Raises DecodeError."""
+        return data if isinstance(data, np.ndarray) else read_image(data, name), None
 
     def _finish(
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
@@ -228,7 +238,10 @@ class ExpansionJob:
             else:
                 self._encode_copy([one], copy, *made)
 
-    def _encode_copy(self, group: list[DecodedItem], copy: int, program: Program, images: list[Image_HWC]) -> None:
+    def _encode_copy(
+        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
+    ) -> None:
+        assert program is not None
         for row, (one, image, data) in enumerate(zip(group, images, self._map(self._encode, images), strict=True)):
             if isinstance(data, ValueError):
                 one.failure = str(data)

@@ -1,0 +1,129 @@
+"""From packed images to shards of about a size: where one ends follows from the images alone.
+
+A shard begins where the last one ended, and ends before the image that would take it beyond its size. Where shards were
+lost, those around them are in their places, and what is made between comes out as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from variegate.engine.expansion.commit import Report
+from variegate.engine.expansion.plan import ItemOutputs
+from variegate.engine.packing.entries import put_entries
+from variegate.engine.packing.job import Beside
+from variegate.engine.packing.plan import PackPlan
+from variegate.sinks.journal import Journal
+from variegate.sinks.shards import Record, Shard, open_shard
+from variegate.sinks.shards.base import Labels
+from variegate.sinks.storage import Storage
+
+# What an image takes beside its own bytes, about: headers, label and description in an archive, a row elsewhere.
+_TAR_BLOCK, _TAR_BESIDE, _ROW = 512, 5 * 512, 64
+
+
+def spans_of(start: int, stop: int, rows: Sequence[dict[str, Any]]) -> list[tuple[int, int, bool]]:
+    """Of a record of items ``start..stop-1``, which may hold several shards: (first item, behind the last, whether
+    there is a file) of each. Images that could not be made belong to the shard before them, and the first to the first.
+    """
+    starts, file = [start], None
+    for row in rows:
+        if row["file"] is not None and row["file"] != file:
+            if file is not None:
+                starts.append(row["index"])
+            file = row["file"]
+    return [(first, last, file is not None) for first, last in pairwise([*starts, stop])]
+
+
+class PackCommit:
+    """Outputs come in order. ``firsts``: the first item of every shard that is there, ascending."""
+
+    def __init__(self, plan: PackPlan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
+        self._plan, self._storage, self._labels = plan, storage, labels
+        self._journal, self._report = journal, report
+        self._firsts = [start for record in journal.records() for start, _, is_shard in spans_of(*record) if is_shard]
+        # Where what is recorded begins: a shard that comes before ends there.
+        self._recorded = [start for start, _ in journal.covered]
+        self._shard: Shard | None = None
+        self._first = self._next = 0
+        self._rows: list[dict[str, Any]] = []
+        self._missing = self._size = 0
+        self._entries: dict[int, bytes] = {}
+
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
+        for item, made in enumerate(outputs, start):
+            self._go_to(item)
+            size = self._size_of(made.data[0])
+            if self._shard is not None and self._size + size > self._plan.shard_bytes:
+                self._end(item)
+                self._first = item
+            self._add(item, made, size)
+            self._end_item(item)
+
+    def missing(self, item: int, reason: str) -> None:
+        self._go_to(item)
+        self._rows += self._plan.missing_rows(item, reason)
+        self._missing += 1
+        self._end_item(item)
+
+    def flush(self) -> None:
+        self._journal.flush()
+
+    def close(self) -> None:
+        if self._shard is not None:
+            self._shard.discard()
+            self._shard = None
+
+    def _go_to(self, item: int) -> None:
+        if item != self._next:
+            self._first = self._next = item
+
+    def _add(self, item: int, made: ItemOutputs, size: int) -> None:
+        if self._shard is None:
+            number = bisect_left(self._firsts, self._first)
+            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels)
+        row, beside = json.loads(made.rows[0]), made.beside
+        row["file"], row["member"] = self._shard.name, self._shard.add(self._record(row, made, beside))
+        self._rows.append(row)
+        self._size += size
+        if self._plan.has_index:
+            self._entries[beside.key] = beside.entries
+
+    def _end_item(self, item: int) -> None:
+        self._next = item + 1
+        place = bisect_left(self._recorded, self._next)
+        if self._next == self._plan.num_items or self._recorded[place : place + 1] == [self._next]:
+            self._end(self._next)
+            self._first = self._next
+
+    def _end(self, stop: int) -> None:
+        """Items from ``self._first`` on are in their place, or cannot be made."""
+        whole: dict[str, Any] = {}
+        if self._shard is not None:
+            if self._plan.has_index:
+                put_entries(self._storage, self._shard.name, self._entries)
+            self._shard.commit()
+            self._storage.sync()
+            whole = {"shard_bytes": self._shard.size, "shard_sha256": self._shard.sha256}
+            self._shard = None
+            insort(self._firsts, self._first)
+        rows = [json.dumps(row | whole if row["status"] == "written" else row) for row in self._rows]
+        self._journal.append(self._first, stop, rows, self._missing)
+        self._journal.flush()
+        self._report.written += len(self._rows) - self._missing
+        self._report.missing += self._missing
+        self._rows, self._missing, self._size, self._entries = [], 0, 0, {}
+
+    def _size_of(self, data: bytes) -> int:
+        if self._plan.layout != "webdataset":
+            return len(data) + _ROW
+        return len(data) + -len(data) % _TAR_BLOCK + _TAR_BESIDE
+
+    def _record(self, row: dict[str, Any], made: ItemOutputs, beside: Beside) -> Record:
+        data, kind = made.data[0], "raw" if self._plan.layout == "raw" else "jpg"
+        about = row["class"], row["source"], row["id"], beside.shape
+        return Record(row["index"], None, data, kind, made.label, *about)
