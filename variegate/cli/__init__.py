@@ -42,17 +42,8 @@ def _options(
 
 
 for _run in (
-    *(
-        preview.demo,
-        index.index,
-        augment.augment,
-        pack.pack,
-        manifest.replay,
-        manifest.verify,
-        preview.preview,
-        search.search,
-    ),
-    *(evaluate.evaluate, train.train, measure.bench, measure.doctor, measure.simulate, preview.warm),
+    *(preview.demo, index.index, pack.pack, augment.augment, manifest.replay, manifest.verify, preview.preview),
+    *(search.search, evaluate.evaluate, train.train, measure.bench, measure.doctor, measure.simulate, preview.warm),
 ):
     app.command(cls=CommandWithHelp)(from_options(_run))
 

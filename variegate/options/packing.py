@@ -25,8 +25,8 @@ class PackingOptions(GoingOnOptions, DeviceOptions):
     keep_jpeg: bool = option(False, "Copy JPEG files as they are; only images of other kinds are encoded.", "Images")
     format: Literal["webdataset", "parquet", "raw"] = option(
         "webdataset",
-        "What to write: .tar shards (webdataset), .parquet files in Hugging Face's layout, or pixels that are mapped to "
-        "memory (raw).",
+        "What to write: .tar shards (webdataset), .parquet files in Hugging Face's layout, or pixels that are mapped "
+        "to memory (raw).",
         "Output",
     )
     shard_size: str = option("256MB", "About how large a shard is to be: 256MB, 1GB, 512MiB.", "Output", metavar="SIZE")

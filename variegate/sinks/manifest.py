@@ -5,8 +5,8 @@ Columns: file (relative to the destination; null if quarantined), member (within
 height and width (of the output), operations (JSON), sha256 (hex) and bytes (both of the output's encoded bytes),
 shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
 number. Bytes of names that are not UTF-8 are written as ``\\udcff``. A run of ``variegate pack`` has one more: packed
-(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). Format 1 had no columns after sha256, and no
-checksums of its own pages.
+(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). Format 1 had no columns after
+sha256, and no checksums of its own pages.
 
 ``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
 a manifest is never there without it.

@@ -29,8 +29,9 @@ def _wants(value: Any) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    if isinstance(value, Transform) and dataclasses.is_dataclass(value):
-        return [getattr(value, field.name) for field in dataclasses.fields(value) if field.init]
+    if isinstance(value, Transform):
+        fields = dataclasses.fields(value) if hasattr(value, "__dataclass_fields__") else ()  # type: ignore[arg-type]
+        return [getattr(value, field.name) for field in fields if field.init]
     if isinstance(value, Mapping):
         return list(value.values())
     return list(value) if isinstance(value, (list, tuple)) else []

@@ -50,8 +50,8 @@ def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | St
 
 
 def _packed_index(source: Source | StreamSource) -> EntropyIndex | None:
-    """The one that ``variegate pack`` put beside shards, which knows all of them and is not written to; None where there
-    is none that can be used. What lies at an address is copied to where "auto" looks, once."""
+    """The one that ``variegate pack`` put beside shards, which knows all of them and is not written to; None where
+    there is none that can be used. What lies at an address is copied to where "auto" looks, once."""
     place = index_beside(source)
     if place is None:
         return None

@@ -113,7 +113,7 @@ def _open_files(files: list[Location], options: dict[str, Any]) -> Source | Stre
         return cast("Source | StreamSource", kind.open(sorted(files, key=Location.address), options))
     if len(files) == 1:
         return _open_location(files[0], options)
-    accepted = " and ".join(kind.suffix for kind in FILE_KINDS)
+    accepted = ", ".join(kind.suffix for kind in FILE_KINDS)
     raise SourceError(f"{files[0]}: in a list or pattern, {accepted} files are accepted")
 
 

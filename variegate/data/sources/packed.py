@@ -114,8 +114,8 @@ def checked_statistics(source: Source | StreamSource) -> tuple[tuple[float, ...]
     found = statistics_of(source)
     if found is None:
         raise SourceError(
-            f"{source!r}: has no {STATISTICS_NAME} beside it, which Normalize('dataset') asks for; accepted: what variegate "
-            "pack wrote, or numbers: Normalize(mean, std)"
+            f"{source!r}: has no {STATISTICS_NAME} beside it, which Normalize('dataset') asks for; accepted: what "
+            "variegate pack wrote, or numbers: Normalize(mean, std)"
         )
     if min(found.std) <= 0:
         raise SourceError(f"{source!r}: all pixels of a channel are equal, so that Normalize('dataset') divides by 0")

@@ -7,10 +7,9 @@ lost, those around them are in their places, and what is made between comes out 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, insort
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from variegate.engine.expansion.commit import Report
 from variegate.engine.expansion.plan import ItemOutputs
@@ -26,30 +25,47 @@ from variegate.sinks.storage import Storage
 _TAR_BLOCK, _TAR_BESIDE, _ROW = 512, 5 * 512, 64
 
 
-def spans_of(start: int, stop: int, rows: Sequence[dict[str, Any]]) -> list[tuple[int, int, bool]]:
-    """Of a record of items ``start..stop-1``, which may hold several shards: (first item, behind the last, whether
-    there is a file) of each. Images that could not be made belong to the shard before them, and the first to the first.
-    """
-    starts, file = [start], None
+class ShardSpan(NamedTuple):
+    """The items of a shard, ``start..stop-1``, and its name; "" where none of them could be made."""
+
+    start: int
+    stop: int
+    file: str
+
+    @property
+    def number(self) -> int:
+        return int(self.file.partition("-")[2].partition(".")[0])
+
+
+def spans_of(start: int, stop: int, rows: Iterable[dict[str, Any]]) -> list[ShardSpan]:
+    """Of a record of items, which may hold several shards. Images that could not be made belong to the shard before
+    them, and the first to the first."""
+    starts, files = [start], [""]
     for row in rows:
-        if row["file"] is not None and row["file"] != file:
-            if file is not None:
-                starts.append(row["index"])
-            file = row["file"]
-    return [(first, last, file is not None) for first, last in pairwise([*starts, stop])]
+        if row["file"] is None or row["file"] == files[-1]:
+            continue
+        if files[-1]:
+            starts.append(row["index"])
+            files.append(row["file"])
+        else:
+            files[-1] = row["file"]
+    return [ShardSpan(*each) for each in zip(starts, [*starts[1:], stop], files, strict=True)]
 
 
 class PackCommit:
-    """Outputs come in order. ``firsts``: the first item of every shard that is there, ascending."""
+    """Outputs come in order. A shard has the number after that of the shard before it; where the next number is taken,
+    as by images that could not be read once and now can, the last shard before it gets larger instead."""
 
     def __init__(self, plan: PackPlan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
         self._plan, self._storage, self._labels = plan, storage, labels
         self._journal, self._report = journal, report
-        self._firsts = [start for record in journal.records() for start, _, is_shard in spans_of(*record) if is_shard]
+        spans = [span for record in journal.records() for span in spans_of(*record) if span.file]
+        self._firsts, self._numbers = [span.start for span in spans], [span.number for span in spans]
         # Where what is recorded begins: a shard that comes before ends there.
         self._recorded = [start for start, _ in journal.covered]
         self._shard: Shard | None = None
-        self._first = self._next = 0
+        self._first = self._next = self._number = 0
+        self._has_next = True
         self._rows: list[dict[str, Any]] = []
         self._missing = self._size = 0
         self._entries: dict[int, bytes] = {}
@@ -58,7 +74,7 @@ class PackCommit:
         for item, made in enumerate(outputs, start):
             self._go_to(item)
             size = self._size_of(made.data[0])
-            if self._shard is not None and self._size + size > self._plan.shard_bytes:
+            if self._shard is not None and self._size + size > self._plan.shard_bytes and self._has_next:
                 self._end(item)
                 self._first = item
             self._add(item, made, size)
@@ -84,8 +100,10 @@ class PackCommit:
 
     def _add(self, item: int, made: ItemOutputs, size: int) -> None:
         if self._shard is None:
-            number = bisect_left(self._firsts, self._first)
-            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels)
+            place = bisect_left(self._firsts, self._first)
+            self._number = self._numbers[place - 1] + 1 if place else 0
+            self._has_next = self._number + 1 not in self._numbers[place : place + 1]
+            self._shard = open_shard(self._storage, self._plan.layout, self._number, self._labels)
         row, beside = json.loads(made.rows[0]), made.beside
         row["file"], row["member"] = self._shard.name, self._shard.add(self._record(row, made, beside))
         self._rows.append(row)
@@ -110,7 +128,9 @@ class PackCommit:
             self._storage.sync()
             whole = {"shard_bytes": self._shard.size, "shard_sha256": self._shard.sha256}
             self._shard = None
-            insort(self._firsts, self._first)
+            place = bisect_left(self._firsts, self._first)
+            self._firsts.insert(place, self._first)
+            self._numbers.insert(place, self._number)
         rows = [json.dumps(row | whole if row["status"] == "written" else row) for row in self._rows]
         self._journal.append(self._first, stop, rows, self._missing)
         self._journal.flush()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 from variegate.data.decode.entropy.cut import key_of_file, pack_file
 from variegate.data.decode.entropy.kept import known_of, pieces_of
-from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.base import Item, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.packed import INDEX_NAME
+from variegate.errors import DecodeError
 from variegate.outside.location import inside
 from variegate.sinks.storage import PRIVATE, Storage
 from variegate.threads import default_threads
 
+_FILES_AT_ONCE = 256
 _FOLDER = f"{PRIVATE}/index"
 
 
@@ -26,7 +29,7 @@ def put_entries(storage: Storage, shard: str, entries: dict[int, bytes]) -> None
 
 def write_index(storage: Storage, shards: Iterable[str]) -> dict[str, object]:
     """Put the index of these shards beside them -> its size and checksum. Of shards whose entries are not there any
-    more, as the run had ended before, the files are looked into again. Raises WriteError, SourceError."""
+    more, as the run had ended before, the files are looked into again. Raises WriteError, SourceError, DecodeError."""
     every: dict[int, bytes] = {}
     for shard in shards:
         every |= _entries_of(storage, shard)
@@ -52,15 +55,26 @@ def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
 
 
 def _looked_into(storage: Storage, shard: str) -> dict[int, bytes]:
-    source = open_source(inside(storage.root, shard), stream=False if shard.endswith(".tar") else None)
-    if not isinstance(source, Source):
-        raise SourceError(f"{storage.place_of(shard)}: cannot be read by index")
-
-    def look(number: int) -> tuple[int, bytes]:
-        data = source.read(number).data
-        assert isinstance(data, bytes)
-        found = pack_file(data)
-        return key_of_file(data), b"" if isinstance(found, int) else found
-
+    """A shard is read from its beginning to its end, so that no listing of it is left beside it."""
+    source = open_source(inside(storage.root, shard), stream=True if shard.endswith(".tar") else None)
+    if isinstance(source, StreamSource):
+        files = (sample.item for sample in source.read_shard(0))
+    else:
+        files = (source.read(number) for number in range(len(source)))
+    entries: dict[int, bytes] = {}
     with ThreadPoolExecutor(default_threads(), "variegate-index") as pool:
-        return dict(pool.map(look, range(len(source))))
+        while some := [_file(item) for item in islice(files, _FILES_AT_ONCE)]:
+            entries.update(pool.map(_look_into, some))
+    return entries
+
+
+def _file(item: Item | DecodeError) -> bytes:
+    if isinstance(item, DecodeError):
+        raise item
+    assert isinstance(item.data, bytes)
+    return item.data
+
+
+def _look_into(data: bytes) -> tuple[int, bytes]:
+    found = pack_file(data)
+    return key_of_file(data), b"" if isinstance(found, int) else found

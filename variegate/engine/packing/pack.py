@@ -26,8 +26,8 @@ def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = 
     the run ends with what it has begun. The same call goes on where another one ended, in whatever way, and ends with
     the same bytes.
 
-    Raises ValueError (SourceError) naming the argument, DecodeError with on_error="raise", EngineError and OSError where
-    it cannot go on; KeyboardInterrupt where it was stopped.
+    Raises ValueError (SourceError) naming the argument, DecodeError with on_error="raise", EngineError and OSError
+    where it cannot go on; KeyboardInterrupt where it was stopped.
     """
     packing = packing_of(source, destination, PackingOptions(**options))
     if stop is not None:

@@ -32,8 +32,8 @@ _SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
 @dataclass
 class Packed:
     """What a packing came to. ``kept``: JPEG files that were copied as they were; ``skipped``: samples that could not
-    be read, by name, with the reason, those of earlier runs among them; bytes of the files (or pixels) of the source, of
-    the shards, and of the index.
+    be read, by name, with the reason, those of earlier runs among them; bytes of the files (or pixels) of the source,
+    of the shards, and of the index.
     """
 
     images: int = 0
@@ -72,9 +72,9 @@ class Packing(Expansion):
         return lambda row: spans[int(np.searchsorted(starts, row["index"], "right")) - 1]
 
     def _is_unwanted(self, remade: npt.NDArray[np.bool_]) -> Callable[[Row], bool]:
-        """From the first on: where shards end depends on all that came before."""
-        first = int(remade.argmax()) if remade.any() else len(remade)
-        return lambda row: bool(row["index"] >= first)
+        """From the first on, and the shard that ended before it: where shards end depends on all that came before."""
+        first = int(remade.argmax()) if remade.any() else len(remade) + 1
+        return lambda row: bool(row["index"] >= first - 1)
 
     def _work(self, storage: Storage, journal: Journal, labels: Labels) -> tuple[ExpansionSpec, Commit]:
         stamps = None if self._stamps is None else self._stamps.for_workers()

@@ -10,7 +10,8 @@ __all__ = ["Record", "Shard", "open_shard"]
 
 
 def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Shard:
-    """``format``: "webdataset", "parquet" or "raw"; ``number`` 7 makes ``shard-000007``. ``labels``: ``describe_labels``."""
+    """``format``: "webdataset", "parquet" or "raw"; ``number`` 7 makes ``shard-000007``; ``labels``: of
+    ``describe_labels``."""
     if format == "webdataset":
         from variegate.sinks.shards.webdataset import WebDatasetShard
 

@@ -12,8 +12,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,8 @@ _MOST_MAPS = 256
 _PAGE = mmap.PAGESIZE
 
 
-class RawShardFile(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RawShardFile:
     """A file whose index was read."""
 
     location: Location
@@ -72,6 +74,8 @@ class RawSource:
         self.classes = files[0].index.classes
         self.is_remote = any(file.location.is_url for file in files)
         self._starts = [0, *accumulate(len(file.index) for file in files)]
+        self._ids = np.concatenate([file.index.places["id"] for file in files])
+        self._labels = np.concatenate([file.index.labels for file in files])
         self.__setstate__({})
 
     def __repr__(self) -> str:
@@ -105,14 +109,14 @@ class RawSource:
         image = flat.reshape(height, width, channels)
         if shown != channels:
             image = np.broadcast_to(image, (height, width, shown))
-        return Item(image, label_at(found.index.labels, position))
+        return Item(image, label_at(self._labels, index))
 
     def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         raise TypeError("pixels: images of raw shards may differ in size; accepted: read, one after another")
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Those of many images, copied."""
-        return np.concatenate([file.index.labels for file in self._files])[indices]
+        return np.asarray(self._labels[indices])
 
     def name(self, index: int) -> SampleName:
         file, position = self._find(index)
@@ -120,8 +124,7 @@ class RawSource:
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """Those of the samples that were packed."""
-        every = np.concatenate([file.index.places["id"] for file in self._files])
-        return np.asarray(every[np.asarray(indices, np.int64)], np.uint64)
+        return np.asarray(self._ids[indices], np.uint64)
 
     def stored_files(self) -> list[StoredFile]:
         """The shards, as they were when they were opened."""
