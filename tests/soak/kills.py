@@ -1,4 +1,4 @@
-"""Runs of ``variegate augment`` (or ``pack``) that are killed, and what is left when the same command is given again."""
+"""Runs of ``variegate augment`` or ``pack`` that are killed, and what is left when the command is given again."""
 
 from __future__ import annotations
 

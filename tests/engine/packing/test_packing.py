@@ -105,7 +105,7 @@ def test_devices_and_ends_of_any_kind_change_no_byte(
     expected = digest(tmp_path / "one")
     packed(photos, tmp_path / "two", **options)
     assert digest(tmp_path / "two") == expected
-    real, count, failing = commit.open_shard, 0, [1, 2, 2, 3, 4]
+    real, count, failing = commit.open_shard, 0, [1, 2, 2, 3, 4]  # type: ignore[attr-defined]
 
     def ends(*arguments: Any) -> Any:
         nonlocal count

@@ -47,7 +47,7 @@ def test_from_the_map_to_the_executor_nothing_is_copied(tmp_path: Path, monkeypa
     colour = [index for index in range(len(source)) if source.read(index).data.strides[2]]  # type: ignore[union-attr]
     shapes = {source.read(index).data.shape for index in colour}  # type: ignore[union-attr]
     seen: list[Any] = []
-    real = executor.place_of
+    real = executor.place_of  # type: ignore[attr-defined]
 
     def watched(array: Any) -> Any:
         seen.append(array)
