@@ -20,6 +20,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from variegate.data.sources.base import Source, SourceError, StreamSource
+from variegate.data.sources.opening import open_source
 from variegate.data.sources.reading import filesystem, named_errors, read_file
 from variegate.errors import DecodeError
 from variegate.outside.location import Location, inside
@@ -95,6 +96,16 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
         ) from None
 
 
+def dataset_statistics(source: Any) -> DatasetStatistics:
+    """Those that ``variegate pack`` stored with whatever ``vg.open_source`` takes, for ``T.Normalize(mean, std)`` where
+    there is no Loader. Raises SourceError where there are none."""
+    opened = open_source(source)
+    found = statistics_of(opened)
+    if found is None:
+        raise _without_statistics(opened, "is asked for")
+    return found
+
+
 def statistics_of(source: Source | StreamSource) -> DatasetStatistics | None:
     """Those that lie beside the files of a source; None where there are none. Raises SourceError for damaged ones."""
     place = beside(source, STATISTICS_NAME)
@@ -113,13 +124,17 @@ def checked_statistics(source: Source | StreamSource) -> tuple[tuple[float, ...]
     """Mean and standard deviation, for ``T.Normalize("dataset")``. Raises SourceError where there are none."""
     found = statistics_of(source)
     if found is None:
-        raise SourceError(
-            f"{source!r}: has no {STATISTICS_NAME} beside it, which Normalize('dataset') asks for; accepted: what "
-            "variegate pack wrote, or numbers: Normalize(mean, std)"
-        )
+        raise _without_statistics(source, "Normalize('dataset') asks for")
     if min(found.std) <= 0:
         raise SourceError(f"{source!r}: all pixels of a channel are equal, so that Normalize('dataset') divides by 0")
     return found.mean, found.std
+
+
+def _without_statistics(source: Source | StreamSource, why: str) -> SourceError:
+    return SourceError(
+        f"{source!r}: has no {STATISTICS_NAME} beside it, which {why}; accepted: what variegate pack wrote, or numbers: "
+        "Normalize(mean, std)"
+    )
 
 
 def index_beside(source: Source | StreamSource) -> Location | None:
