@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 
 from tests.engine.expansion.samples import digest
 from tests.engine.packing.samples import KINDS, lay_kinds, packed
-from variegate import Loader, open_source
+from variegate import Loader, dataset_statistics, open_source
 from variegate import transforms as T
 from variegate.data.decode import read_image
 from variegate.data.sources.base import Source, SourceError
@@ -191,6 +191,7 @@ def test_statistics_are_those_of_the_pixels(photos: Path, tmp_path: Path) -> Non
         assert found.mean == pytest.approx(flat.mean(0).tolist(), abs=1e-12)
         assert found.std == pytest.approx(flat.std(0).tolist(), abs=1e-9)
         assert (found.images, found.pixels) == (8, len(flat))
+        assert dataset_statistics(str(tmp_path / format)) == found
     gray = np.arange(2 * 5 * 4, dtype=np.uint8).reshape(2, 5, 4, 1)
     made = packed((gray, [0, 1]), tmp_path / "gray", format="raw").statistics
     assert made is not None

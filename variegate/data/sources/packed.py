@@ -132,8 +132,8 @@ def checked_statistics(source: Source | StreamSource) -> tuple[tuple[float, ...]
 
 def _without_statistics(source: Source | StreamSource, why: str) -> SourceError:
     return SourceError(
-        f"{source!r}: has no {STATISTICS_NAME} beside it, which {why}; accepted: what variegate pack wrote, or numbers: "
-        "Normalize(mean, std)"
+        f"{source!r}: has no {STATISTICS_NAME} beside it, which {why}; accepted: what variegate pack wrote, or "
+        "numbers: Normalize(mean, std)"
     )
 
 
