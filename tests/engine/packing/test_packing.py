@@ -22,6 +22,7 @@ from variegate import transforms as T
 from variegate.data.decode import read_image
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.packed import statistics_of
+from variegate.engine.expansion.replay import replay
 from variegate.engine.packing import commit, pack
 from variegate.engine.packing.plan import parse_bytes
 from variegate.errors import DecodeError
@@ -31,7 +32,7 @@ from variegate.sinks.verify import delete_damaged, verify
 pytestmark = pytest.mark.filterwarnings("ignore:.*clipped", "ignore:.*made again", "ignore:.*written again")
 FORMATS = ["webdataset", "parquet", "raw"]
 # Small enough for several shards.
-SHARD = {"webdataset": 11_000, "parquet": 4_000, "raw": 15_000}
+SHARD = {"webdataset": 11_000, "parquet": 4_000, "raw": 9_000}
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +159,34 @@ def test_what_is_lost_or_damaged_is_found_and_made_again(photos: Path, tmp_path:
     packed(photos, out, **options)
     assert digest(out) == expected
     assert verify(out).problems == []
+
+
+def test_no_shard_takes_the_place_of_another(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where more comes out between two shards than did before, as when files can be read again, one gets larger."""
+    out, options = tmp_path / "out", {"size": 32, "format": "raw", "shard_size": "9000"}
+    packed(photos, out, **options)
+    shards = sorted(out.glob("shard-*"))
+    assert len(shards) > 2
+    others = {path.name: path.read_bytes() for path in shards if path != shards[1]}
+    shards[1].unlink()
+    monkeypatch.setattr(commit.PackCommit, "_size_of", lambda self, data: 9_000)
+    packed(photos, out, **options)
+    assert sorted(out.glob("shard-*")) == shards
+    assert {name: (out / name).read_bytes() for name in others} == others
+    assert verify(out).problems == []
+
+
+def test_what_is_packed_is_not_replayed(photos: Path, tmp_path: Path) -> None:
+    packed(photos, tmp_path / "out")
+    with pytest.raises(SourceError, match="of a run of variegate pack; accepted: of variegate augment"):
+        replay(tmp_path / "out", 0)
+
+
+def test_beginning_anew_ends_with_the_same(photos: Path, tmp_path: Path) -> None:
+    packed(photos, tmp_path / "out")
+    before = digest(tmp_path / "out")
+    packed(photos, tmp_path / "out", resume=False)
+    assert digest(tmp_path / "out") == before
 
 
 def test_a_lost_or_damaged_index_is_found(photos: Path, tmp_path: Path) -> None:
