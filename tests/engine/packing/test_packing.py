@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 
-from tests.engine.expansion.samples import digest
+from tests.engine.expansion.samples import digest, expansion
 from tests.engine.packing.samples import KINDS, lay_kinds, packed
 from variegate import Loader, dataset_statistics, open_source
 from variegate import transforms as T
@@ -176,8 +176,13 @@ def test_no_shard_takes_the_place_of_another(photos: Path, tmp_path: Path, monke
     assert verify(out).problems == []
 
 
-def test_what_is_packed_is_not_replayed(photos: Path, tmp_path: Path) -> None:
+def test_what_is_packed_is_not_replayed_nor_augmented(photos: Path, tmp_path: Path) -> None:
     packed(photos, tmp_path / "out")
+    with pytest.raises(SourceError, match="out: holds a run of variegate pack; choose another folder"):
+        expansion(photos, tmp_path / "out").run()
+    expansion(photos, tmp_path / "other").run()
+    with pytest.raises(SourceError, match="other: holds a run of variegate augment; choose another folder"):
+        packed(photos, tmp_path / "other")
     with pytest.raises(SourceError, match="of a run of variegate pack; accepted: of variegate augment"):
         replay(tmp_path / "out", 0)
 
