@@ -102,6 +102,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
         *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels"),
     },
+    # It measures what it packed with a loader.
+    "engine/packing": {
+        *("engine", "program", "transforms", "data", "data/sources", "data/decode", "data/loader", "sinks", "options"),
+    },
     "training": {
         *("program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"),
         "mixed_labels",

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.samples import sample_images
     from variegate.data.sources.opening import open_source
+    from variegate.data.sources.packed import dataset_statistics
     from variegate.engine.engine import Engine
     from variegate.engine.jobs import EngineError
+    from variegate.engine.packing import pack
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
@@ -29,7 +31,8 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
 __all__ += ["Augmenter", "Batch", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch", "WithIds"]
 __all__ += ["as_transform", "from_albumentations", "from_timm", "from_torchvision"]
-__all__ += ["diagnose", "load_policy", "open_source", "policies", "sample_images", "transforms"]
+__all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "sample_images"]
+__all__ += ["transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
@@ -50,11 +53,13 @@ _HOMES = {
     "as_transform": "variegate.integrations.torch_data",
     "choice": "variegate.pipelines",
     "coin": "variegate.pipelines",
+    "dataset_statistics": "variegate.data.sources.packed",
     "from_albumentations": "variegate.convert",
     "from_timm": "variegate.convert",
     "from_torchvision": "variegate.convert",
     "load_policy": "variegate.policies",
     "normal": "variegate.pipelines",
+    "pack": "variegate.engine.packing",
     "open_source": "variegate.data.sources.opening",
     "pipeline": "variegate.pipelines",
     "randint": "variegate.pipelines",

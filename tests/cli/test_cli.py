@@ -248,8 +248,8 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
     shown = capsys.readouterr()
     assert "cat/1_0.jpg: its checksum is not that of the manifest\ndog/3_1.jpg: missing\n" in shown.out
     assert shown.err == (
-        "variegate: error: 2 problems; the augment command that wrote this makes again what is missing; "
-        "--delete-damaged removes what is damaged, and augment then makes it again\n"
+        "variegate: error: 2 problems; the command that wrote this makes again what is missing; "
+        "--delete-damaged removes what is damaged, and that command then makes it again\n"
     )
     assert run("verify", out, "--json", "--delete-damaged") == 1
     shown = capsys.readouterr()
@@ -284,7 +284,7 @@ def test_of_many_problems_the_first_are_shown(photos: Path, tmp_path: Path, caps
     shown = capsys.readouterr()
     assert shown.out.count(": missing\n") == 20
     assert "and 7 more, which --json lists\n" in shown.out
-    assert shown.err.startswith("variegate: error: 27 problems; the augment command that wrote this makes again")
+    assert shown.err.startswith("variegate: error: 27 problems; the command that wrote this makes again")
 
 
 def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -347,7 +347,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
         (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: folder, webdataset or parquet"),
         (["augment", "{photos}", "{out}", "--changed", "maybe"], "accepted: refuse, same or remake"),
-        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment wrote"),
+        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment or pack wrote"),
         (["verify", "{photos}/gone"], "gone: holds no run"),
         (["verify", "{photos}", "--threads", "0"], "--threads"),
         (["replay", "{photos}/gone.parquet", "0"], "gone.parquet"),

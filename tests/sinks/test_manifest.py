@@ -122,7 +122,7 @@ def test_rows_that_are_not_there(tmp_path: Path, count: int) -> None:
 
 
 def test_what_is_no_manifest_is_told_so(tmp_path: Path) -> None:
-    accepted = r"accepted: the manifest\.parquet that a run of variegate augment wrote$"
+    accepted = r"accepted: the manifest\.parquet that a run of variegate augment or pack wrote$"
     with pytest.raises(SourceError, match=rf"/manifest\.parquet: no such file; {accepted}"):
         read_manifest(tmp_path)
     (tmp_path / "text.parquet").write_text("hello, this is no Parquet file")

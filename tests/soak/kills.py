@@ -1,4 +1,4 @@
-"""Runs of ``variegate augment`` that are killed, and what is left when the same command is given again."""
+"""Runs of ``variegate augment`` or ``pack`` that are killed, and what is left when the command is given again."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Kills:
     arguments: Sequence[str]
     seed: int = 0
     reference: Path | None = None
+    command: str = "augment"
     killed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TARGETS, 0))
     compared: int = 0
 
@@ -89,7 +90,7 @@ class Kills:
 
     def _start(self, out: Path) -> tuple[subprocess.Popen[str], float]:
         """-> the process, and the time when it had claimed its destination."""
-        command = [sys.executable, "-m", "variegate", "augment", str(self.source), str(out), *self.arguments]
+        command = [sys.executable, "-m", "variegate", self.command, str(self.source), str(out), *self.arguments]
         is_new = not out.exists()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         while is_new and not out.exists() and process.poll() is None:

@@ -34,7 +34,7 @@ CLASSES: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": ...},
     "Grayscale": {"num_output_channels": 1},
     "Identity": {},
-    "Normalize": {"mean": ..., "std": ..., "inplace": False},
+    "Normalize": {"mean": ..., "std": None, "inplace": False},  # which Normalize("dataset") leaves out
     "PILToTensor": {},
     "Pad": {"padding": ..., "fill": 0, "padding_mode": "constant"},
     "RandAugment": {

@@ -20,13 +20,14 @@ from variegate.cli.live import ExpansionView
 from variegate.cli.options import MOST_EPOCH, PolicyOptions, device_list
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
+from variegate.options.expansion import DeviceOptions, GoingOnOptions
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion
 
 
 @dataclass(frozen=True, kw_only=True)
-class AugmentOptions(PolicyOptions):
+class AugmentOptions(GoingOnOptions, DeviceOptions, PolicyOptions):
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
@@ -46,25 +47,6 @@ class AugmentOptions(PolicyOptions):
     shard_size: int = option(1000, "About how many images to put in a shard.", "Output", low=1)
     format: Literal["jpg", "png", "webp"] = option("jpg", "The file format of the images.", "Output")
     quality: int = option(95, "The quality of jpg and webp.", "Output", low=1, high=100)
-    devices: str = option(
-        "auto",
-        "All GPUs, else the CPU (auto), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (parts of the CPU).",
-        "Devices",
-        metavar="DEVICES",
-    )
-    workers: Literal["process", "thread", "ray"] = option(
-        "process", "What runs a device; ray uses actors on a cluster.", "Devices"
-    )
-    address: str | None = option(
-        None, "Where the Ray cluster is. Without it, a new one runs on this machine.", "Devices", metavar="ADDRESS"
-    )
-    threads: int | None = option(
-        None, "Threads for each device. Without it, the devices share the cores.", "Devices", low=1
-    )
-    allocation: Literal["least_loaded", "round_robin", "random"] = option(
-        "least_loaded", "How a task's device is chosen.", "Devices"
-    )
-    steal: bool = option(True, "Let an idle device take a task from the longest queue.", "Devices")
     index: str = option(
         "auto",
         "Read crops of JPEGs by an index, where one copy is made of each: the one of variegate index, if there is one "
@@ -73,16 +55,6 @@ class AugmentOptions(PolicyOptions):
         metavar="auto|none|FILE",
     )
     ordered: bool = option(False, "Write images in the order of SRC. Shards always are in order.", "Running")
-    resume: bool = option(True, "Go on where an earlier run ended, or make everything anew.", "Running")
-    on_error: Literal["raise", "skip"] = option(
-        "skip", "Go on without an image that failed three times (skip), or stop there (raise).", "Running"
-    )
-    changed: Literal["refuse", "same", "remake"] = option(
-        "refuse",
-        "What to do about files of SRC that have changed since outputs were made of them: refuse names them and stops, "
-        "same says that only their times differ, remake makes their outputs again.",
-        "Running",
-    )
 
 
 def augment(options: AugmentOptions) -> None:

@@ -25,7 +25,7 @@ class ExpansionView(Progress):
 
     def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
-        self._as_json = as_json
+        self._as_json, self._verb = as_json, expansion.verb
         self._devices: list[DeviceSnapshot] = []
         self._skipped_shown = 0
         self._shown = time.monotonic()
@@ -87,7 +87,7 @@ class ExpansionView(Progress):
             self._devices = report.snapshot.devices
         self.update(
             self._task,
-            description="augmenting" if report.written else "starting",
+            description=self._verb if report.written else "starting",
             completed=report.written + report.resumed + report.missing,
             rate=f"{report.rate:,.0f} images/s" if report.written else "",
             quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",

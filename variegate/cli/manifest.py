@@ -20,20 +20,20 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(CommandOptions):
-    dst: str = option(..., "A folder that `augment` wrote, or the URL of one.", "Arguments", metavar="DST")
+    dst: str = option(..., "A folder that `augment` or `pack` wrote, or the URL of one.", "Arguments", metavar="DST")
     delete_damaged: bool = option(
-        False, "Remove the files that are damaged, so that `augment` makes them again.", "Running"
+        False, "Remove the files that are damaged, so that the command that wrote them makes them again.", "Running"
     )
     threads: int | None = option(None, "Files read at a time. Default: as many as there are cores.", "Loader", low=1)
     as_json: bool = same_option(CommandOptions, "as_json", help="Print the counts and all problems as one JSON object.")
 
 
 def verify(options: VerifyOptions) -> None:
-    """Compare every output of `augment` with the checksum in the manifest, and say which files are missing, damaged,
-    or not in the manifest.
+    """Compare every output of `augment` or `pack` with the checksum in the manifest, and say which files are missing,
+    damaged, or not in the manifest.
 
-    The `augment` command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also
-    makes again what was damaged. The exit code is 1 where anything is wrong.
+    The command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also makes again
+    what was damaged. The exit code is 1 where anything is wrong.
     """
     from variegate.sinks.verify import delete_damaged as delete
     from variegate.sinks.verify import verify as compare
@@ -67,9 +67,9 @@ def _verdict(found: Verified, is_deleted: bool) -> str:
     number = len(found.problems)
     parts = [f"{number:,} problem{'s' if number > 1 else ''}"]
     if found.count("missing") or is_deleted:
-        parts.append("the augment command that wrote this makes again what is missing")
+        parts.append("the command that wrote this makes again what is missing")
     if found.count("damaged") and not is_deleted:
-        parts.append("--delete-damaged removes what is damaged, and augment then makes it again")
+        parts.append("--delete-damaged removes what is damaged, and that command then makes it again")
     return "; ".join(parts)
 
 

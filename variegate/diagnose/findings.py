@@ -100,7 +100,7 @@ def _pictures(data: Measurements, costs: Costs) -> Iterator[Finding]:
     if decode and decode_reduced and augment_reduced and reduced:
         yield Finding(
             "reduce",
-            f"store the pictures smaller, once: a shorter side of {reduced}, JPEG",
+            f"store the pictures smaller, once: variegate pack SRC DST --size {reduced}",
             f"they are {data.mean_width:.0f} x {data.mean_height:.0f} on average, of which the transform makes "
             f"{data.out_side}; reduced files decode at {rate(decode_reduced)}, these at {rate(decode)}; {_LOSS}",
             costs.gain(decode=1.0 / decode_reduced, augment=min(costs.augment, 1.0 / augment_reduced)),
@@ -127,7 +127,7 @@ def _storage(data: Measurements, costs: Costs) -> Iterator[Finding]:
     reading = f"reading gives {rate(1 / costs.read)} ({data.mean_bytes / costs.read / 1e6:,.0f} MB/s)"
     cores = f"the cores could take {rate(gain / costs.seconds)}"
     if data.has_a_file_each and data.mean_bytes < _SMALL_FILE:
-        advice = "pack the small files into .tar shards (WebDataset) or Parquet of 100 MB and more, and read these"
+        advice = "pack the small files into shards: variegate pack SRC DST --keep-jpeg"
         why = f"{reading} in files of {size(data.mean_bytes)} each; {cores}"
         yield Finding("shards", advice, why, gain, is_limit=True)
     place = "copy the data to a local disk" if data.is_remote else "put the data on a faster disk, or into memory"

@@ -138,6 +138,9 @@ class Destination(AbstractContextManager["Destination"]):
             place = self._place
             if place in there and place in self.settings and storage.exists(SOURCE_NAME):
                 self.settings = self.settings | {place: there[place]}
+            was, now = (settings.get("command", "augment") for settings in (there, self.settings))
+            if was != now:
+                raise SourceError(f"{storage.shown}: holds a run of variegate {was}; choose another folder")
             if difference := describe_differences(there, self.settings):
                 raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
             return True

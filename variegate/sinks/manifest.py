@@ -4,8 +4,9 @@ Columns: file (relative to the destination; null if quarantined), member (within
 "quarantined"), reason, source (the sample's name), index and id (of the sample), copy, label, class, seed, epoch,
 height and width (of the output), operations (JSON), sha256 (hex) and bytes (both of the output's encoded bytes),
 shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
-number. Bytes of names that are not UTF-8 are written as ``\\udcff``. Format 1 had no columns after sha256, and no
-checksums of its own pages.
+number. Bytes of names that are not UTF-8 are written as ``\\udcff``. A run of ``variegate pack`` has one more: packed
+(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). Format 1 had no columns after
+sha256, and no checksums of its own pages.
 
 ``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
 a manifest is never there without it.
@@ -37,7 +38,7 @@ FORMAT = 2
 _ROWS_A_GROUP = 8192
 _CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
 _compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
-_ACCEPTED = "the manifest.parquet that a run of variegate augment wrote"
+_ACCEPTED = "the manifest.parquet that a run of variegate augment or pack wrote"
 _TYPES = {
     **dict.fromkeys(("file", "member", "status", "reason", "source"), "string"),
     **{"index": "int64", "id": "uint64", "copy": "int32", "label": "int64", "class": "string"},
@@ -46,6 +47,7 @@ _TYPES = {
     **{"bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
 }
 _FIRST_FORMAT = list(_TYPES)[:16]
+_PACKED = {**_TYPES, "packed": "string"}
 
 
 def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
@@ -169,7 +171,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
-    if b"variegate.settings" not in metadata or file.schema.names not in (list(_TYPES), _FIRST_FORMAT):
+    if b"variegate.settings" not in metadata or file.schema.names not in (list(_TYPES), _FIRST_FORMAT, list(_PACKED)):
         raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
     try:
         settings = json.loads(metadata[b"variegate.settings"])
@@ -185,15 +187,16 @@ def _schema(settings: dict[str, Any]) -> pa.Schema:
 
     # Sorted, so that equal settings are equal bytes whatever order they were put together in.
     metadata = {"variegate.format": str(FORMAT), "variegate.settings": json.dumps(settings, sort_keys=True)}
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()], metadata)
+    types = _PACKED if settings.get("command") == "pack" else _TYPES
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()], metadata)
 
 
 def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
-    unknown = set().union(*rows) - _TYPES.keys()
+    unknown = set().union(*rows).difference(schema.names)
     if unknown:
-        raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(_TYPES)}")
+        raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(schema.names)}")
     stored = [row | _stored(row) for row in rows]
     try:
         return pa.Table.from_pylist(stored, schema)

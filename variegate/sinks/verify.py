@@ -17,6 +17,7 @@ from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has
 from variegate.sinks.run_record import SETTINGS_NAME, SOURCE_NAME, describe_differences, read_settings, read_source
 from variegate.sinks.storage import Storage, open_storage
 from variegate.sinks.verify_outputs import COLUMNS, Problem, Verified, file_tasks, shard_tasks
+from variegate.sinks.verify_packed import packed_beside
 from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16
@@ -29,14 +30,14 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
 
     ``threads``: None for as many as there are cores. ``on_progress``: called with the outputs looked at, and all.
 
-    Raises SourceError where no run of ``variegate augment`` has been, WriteError where it cannot be listed.
+    Raises SourceError where no run of ``variegate augment`` or ``pack`` has been, WriteError where it cannot be listed.
     """
     storage = open_storage(spec)
     has_manifest = storage.exists(MANIFEST_NAME)
     if not has_manifest and not storage.exists(SETTINGS_NAME):
         raise SourceError(
-            f"{storage.shown}: holds no run; accepted: a folder that variegate augment wrote, with {SETTINGS_NAME} and "
-            f"{MANIFEST_NAME}"
+            f"{storage.shown}: holds no run; accepted: a folder that variegate augment or pack wrote, with "
+            f"{SETTINGS_NAME} and {MANIFEST_NAME}"
         )
     found = Verified()
     if not has_manifest:
@@ -49,6 +50,8 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
             raise SourceError(f"its checksum is not that in {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
         found.problems += _beside(storage, manifest.settings, expected)
+        if manifest.settings.get("command") == "pack":
+            found.problems += packed_beside(storage, manifest, expected)
         for checked in _check_outputs(storage, manifest, expected, threads):
             found.outputs += checked.outputs
             found.good += checked.good

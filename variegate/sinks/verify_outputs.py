@@ -10,6 +10,7 @@ from itertools import groupby, islice
 from typing import BinaryIO, NamedTuple
 
 from variegate.data.sources.parquet.file import reason_for
+from variegate.data.sources.raw.layout import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
 from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.members import TarDamage, TarWalk
 from variegate.data.sources.tar.readers import StreamReader
@@ -138,7 +139,7 @@ def _unreadable(file: str, error: Exception) -> Problem:
 
 
 def _read_shard(name: str, file: BinaryIO) -> _ShardContent:
-    """``name`` ends in .tar or .parquet. Raises what reading the file raises."""
+    """``name`` ends in .tar, .parquet or .vgraw. Raises what reading the file raises."""
     hashed = _Hashed(file)
     members: dict[str, str] = {}
     damage = ""
@@ -148,6 +149,12 @@ def _read_shard(name: str, file: BinaryIO) -> _ShardContent:
         except TarDamage as error:
             damage = error.reason
         hashed.read_on()
+    elif name.endswith(SUFFIX):
+        hashed.read_on()
+        try:
+            members.update(_images_of_raw(file, hashed.size))
+        except DamagedRawError as error:
+            damage = str(error)
     else:
         hashed.read_on()
         file.seek(0)
@@ -184,6 +191,16 @@ def _members_of_tar(hashed: _Hashed) -> Iterator[tuple[str, str]]:
     walk = TarWalk(StreamReader(hashed))
     while (member := walk.next()) is not None:
         yield member.name, hashlib.sha256(walk.content()).hexdigest()
+
+
+def _images_of_raw(file: BinaryIO, size: int) -> Iterator[tuple[str, str]]:
+    file.seek(max(0, size - TAIL_SIZE))
+    begin, length, digest = read_tail(file.read(TAIL_SIZE), size)
+    file.seek(begin)
+    index = read_index(file.read(length), digest, begin)
+    for position, offset in enumerate(index.places["offset"].tolist()):
+        file.seek(offset)
+        yield str(position), hashlib.sha256(file.read(index.size_of(position))).hexdigest()
 
 
 def _rows_of_parquet(file: BinaryIO) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -14,7 +14,7 @@ from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.arguments import FLAG, LARGEST, checks
+from variegate.transforms.arguments import FLAG, LARGEST, ArgumentError, checks
 from variegate.transforms.base import Transform, set_field
 from variegate.transforms.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.transforms.magnitude import PlainOp
@@ -23,12 +23,24 @@ DtypeName = Literal["float32", "float16", "bfloat16"]
 FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]
 
 
-def _per_channel(name: str, value: Any, *, least: float, kind: str, error: Refusal = refused) -> tuple[float, ...]:
+def _per_channel(
+    name: str, value: Any, *, least: float, kind: str, error: Refusal = refused, more: str = ""
+) -> tuple[float, ...]:
     single = as_number(value)
     numbers = as_numbers(value) if single is None else (single,)
     if numbers is None or len(numbers) not in (1, 3) or not all(least <= number <= LARGEST for number in numbers):
-        raise error(name, value, f"three {kind}numbers (red, green, blue), or one for all")
+        raise error(name, value, f"three {kind}numbers (red, green, blue), or one for all{more}")
     return numbers
+
+
+def _mean_or_dataset(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...] | Literal["dataset"]:
+    if isinstance(value, str) and value == "dataset":
+        return "dataset"
+    return _per_channel(name, value, least=-LARGEST, kind="", error=error, more=", or 'dataset'")
+
+
+def _std(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...] | None:
+    return None if value is None else _per_channel(name, value, least=1 / LARGEST, kind="positive ", error=error)
 
 
 def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName | FinishedName:
@@ -40,24 +52,50 @@ def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName |
 class Normalize(Transform):
     """Float output ``(x / 255 - mean) / std``; three numbers each, or one for all channels, on the 0..1 scale.
 
+    ``Normalize("dataset")`` takes those that ``variegate pack`` stored with a data set: a ``Loader`` puts the numbers
+    of its source in their place, and nothing else can be done with it.
+
     It belongs at the end: only an erasing may follow. Raises ArgumentError for a std that is not positive, and where
     it is part of a choice, since all images of a batch leave in one format.
     """
 
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: tuple[float, ...] | Literal["dataset"]
+    std: tuple[float, ...] | None = None
     inplace: bool = False
     _format_advice = "put it last, outside of the choice"
-    _checks = checks(
-        mean=partial(_per_channel, least=-LARGEST, kind=""),
-        std=partial(_per_channel, least=1 / LARGEST, kind="positive "),
-    )
+    _checks = checks(mean=_mean_or_dataset, std=_std)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.std is None and not self.is_of_dataset:
+            raise ArgumentError(self, "std", None, "three positive numbers (red, green, blue), or one for all")
+        if self.std is not None and self.is_of_dataset:
+            raise ArgumentError(self, "std", self.std, "none with mean='dataset'")
+
+    def __repr__(self) -> str:
+        given = [self.mean] if self.std is None else [self.mean, self.std]
+        return f"Normalize({', '.join(map(repr, given))}{', inplace=True' if self.inplace else ''})"
+
+    @property
+    def is_of_dataset(self) -> bool:
+        """The numbers are a data set's, which is not known here."""
+        return self.mean == "dataset"
+
+    @property
+    def numbers(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and standard deviation. Raises ValueError where they are a data set's."""
+        if self.mean == "dataset" or self.std is None:
+            raise ValueError(
+                "Normalize('dataset'): there is no data set here; accepted: a Loader of what variegate pack wrote, or "
+                "numbers: Normalize(mean, std)"
+            )
+        return self.mean, self.std
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        _normalize(self, sampling, rows, self.mean, self.std)
+        _normalize(self, sampling, rows, *self.numbers)
 
     def sample_one(self, image: OneImage, slot: int) -> None:
-        image.output = _normalized(image.output, self.mean, self.std)
+        image.output = _normalized(image.output, *self.numbers)
 
 
 @dataclass(frozen=True)

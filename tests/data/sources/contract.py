@@ -27,6 +27,10 @@ from variegate.data.sources.objects.arrays import ArraySource
 from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.parquet.source import open_parquet
+from variegate.sinks.shards import Record
+from variegate.sinks.shards.base import Labels
+from variegate.sinks.shards.raw import RawShard
+from variegate.sinks.storage import open_storage
 
 CLASSES = ("ant", "bee", "cat")
 
@@ -174,6 +178,26 @@ def shards(root: Path, shown: list[Picture]) -> Opened:
     return Opened(source, as_read(shown))
 
 
+def raw(root: Path, shown: list[Picture]) -> Opened:
+    """Ids that are no places; gray with one channel in the file, as RGB where the source was files."""
+    expected, half = as_read(shown), len(shown) // 2
+    storage = open_storage(root)
+    storage.prepare()
+    labels = Labels("int", 0, CLASSES)
+    for number, part in enumerate((range(half), range(half, len(shown)))):
+        with RawShard(storage, f"shard-{number:06}.vgraw", labels) as shard:
+            for i in part:
+                pixels, label = expected[i]
+                is_gray = bool((pixels == pixels[..., :1]).all())
+                data = np.ascontiguousarray(pixels[..., :1] if is_gray else pixels)
+                shape = (*data.shape, 3)
+                shard.add(Record(i, None, data.tobytes(), "raw", label, None, f"{i}.png", 7 * i + 3, shape))
+            shard.commit()
+    source = open_source(str(root / "*.vgraw"))
+    assert isinstance(source, Source)
+    return Opened(source, expected)
+
+
 def remote_folder(root: Path, shown: list[Picture]) -> Opened:
     """On fsspec's file system in memory, which any thread of the process sees."""
     opened = folder(root, shown)
@@ -188,6 +212,7 @@ SOURCES: dict[str, Opener] = {
     "folder": folder,
     "remote-folder": remote_folder,
     "shards": shards,
+    "raw": raw,
     "parquet": parquet,
     "parquet-unpacked": unpacked_parquet,
     "arrays": list_of_arrays,

@@ -76,16 +76,16 @@ def test_a_change_in_words(was: Stamp, now: Stamp, words: str, monkeypatch: pyte
 
 
 def laid(root: Path, kind: str) -> Any:
-    lay = {"folder": contract.folder, "parquet": contract.parquet, "shards": contract.shards}[kind]
+    lay = {"folder": contract.folder, "parquet": contract.parquet, "shards": contract.shards, "raw": contract.raw}[kind]
     return lay(root, contract.pictures())
 
 
-@pytest.mark.parametrize("kind", ["folder", "parquet", "shards"])
+@pytest.mark.parametrize("kind", ["folder", "parquet", "shards", "raw"])
 def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path: Path, kind: str) -> None:
     laid(tmp_path / "a", kind)
     files = sorted(path for path in (tmp_path / "a").rglob("*") if path.suffix not in ("", ".vgindex", ".txt"))
     shutil.copytree(tmp_path / "a", tmp_path / "deep" / "b")  # with times
-    endings = {"folder": "", "parquet": "*.parquet", "shards": "*.tar"}
+    endings = {"folder": "", "parquet": "*.parquet", "shards": "*.tar", "raw": "*.vgraw"}
 
     def stamps(folder: Path) -> Stamps:
         found = stamps_of(open_source(_place(folder, kind, endings[kind])))  # type: ignore[arg-type]

@@ -82,6 +82,11 @@ class PillowFile:
     def __exit__(self, *error: object) -> None:
         self._image.close()
 
+    @property
+    def is_gray(self) -> bool:
+        """All channels of what ``decode`` gives are equal, whatever the pixels."""
+        return self._image.mode in (*_IN_GRAY, "F") or self._image.mode.startswith("I")
+
     def size(self) -> tuple[int, int]:
         """Height and width as ``decode`` gives them; decodes only where they cannot be known otherwise."""
         if any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):

@@ -12,8 +12,12 @@ from contextlib import suppress
 from variegate.data.decode.entropy.index import EntropyIndex, index_path
 from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.decode.refusals import MAX_DECODE_BYTES
+from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.packed import index_beside
+from variegate.data.sources.reading import read_file
+from variegate.errors import DecodeError
 from variegate.outside.addresses import speakable
-from variegate.outside.durable import WriteError
+from variegate.outside.durable import WriteError, write_atomically
 
 # Files that wait to be looked into hold no more memory than this; what comes beyond waits for the next epoch.
 _MOST_WAITING = 64 << 20
@@ -22,13 +26,15 @@ _WRITTEN_FROM = 16 << 20
 _LOWEST_PRIORITY = 19
 
 
-def open_entropy_index(where: str | os.PathLike[str] | None, fingerprint: str) -> LoaderIndex | None:
+def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | StreamSource) -> EntropyIndex | None:
     """``where``: None, "auto" or a path. Raises ValueError for anything else, and for a file that is none."""
     if where is None:
         return None
     if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
         raise ValueError(f"index: got {where!r}; accepted: 'auto', a path, or None")
-    is_auto = where == "auto"
+    is_auto, fingerprint = where == "auto", source.fingerprint
+    if is_auto and (packed := _packed_index(source)) is not None:
+        return packed
     path = index_path(fingerprint) if is_auto else os.fspath(where)
     try:
         return LoaderIndex(path)
@@ -41,6 +47,25 @@ def open_entropy_index(where: str | os.PathLike[str] | None, fingerprint: str) -
         return LoaderIndex(path)
     except OSError as error:
         raise ValueError(f"index: {speakable(str(path))} cannot be read ({error.strerror})") from error
+
+
+def _packed_index(source: Source | StreamSource) -> EntropyIndex | None:
+    """The one that ``variegate pack`` put beside shards, which knows all of them and is not written to; None where
+    there is none that can be used. What lies at an address is copied to where "auto" looks, once."""
+    place = index_beside(source)
+    if place is None:
+        return None
+    if place.is_url:
+        path = index_path(source.fingerprint)
+        with suppress(DecodeError, WriteError, OSError):
+            if not path.exists():
+                write_atomically(path, read_file(place), several_writers=True)
+        return None
+    try:
+        return EntropyIndex(place.address())
+    except (DamagedIndexError, OSError) as error:
+        warnings.warn(speakable(f"{place}: cannot be used ({error}); made anew beside the epochs"), stacklevel=7)
+        return None
 
 
 class LoaderIndex(EntropyIndex):

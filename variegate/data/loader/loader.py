@@ -73,9 +73,10 @@ class Loader(CopiedByState):
             epoch, a function of (seed, epoch, id), whatever the batch; "batch" for the ones before them in their batch,
             which is all that a stream can. In the place of one that cannot be read stands the sample itself.
         index: entry points of the JPEGs' Huffman code, so that a crop decodes little more than itself, with the same
-            pixels: "auto" for the one that ``variegate index`` made of this source, in the user's cache folder, or a
-            path. Files that it does not know are looked into beside the epochs, by a thread that takes only what others
-            leave idle, and kept. It knows files by their content, whatever their names, order or labels.
+            pixels: "auto" for the one that ``variegate pack`` put beside these files, or that ``variegate index`` made
+            of them, in the user's cache folder; or a path. Files that it does not know are looked into beside the
+            epochs, by a thread that takes only what others leave idle, and kept. It knows files by their content,
+            whatever their names, order or labels.
         views: so many views of each image by ``transform``, a tuple of one tensor [N, views, C, H, W]: short for
             ``T.MultiView([transform], counts=[views])``, which may have several transforms.
         conditions: what ``T.Cond`` and ``T.AdaptiveRandAugment`` are told of each sample beside its label: a function

@@ -25,9 +25,11 @@ from variegate.data.loader.reading import Reader, reader_threads
 from variegate.data.loader.stream import StreamOrder
 from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
+from variegate.data.sources.packed import checked_statistics
 from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown, speakable
 from variegate.threads import Threads
+from variegate.transforms.dataset import wants_statistics, with_statistics
 from variegate.transforms.output import Identity
 
 # Steps that are being read beyond those being made.
@@ -45,8 +47,12 @@ class Pipeline:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         options = self.options = LoaderOptions.check(given)
+        self.source = source = _open(options.source, options.on_error)
+        transform = Identity() if options.transform is None else options.transform
+        if wants_statistics(transform):
+            transform = with_statistics(transform, *checked_statistics(source))
         self.augmenter = Augmenter(
-            Identity() if options.transform is None else options.transform,
+            transform,
             options.device,
             options.seed,
             options.dtype,
@@ -56,7 +62,6 @@ class Pipeline:
             decode=options.decode,
             fast_decode=options.fast_decode,
         )
-        self.source = source = _open(options.source, options.on_error)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
         self.portable = {**given, "source": source, "rank": options.rank, "world_size": options.world_size}
@@ -70,7 +75,7 @@ class Pipeline:
             fingerprint=source.fingerprint,
             processes=processes_here(),
         )
-        self.index = open_entropy_index(options.index, source.fingerprint)
+        self.index = open_entropy_index(options.index, source)
         reader = Reader(options, self.cache, in_memory=isinstance(source, PixelSource))
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):

@@ -60,6 +60,13 @@ FILE_KINDS = (
         opener="parquet.source:open_parquet",
         options=("classes", "cache_dir", "image_root"),
     ),
+    FileKind(
+        suffixes=(".vgraw",),
+        noun="shards",
+        layout="raw pixels",
+        opener="raw.source:open_raw",
+        options=(),
+    ),
 )
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)
 # For the help of commands.

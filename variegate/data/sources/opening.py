@@ -33,9 +33,10 @@ def open_source(
     """Samples from a place or an object.
 
     ``spec``: a folder of images or class folders; ``.tar`` shards in WebDataset's layout; ``.parquet`` files in
-    Hugging Face's; a pattern (``train-*.tar``, ``train-{000..012}.tar``), a list of such files, or a folder that holds
-    nothing else; any of these at an address that fsspec reads; one image file; an array [N, H, W, C] or a pair
-    ``(images, labels)``; any object with ``__getitem__`` and ``__len__``; a Source or StreamSource, which is returned.
+    Hugging Face's; ``.vgraw`` shards of raw pixels, as ``variegate pack`` writes them; a pattern (``train-*.tar``,
+    ``train-{000..012}.tar``), a list of such files, or a folder that holds nothing else; any of these at an address
+    that fsspec reads; one image file; an array [N, H, W, C] or a pair ``(images, labels)``; any object with
+    ``__getitem__`` and ``__len__``; a Source or StreamSource, which is returned.
 
     ``stream``: tar shards are read from their beginnings, one after another, instead of by index. None: where they are
     remote, since an index of a remote shard costs reading it once. ``on_error="skip"``: shards that are cut off or
@@ -113,7 +114,7 @@ def _open_files(files: list[Location], options: dict[str, Any]) -> Source | Stre
         return cast("Source | StreamSource", kind.open(sorted(files, key=Location.address), options))
     if len(files) == 1:
         return _open_location(files[0], options)
-    accepted = " and ".join(kind.suffix for kind in FILE_KINDS)
+    accepted = ", ".join(kind.suffix for kind in FILE_KINDS)
     raise SourceError(f"{files[0]}: in a list or pattern, {accepted} files are accepted")
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from variegate.engine.expansion.plan import ItemOutputs, Plan
 from variegate.engine.messages import Snapshot
@@ -147,7 +147,16 @@ class ShardCommit:
         return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])
 
 
-Commit = FileCommit | ShardCommit
+class Commit(Protocol):
+    """What the first lines of this file say."""
+
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None: ...
+
+    def missing(self, item: int, reason: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def labels_of(plan: Plan) -> Labels:

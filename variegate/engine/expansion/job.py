@@ -43,12 +43,19 @@ Image_HWC = npt.NDArray[np.uint8]
 
 class Decoded(NamedTuple):
     """A sample, and those that it is mixed with. ``image``: a file still, where little more than a crop of it will be
-    decoded."""
+    decoded. ``file``: as it was read, for who wants it."""
 
     id: int
     image: Image_HWC | bytes
     label: Any
     partners: Sequence[Decoded] = ()
+    file: Any = None
+
+    @property
+    def pixels(self) -> Image_HWC:
+        """Of one that is decoded."""
+        assert isinstance(self.image, np.ndarray)
+        return self.image
 
     @property
     def nbytes(self) -> int:
@@ -59,13 +66,15 @@ class Decoded(NamedTuple):
 
 @dataclass
 class DecodedItem:
-    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``failure``: why it has none."""
+    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``beside``: what else is known of
+    them; ``failure``: why it has none."""
 
     item: int
     index: int  # of the sample
     sample: Decoded
     outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
     failure: str = ""
+    beside: Any = None
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,14 @@ class ExpansionSpec:
     index: str | None = None
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = ExpansionJob(self, device, num_threads)
+        job = self._job(device, num_threads)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
         return job
+
+    def _job(self, device: str, num_threads: int) -> ExpansionJob:
+        return ExpansionJob(self, device, num_threads)
 
 
 class ExpansionJob:
@@ -185,7 +197,9 @@ class ExpansionJob:
             data, label = source.read(index)
             if self._stamps is not None:
                 check_read(self._stamps, source, index, len(data))
-            image = self._opened(data, str(source.name(index)))
+            image, file = self._open(data, str(source.name(index)))
+            if isinstance(image, np.ndarray):
+                check_side(str(source.name(index)), *image.shape[:2])
         except DecodeError as error:
             return error
         except MemoryError:
@@ -197,16 +211,15 @@ class ExpansionJob:
                 self._labels.check(label, "label")
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
-        return Decoded(self._plan.sample_id(index), image, label)
+        return Decoded(self._plan.sample_id(index), image, label, file=file)
 
-    def _opened(self, data: Any, name: str) -> Image_HWC | bytes:
-        """Pixels, or of a file that the index can cut crops out of the file itself."""
+    def _open(self, data: Any, name: str) -> tuple[Image_HWC | bytes, Any]:
+        """The pixels of a sample, or its file where the index can cut crops out of that; and what is kept of the file.
+        Raises DecodeError."""
         if isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
             check_side(name, *checked_header(data, name).oriented_size)
-            return data
-        image = data if isinstance(data, np.ndarray) else read_image(data, name)
-        check_side(name, *image.shape[:2])
-        return image
+            return data, None
+        return data if isinstance(data, np.ndarray) else read_image(data, name), None
 
     def _finish(
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
@@ -245,7 +258,10 @@ class ExpansionJob:
             else:
                 self._encode_copy([one], copy, *made)
 
-    def _encode_copy(self, group: list[DecodedItem], copy: int, program: Program, images: list[Image_HWC]) -> None:
+    def _encode_copy(
+        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
+    ) -> None:
+        assert program is not None
         for row, (one, image, data) in enumerate(zip(group, images, self._map(self._encode, images), strict=True)):
             if isinstance(data, ValueError):
                 one.failure = str(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from variegate.outside.addresses import shown
 from variegate.policies.given import refuse_given_magnitude
 from variegate.sinks.encode import ImageFormat, check_format
 from variegate.sinks.naming import OutputNames, output_path
-from variegate.sinks.shards.base import LAYOUTS, Layout
+from variegate.sinks.shards.base import LAYOUTS, Layout, PackFormat
 from variegate.threads import computed_once
 from variegate.transforms import Transform
 from variegate.transforms.base import refuse_views
@@ -34,12 +34,14 @@ SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
 
 class ItemOutputs(NamedTuple):
     """The outputs of an item, by copy: the manifest's rows as JSON; where it is not the worker who writes them, the
-    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way."""
+    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way. ``beside``: what
+    else is known of them to those who gather them."""
 
     rows: tuple[str, ...]
     data: tuple[bytes, ...] = ()
     label: Any = None
     notes: tuple[str, ...] = ()
+    beside: Any = None
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,17 @@ class Plan:
     copies: int = 1
     seed: int = 0
     epoch: int = 0
-    layout: Layout = "folder"
+    layout: Layout | PackFormat = "folder"
     format: ImageFormat = "jpg"
     quality: int = 95
     shard_size: int = 1000
     place: str = field(default="", repr=False)  # it may hold a password
+    _layouts: ClassVar[tuple[str, ...]] = LAYOUTS
 
     def __post_init__(self) -> None:
         check_format(self.format, self.quality)
-        if self.layout not in LAYOUTS:
-            raise ValueError(f"layout: got {self.layout!r}; accepted: {', '.join(LAYOUTS)}")
+        if self.layout not in self._layouts:
+            raise ValueError(f"layout: got {self.layout!r}; accepted: {', '.join(self._layouts)}")
         for name in ("copies", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")

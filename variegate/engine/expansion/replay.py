@@ -33,6 +33,8 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     without an output.
     """
     listed = read_manifest(manifest)
+    if (command := listed.settings.get("command", "augment")) != "augment":
+        raise SourceError(f"{_shown(manifest)}: of a run of variegate {command}; accepted: of variegate augment")
     if not 0 <= row < len(listed):
         raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {_shown(manifest)}")
     wanted = listed.row(row)

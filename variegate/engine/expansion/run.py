@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from threading import Event
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from variegate.data.decode.entropy.index import index_path
 from variegate.data.sources.base import FileSource, SourceError
+from variegate.data.sources.packed import index_beside
 from variegate.data.sources.stamps import stamps_of
 from variegate.data.sources.tar.labels import CLASS_NAMES
 from variegate.engine.drive import FailedItem
@@ -27,12 +32,12 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location, LocationLike
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
-from variegate.sinks.lost_outputs import Lost, take_back_lost
+from variegate.sinks.lost_outputs import Lost, Row, SpanOf, take_back_lost
 from variegate.sinks.manifest import CHECKSUM_NAME, read_manifest, write_checksum
 from variegate.sinks.run_record import write_source
 from variegate.sinks.shards.base import Labels
 from variegate.sinks.shards.webdataset import has_class_names, write_class_names
-from variegate.sinks.storage import open_storage
+from variegate.sinks.storage import Storage, open_storage
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64
@@ -70,6 +75,7 @@ class Expansion:
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)
     index: str | PathLike[str] | None = "auto"
+    verb: ClassVar[str] = "augmenting"
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
@@ -100,7 +106,7 @@ class Expansion:
         with Destination(self.destination, settings, None, self.resume, place) as destination:
             remade, is_recorded = compare(destination, plan, stamps, self.changed)
             self._lost = take_back_lost(
-                destination, plan.span_of, plan.is_sharded, lambda row: bool(remade[row["index"]])
+                destination, self._spans(destination), plan.is_sharded, self._is_unwanted(remade)
             )
             self._tell_lost(self._lost)
             if stamps is not None and not is_recorded:
@@ -113,6 +119,7 @@ class Expansion:
                 if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
                     destination.amend(write_checksum)
                 report.resumed = report.total - report.missing
+                self._restore_beside(destination)
                 return report
             journal = destination.journal
             report.missing = journal.num_missing
@@ -123,8 +130,7 @@ class Expansion:
             self._items = self._bytes = 0
             self._make_all(destination, journal, labels)
             if journal.covered == [(0, plan.num_items)]:
-                same = {"seed": plan.seed, "epoch": plan.epoch}
-                destination.finish(row | same for row in journal.rows(plan.num_items))
+                self._finish(destination)
             else:
                 report.is_interrupted = True
         return report
@@ -132,21 +138,45 @@ class Expansion:
     def _index_file(self) -> str | None:
         if self.index is None or self.plan.copies > 1:
             return None  # one decode serves all copies, whose crops together are nearly all of the picture
-        path = index_path(self.plan.source.fingerprint) if self.index == "auto" else Path(self.index)
+        path = Path(self.index)
+        if self.index == "auto":
+            beside = index_beside(self.plan.source)
+            if beside is None or beside.is_url:
+                path = index_path(self.plan.source.fingerprint)
+            else:
+                path = Path(beside.address())
         return str(path.absolute()) if path.exists() else None
 
-    def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:
-        plan, storage, kept = self.plan, destination.storage, self._lost.kept
+    def _spans(self, destination: Destination) -> SpanOf:
+        """Which items are made together with an output that is recorded."""
+        return self.plan.span_of
+
+    def _is_unwanted(self, remade: npt.NDArray[np.bool_]) -> Callable[[Row], bool]:
+        """Which outputs are to be made again, of samples that are."""
+        return lambda row: bool(remade[row["index"]])
+
+    def _restore_beside(self, destination: Destination) -> None:
+        """Of a complete run: what lies beside the outputs and is lost is made again."""
+
+    def _finish(self, destination: Destination) -> None:
+        """Everything is made."""
+        same = {"seed": self.plan.seed, "epoch": self.plan.epoch}
+        destination.finish(row | same for row in destination.journal.rows(self.plan.num_items))
+
+    def _work(self, storage: Storage, journal: Journal, labels: Labels) -> tuple[ExpansionSpec, Commit]:
+        """What workers are given to do, and who keeps what comes of it."""
+        plan, kept = self.plan, self._lost.kept
         is_alone = self.engine.workers != "thread"
         stamps = None if self._stamps is None else self._stamps.for_workers()
-        index = self._index_file()
-        commit: Commit
         if plan.is_sharded:
-            spec = ExpansionSpec(plan, None, is_alone, labels, stamps, index=index)
-            commit = ShardCommit(plan, storage, labels, journal, self.report)
-        else:
-            spec = ExpansionSpec(plan, storage, is_alone, None, stamps, kept, index)
-            commit = FileCommit(plan, journal, self.report, kept)
+            spec = ExpansionSpec(plan, None, is_alone, labels, stamps, index=self._index_file())
+            return spec, ShardCommit(plan, storage, labels, journal, self.report)
+        spec = ExpansionSpec(plan, storage, is_alone, None, stamps, kept, self._index_file())
+        return spec, FileCommit(plan, journal, self.report, kept)
+
+    def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:
+        plan = self.plan
+        spec, commit = self._work(destination.storage, journal, labels)
         results = self.engine.run(
             spec,
             self._tasks(journal),

@@ -1,6 +1,6 @@
-"""Outputs gathered into large files: WebDataset's tar archives, or Parquet files in Hugging Face's layout.
+"""Outputs gathered into large files: WebDataset's tar archives, Parquet files in Hugging Face's layout, or raw pixels.
 
-``open_shard`` begins one, a ``Shard`` (``base``) of either kind (``webdataset``, ``parquet``).
+``open_shard`` begins one, a ``Shard`` (``base``) of a kind (``webdataset``, ``parquet``, ``raw``).
 """
 
 from variegate.sinks.shards.base import Labels, Record, Shard
@@ -10,7 +10,8 @@ __all__ = ["Record", "Shard", "open_shard"]
 
 
 def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Shard:
-    """``format``: "webdataset" or "parquet"; ``number`` 7 makes ``shard-000007``. ``labels``: ``describe_labels``."""
+    """``format``: "webdataset", "parquet" or "raw"; ``number`` 7 makes ``shard-000007``; ``labels``: of
+    ``describe_labels``."""
     if format == "webdataset":
         from variegate.sinks.shards.webdataset import WebDatasetShard
 
@@ -19,4 +20,8 @@ def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Sh
         from variegate.sinks.shards.parquet import ParquetShard
 
         return ParquetShard(storage, f"shard-{number:06}.parquet", labels)
-    raise ValueError(f"format: got {format!r}; accepted: webdataset, parquet")
+    if format == "raw":
+        from variegate.sinks.shards.raw import RawShard
+
+        return RawShard(storage, f"shard-{number:06}.vgraw", labels)
+    raise ValueError(f"format: got {format!r}; accepted: webdataset, parquet, raw")

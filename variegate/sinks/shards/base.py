@@ -18,6 +18,9 @@ from variegate.sinks.storage import Storage
 
 Layout = Literal["folder", "webdataset", "parquet"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+# Of a data set that is packed: shards alone.
+PackFormat = Literal["webdataset", "parquet", "raw"]
+PACKED: tuple[PackFormat, ...] = get_args(PackFormat)
 
 
 class Labels(NamedTuple):
@@ -45,12 +48,12 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
 
     Raises SourceError where outputs of this format cannot hold such labels, or the classes' names, saying which can.
     """
-    if format not in LAYOUTS:
+    if format not in (*LAYOUTS, *PACKED):
         raise ValueError(f"format: got {format!r}; accepted: {', '.join(LAYOUTS)}")
     kind, width = _kind_of(label)
     if not kind:
         raise SourceError(f"labels such as {_short(label)} cannot be written; accepted: numbers, or rows of numbers")
-    if kind != "int" and format != "parquet":
+    if kind != "int" and format not in ("parquet", "raw"):
         what = "class folders" if format == "folder" else "WebDataset's .cls files"
         raise SourceError(f"labels such as {_short(label)} do not go into {what}; accepted with them: parquet")
     odd = next((name for name in classes if not is_a_line(name)), None)
@@ -78,22 +81,25 @@ class Record:
     """An output.
 
     ``data``: an image file, ``extension`` its format without a dot. ``label``: as the source has it, -1 for none.
-    ``source``: the name of the sample that it was made of; ``index`` and ``id`` are that sample's too.
+    ``source``: the name of the sample that it was made of; ``index`` and ``id`` are that sample's too. ``copy``: None
+    where there are no copies. ``shape``: of pixels that are no file: height, width, channels, and those that readers
+    show.
     """
 
     index: int
-    copy: int
+    copy: int | None
     data: bytes
     extension: str
     label: Any
     class_name: str | None
     source: str
     id: int
+    shape: tuple[int, int, int, int] | None = None
 
     @property
     def key(self) -> str:
         """Without dots: to WebDataset, what comes after one is another member of the same sample."""
-        return f"{self.index:08}_{self.copy}"
+        return f"{self.index:08}" if self.copy is None else f"{self.index:08}_{self.copy}"
 
     @property
     def member(self) -> str:

@@ -52,7 +52,7 @@ class ParquetShard(Shard):
         self._data += record.data
         self._ends.append(len(self._data))
         source = record.source.encode("utf-8", "backslashreplace").decode()
-        self._rows.append((record.member, label, record.id, record.copy, source))
+        self._rows.append((record.member, label, record.id, record.copy or 0, source))
         if len(self._rows) == _RECORDS_A_GROUP:
             self._write_group()
 

@@ -15,14 +15,18 @@ _MOST_BYTES = 8**11
 
 
 class WebDatasetShard(Shard):
-    """``<key>.cls`` holds the label (-1 for none), ``<key>.json`` the sample's id, name and class and the copy.
+    """``<key>.cls`` holds the label (-1 for none), ``<key>.json`` the sample's id, name and class and the copy
+    (of what is packed, which has none, key and label).
 
     The names of the classes lie beside the shards, in ``classnames.txt``, where ``open_source`` looks for them. Headers
     are plain ustar without times and owners.
     """
 
     def _add(self, record: Record, label: Any) -> None:
-        about = {"id": record.id, "copy": record.copy, "source": record.source, "class": record.class_name}
+        about: dict[str, Any] = {"id": record.id, "copy": record.copy}
+        if record.copy is None:
+            about = {"key": record.key, "id": record.id, "label": label}
+        about |= {"source": record.source, "class": record.class_name}
         self._member(record.member, record.data)
         self._member(f"{record.key}.cls", str(label).encode())
         self._member(f"{record.key}.json", json.dumps(about).encode())

@@ -36,7 +36,8 @@ def normalisation_of(transform: Transform) -> tuple[list[float], list[float]]:
     """-> mean and deviation, of pixels from 0 to 1."""
     assert isinstance(transform, Compose)
     (found,) = (one for one in transform.transforms if isinstance(one, Normalize))
-    return list(found.mean), list(found.std)
+    mean, std = found.numbers
+    return list(mean), list(std)
 
 
 def name_of(step: Any) -> str:

@@ -41,7 +41,7 @@ def add_to(path: Path, known: Known) -> None:
             kept = load(path) if path.exists() else NONE
         except DamagedIndexError:
             kept = NONE
-        write_pieces(path, _pieces(joined(kept, known)), several_writers=True)
+        write_pieces(path, pieces_of(joined(kept, known)), several_writers=True)
 
 
 @contextmanager
@@ -88,7 +88,8 @@ def _check(known: Known) -> str:
     return f"{key_of_file(known.keys.tobytes() + known.offsets.tobytes()):016x}"
 
 
-def _pieces(known: Known) -> Iterable[bytes]:
+def pieces_of(known: Known) -> Iterable[bytes]:
+    """The file that ``load`` reads."""
     head = {"files": len(known.keys), "packed": len(known.packed), "check": _check(known)}
     text = _FIRST_LINE + json.dumps(head).encode() + b"\n"
     yield text + bytes(-len(text) % _ALIGNED)

@@ -67,6 +67,11 @@ class TarStream:
     def num_shards(self) -> int:
         return len(self._shards)
 
+    @property
+    def locations(self) -> list[Location]:
+        """Of the shards."""
+        return list(self._shards)
+
     def read_shard(self, shard: int) -> Iterator[StreamItem]:
         if not 0 <= shard < len(self._shards):
             raise IndexError(f"shard {shard}: accepted: 0 to {len(self._shards) - 1}")

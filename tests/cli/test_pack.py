@@ -1,0 +1,79 @@
+"""``variegate pack`` as it is typed: what it prints, in words and as JSON, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.engine.packing.samples import lay_kinds
+from variegate.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*clipped")
+QUICK = ["--workers", "thread", "--devices", "cpu:0", "--threads", "1"]
+
+
+def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photos, out = lay_kinds(tmp_path / "photos", bad=True), tmp_path / "out"
+    command = ["pack", str(photos), str(out), "--size", "32", *QUICK]
+    assert main([*command, "--no-measure"]) == 0
+    shown = capsys.readouterr()
+    facts = {line.split("  ")[0].strip(): line for line in shown.out.splitlines()}
+    assert "8 in 1 shard" in facts["images"]
+    assert facts["skipped"].split()[-1] == "1"
+    assert "saved)" in facts["bytes"] or "more)" in facts["bytes"]
+    assert {"mean", "std", "where", "index"} <= facts.keys()
+    assert "loader" not in facts
+    assert "skipped a/oops.jpg: not an image" in shown.err
+    assert main([*command, "--json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    done = events[-1]
+    assert done["event"] == "done"
+    assert (done["images"], done["skipped"], done["resumed"], done["files"]) == (8, 1, 8, 9)
+    assert done["speedup"] is None  # with an image less, it would not be the same work
+    assert done["bytes_after"] == (out / "shard-000000.tar").stat().st_size
+    assert done["mean"] == json.loads((out / "statistics.json").read_text())["mean"]
+    assert main(["verify", str(out)]) == 0
+
+
+def test_the_speed_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from variegate.engine.packing import measure
+
+    monkeypatch.setattr(measure, "_SECONDS", 0.02)
+    photos = lay_kinds(tmp_path / "photos")
+    assert main(["pack", str(photos), str(tmp_path / "out"), "--format", "raw", "--json", *QUICK]) == 0
+    speedup = json.loads(capsys.readouterr().out.splitlines()[-1])["speedup"]
+    assert (speedup["samples"], speedup["threads"]) == (8, 1)
+    assert min(speedup["before"], speedup["after"], speedup["ratio"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--keep-jpeg", "--size", "32"], "--keep-jpeg: got it with a size"),
+        (["--format", "raw", "--quality", "90"], "quality: got it with the format raw"),
+        (["--shard-size", "many"], "--shard-size: got 'many'; accepted: a size such as 256MB, 1GB or 512MiB"),
+        (["--format", "zip"], "--format"),
+    ],
+)
+def test_what_is_typed_wrongly_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    assert main(["pack", str(lay_kinds(tmp_path / "photos")), str(tmp_path / "out"), *more]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_source_and_one_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["pack", str(tmp_path / "empty"), str(tmp_path / "out"), *QUICK]) == 2
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "x.jpg").write_bytes(b"no")
+    capsys.readouterr()
+    assert main(["pack", str(tmp_path / "bad"), str(tmp_path / "out"), *QUICK]) == 1
+    assert "none of its 1 images could be read; nothing was written" in capsys.readouterr().err

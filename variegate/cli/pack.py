@@ -1,0 +1,109 @@
+"""``variegate pack SRC DST``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from variegate.cli.augment import run_expansion
+from variegate.cli.console import FAILED, emit_json, fail, note, print_facts
+from variegate.cli.options import CommandOptions
+from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.options import option
+from variegate.options.packing import PackingOptions
+
+if TYPE_CHECKING:
+    from variegate.engine.packing import Packing
+    from variegate.engine.packing.measure import Speedup
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackOptions(PackingOptions, CommandOptions):
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
+    dst: str = option(
+        ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
+    )
+
+
+def pack(options: PackOptions) -> None:
+    """Pack a data set into shards that a loader reads faster, on all devices: reduced, encoded anew, or as raw pixels.
+
+    Beside the shards it writes the mean and standard deviation of the pixels, which Normalize("dataset") takes, an
+    index of the JPEGs, which Loader(index="auto") finds, and a manifest with checksums, which `variegate verify DST`
+    compares. After an interruption of any kind the same command goes on, and ends with the same files.
+    """
+    from variegate.engine.packing import packing_of, speedup_of
+    from variegate.outside.addresses import shown
+
+    as_json = options.as_json
+    packing = packing_of(options.src, options.dst, options)
+    if as_json:
+        source = packing.plan.source
+        counts = {"files": len(source), "classes": len(source.classes), "total": packing.report.total}
+        emit_json("start", **counts, devices=list(packing.engine.devices))
+    else:
+        note(*packing.plan.source.notes())
+    run_expansion(packing, as_json, summary=False)
+    if not packing.packed.images:
+        none = f"{shown(options.src)}: none of its {packing.report.files:,} images could be read; nothing was written"
+        raise fail(none, FAILED, as_json)
+    _print_packed(packing, speedup_of(packing, options.threads) if options.measure else None, as_json)
+
+
+def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> None:
+    from variegate.outside.addresses import shown
+
+    packed, report, where = packing.packed, packing.report, shown(str(packing.destination))
+    found = packed.statistics
+    assert found is not None
+    if as_json:
+        measured: dict[str, Any] = {} if speedup is None else speedup._asdict() | {"ratio": speedup.ratio}
+        emit_json(
+            "done",
+            files=report.files,
+            images=packed.images,
+            skipped=len(packed.skipped),
+            resumed=report.resumed,
+            repaired=report.repaired,
+            kept=packed.kept,
+            shards=packed.shards,
+            bytes_before=packed.bytes_before,
+            bytes_after=packed.bytes_after,
+            index_bytes=packed.index_bytes,
+            saved=round(packed.saved, 4),
+            mean=found.mean,
+            std=found.std,
+            seconds=round(report.seconds, 3),
+            speedup={name: round(value, 2) for name, value in measured.items()} or None,
+            destination=where,
+        )
+        return
+    facts = [("images", f"{packed.images:,} in {packed.shards:,} shard{'s' * (packed.shards > 1)}")]
+    if report.resumed:
+        facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
+    if report.repaired:
+        facts.append(("repaired", f"{report.repaired:,} (were missing, or of another size)"))
+    if packed.skipped:
+        facts.append(("skipped", f"{len(packed.skipped):,}"))
+    if packed.kept:
+        encoded = packed.images - packed.kept
+        facts.append(("kept", f"{packed.kept:,} JPEG files as they were; {encoded:,} of other kinds encoded"))
+    saved = f"{packed.saved:.1%} saved" if packed.saved >= 0 else f"{-packed.saved:.1%} more"
+    facts.append(("bytes", f"{_bytes(packed.bytes_before)} -> {_bytes(packed.bytes_after)} ({saved})"))
+    if packed.index_bytes:
+        facts.append(("index", f"{_bytes(packed.index_bytes)} ({packed.index_bytes / packed.bytes_after:.1%} of that)"))
+    facts += [(name, ", ".join(f"{one:.4f}" for one in getattr(found, name))) for name in ("mean", "std")]
+    if report.written and report.seconds:
+        facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))
+    if speedup is not None:
+        threads = f"{speedup.threads} thread{'s' * (speedup.threads > 1)}"
+        rates = f"{speedup.before:,.0f} -> {speedup.after:,.0f} images/s: {speedup.ratio:.1f}x as fast"
+        facts.append(("loader", f"{rates} (random crops, {threads})"))
+    print_facts([*facts, ("where", where)])
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,} bytes"
