@@ -112,19 +112,19 @@ def _build_table(
         # Of gray images all three "channels" are one.
         stop = c + 1 if channels == 3 else 3
         if op == _CONTRAST:
-            _contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
+            contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
         elif op == _AUTOCONTRAST:
             least, greatest = nb.int64(255), nb.int64(0)
             for i in range(0, EXTREMES, 3):
                 for j in range(i + c, i + stop):
                     least, greatest = min(least, nb.int64(low[j])), max(greatest, nb.int64(high[j]))
-            _autocontrast_table(least, greatest, table[c])
+            autocontrast_table(least, greatest, table[c])
         else:
             for i in range(256):
                 for d in range(c, stop):
                     for t in range(1 if d == c else 0, TABLES):
                         counts[c, 0, i] += counts[d, t, i]
-            _equalize_table(counts[c, 0], table[c])
+            equalize_table(counts[c, 0], table[c])
 
 
 @inner_kernel(forceinline=True)
@@ -174,7 +174,7 @@ def _count(source: Any, size: Any, counts: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
+def contrast_table(mean: Any, factor: Any, table: Any) -> None:
     base = np.float32(mean)
     for i in range(256):
         value = base + factor * (np.float32(i) - base)
@@ -182,7 +182,7 @@ def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
+def autocontrast_table(low: Any, high: Any, table: Any) -> None:
     """ImageOps.autocontrast without cutoff: double arithmetic, truncated, clipped."""
     if high <= low:
         for i in range(256):
@@ -195,7 +195,7 @@ def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _equalize_table(counts: Any, table: Any) -> None:
+def equalize_table(counts: Any, table: Any) -> None:
     """ImageOps.equalize."""
     total, bins, last = 0, 0, 0
     for i in range(256):
