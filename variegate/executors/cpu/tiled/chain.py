@@ -13,7 +13,7 @@ from variegate.executors.cpu.tiled.resize import resized
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, statistics_of
 from variegate.program import passes as P
-from variegate.program.coordinate_tables import moves_whole_pixels
+from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PASS_FIELDS, PassSource
 from variegate.program.program import Program
@@ -104,8 +104,9 @@ def _before_filter(program: Program, row: int, plan: npt.NDArray[np.int32]) -> n
     before[P.SOURCE] = PassSource.DIRECT
     for k in range(begin, end):
         if KIND_OF[program.opcode[row, k]] == Kind.GEOMETRY:
-            is_stretch = moves_whole_pixels(program.args[row, k]) and program.args[row, k, 1] == 0.0
-            before[P.SOURCE] = PassSource.STRETCH if is_stretch else PassSource.FIXED
+            a = program.args[row, k]
+            keeps_lines = abs(a[0]) == abs(a[4]) == ONE and a[1] == a[3] == a[2] % ONE == a[5] % ONE == 0.0
+            before[P.SOURCE] = PassSource.STRETCH if keeps_lines else PassSource.FIXED
             before[P.FIRST], before[P.MAPS_END] = k, k + 1
     return before
 
