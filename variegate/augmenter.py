@@ -294,8 +294,9 @@ class Augmenter(BoundTransform):
 
     def plan_one(
         self, shape: tuple[int, int, int], id: int, epoch: int = 0, copy: int = 0, conditions: Conditions = None
-    ) -> Program:
-        """The fused program of one image of any sides, height, width and channels: what runs it makes it in tiles.
+    ) -> tuple[Program, Program]:
+        """The program of one image of any sides, height, width and channels, which is made in tiles -> (as it was
+        sampled, fused).
 
         Raises ValueError for a transform of several images or views, and one that goes on with the finished tensor.
         """
@@ -309,13 +310,14 @@ class Augmenter(BoundTransform):
         shapes = np.array([shape], np.int32)
         sampling = Sampling(shapes, check_ids([id], 1), key, self.transform.num_slots, int(epoch), values, first_key)
         # Areas of such sides need more than 32 bits.
-        sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)  # type: ignore[assignment]
+        sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
         sampling.output = self._output
         self.transform.sample(sampling, np.arange(1), 0)
         if sampling.output.steps:
             step = sampling.output.steps[0]
             raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
-        return self._runner.lower(sampling.finish(replace(sampling.output, layout=self.layout)))
+        sampled = sampling.finish(replace(sampling.output, layout=self.layout))
+        return sampled, self._runner.lower(sampled)
 
     def _labels(self, program: Program, labels: Any) -> Any:
         mixers = self.transform._mixers

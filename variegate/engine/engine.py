@@ -178,7 +178,7 @@ class Engine:
 
         chosen = self.transform if transform is None else transform
         if chosen is None:
-            raise ValueError("transform: got none; give one to map_image(..., transform=...) or to Engine(transform=...)")
+            raise ValueError("transform: got none; give one to map_image(image, transform) or to Engine(transform=...)")
         work = replace(self._spec, transform=chosen, epoch=epoch, copy=copy)
         values = None if conditions is None else of_one_sample(conditions, 1)
         target = None if out is None else os.fspath(out)

@@ -44,8 +44,8 @@ class TileSpec:
     result: ResultFile | None
     conditions: dict[str, Any] | None = None
 
-    def program(self, augmenter: Augmenter) -> Program:
-        """The fused program. Raises ValueError for transforms that no single image has."""
+    def programs(self, augmenter: Augmenter) -> tuple[Program, Program]:
+        """The program as it was sampled, and fused. Raises ValueError for transforms that no single image has."""
         work = self.work
         return augmenter.plan_one(self.shape, self.id, work.epoch, work.copy, self.conditions)
 
@@ -58,7 +58,7 @@ class TileJob:
 
     def __init__(self, spec: TileSpec, augmenter: Augmenter, num_threads: int) -> None:
         self._spec, self._local = spec, threading.local()
-        self._program = spec.program(augmenter)
+        self._program = spec.programs(augmenter)[1]
         self._pool = Threads(num_threads, "variegate-tiles") if num_threads > 1 else None
         try:
             # Compiles kernels, or loads them, before a task has to show that it gets on.

@@ -74,7 +74,7 @@ class NpyFile:
     def open(self) -> OpenImage:
         try:
             with open(self.path, "rb") as file:
-                version = np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
+                version = np.lib.format.read_magic(file)
                 read: Any = np.lib.format
                 header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)
                 offset = file.tell()
@@ -83,7 +83,7 @@ class NpyFile:
         shape, is_fortran, dtype = header
         found = checked_shape(shape, dtype, self.path)
         if is_fortran:
-            raise SourceError(f"{self.path}: in Fortran's order; accepted: rows one after another (np.ascontiguousarray)")
+            raise SourceError(f"{self.path}: in Fortran's order; accepted: rows one after another")
         if os.path.getsize(self.path) < offset + found[0] * found[1] * found[2]:
             raise SourceError(f"{self.path}: cut off: it ends before its last pixel")
         return _OpenLines(self.path, found, [(0, found[0], offset)])
@@ -110,7 +110,7 @@ class TiffFile:
     def _open_page(self, page: Any) -> OpenImage:
         if page.dtype != np.uint8 or page.bitspersample != 8:
             raise SourceError(f"{self.path}: got {page.dtype}; accepted: {_ACCEPTED_TIFF}")
-        if page.samplesperpixel not in (1, 3) or page.planarconfig != 1 and page.samplesperpixel > 1:
+        if page.samplesperpixel not in (1, 3) or (page.planarconfig != 1 and page.samplesperpixel > 1):
             how = "" if page.planarconfig == 1 else ", one plane after another"
             raise SourceError(f"{self.path}: got {page.samplesperpixel} channels{how}; accepted: {_ACCEPTED_TIFF}")
         if page.photometric.name not in ("MINISBLACK", "RGB", "YCBCR"):
@@ -210,7 +210,7 @@ class _OpenLines:
         return made
 
     def _read(self, into: Image, at: int) -> None:
-        view = memoryview(into.reshape(-1))
+        view = into.reshape(-1).data
         while view:
             try:
                 number = os.preadv(self._file.fileno(), [view[: 1 << 30]], at)

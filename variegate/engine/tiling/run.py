@@ -66,7 +66,8 @@ class ImageRun:
         shape = source.height, source.width, source.channels
         augmenter = self.work.augmenter("cpu", 1)
         self._spec = TileSpec(self.work, self.id, self.image, shape, None, self.conditions)
-        self.program: Program = self._spec.program(augmenter)
+        self.sampled: Program
+        self.sampled, self.program = self._spec.programs(augmenter)
         # Refuses what cannot be done.
         self._plan = TiledImage(self.program, source)
         self.shape = self._plan.height, self._plan.width, self._plan.channels
@@ -237,5 +238,3 @@ def _stamp_of(image: PixelFile) -> Any:
         return [os.path.abspath(path), marks]
     known = os.stat(path)
     return [os.path.abspath(path), known.st_size, known.st_mtime_ns]
-
-

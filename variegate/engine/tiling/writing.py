@@ -59,16 +59,14 @@ class ResultFile:
         elif self.suffix == ".zarr":
             chunks = tuple(min(self.tile, side) for side in self.shape[:2]) + self.shape[2:]
             zarr = imported("zarr", self.path)
-            zarr.create_array(
-                store=str(self.partial), shape=self.shape, chunks=chunks, dtype=self.dtype, fill_value=0
-            )
+            zarr.create_array(store=str(self.partial), shape=self.shape, chunks=chunks, dtype=self.dtype, fill_value=0)
         else:
             self._begin_tiff()
 
     def _begin_npy(self) -> None:
         header = {"descr": np.dtype(self.dtype).str, "fortran_order": False, "shape": self.shape}
         with open(self.partial, "wb") as file:
-            np.lib.format.write_array_header_2_0(file, header)  # type: ignore[no-untyped-call]
+            np.lib.format.write_array_header_2_0(file, header)
             file.flush()
             reserve(file.fileno(), file.tell(), self._num_bytes)
 
@@ -158,8 +156,8 @@ class _NpyWriter:
         self._shape, self._item = result.shape, np.dtype(result.dtype).itemsize
         self._descriptor = os.open(result.partial, os.O_RDWR)
         with open(result.partial, "rb") as file:
-            np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
-            np.lib.format.read_array_header_2_0(file)  # type: ignore[no-untyped-call]
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_2_0(file)
             self._begin = file.tell()
 
     def __del__(self) -> None:
@@ -208,7 +206,7 @@ class _ZarrWriter:
 
 
 def _write(descriptor: int, levels: Pixels, at: int) -> None:
-    view = memoryview(np.ascontiguousarray(levels).reshape(-1)).cast("B")
+    view = np.ascontiguousarray(levels).reshape(-1).data.cast("B")
     while view:
         number = os.pwrite(descriptor, view[: 1 << 30], at)
         view, at = view[number:], at + number

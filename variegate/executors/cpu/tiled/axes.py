@@ -49,7 +49,7 @@ def resize_columns(levels: Any, bounds: Any, weights: Any, left: Any, out: Any) 
         for x in range(out.shape[1]):
             first, count = bounds[x, 0] - left, bounds[x, 1]
             for c in range(channels):
-                total = np.int32(1 << (PRECISION - 1))
+                total: Any = np.int32(1 << (PRECISION - 1))
                 for j in range(count):
                     total += np.int32(levels[y, first + j, c]) * weights[x, j]
                 out[y, x, c] = np.uint8(min(max(total >> PRECISION, 0), 255))

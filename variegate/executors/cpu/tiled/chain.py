@@ -72,7 +72,8 @@ class TiledImage:
             before = program.detour.program
             before = before.replace(output=replace(before.output, layout="NHWC"))
             stage = CodedStage(self._chain(before, place, source, False), int(program.detour.quality[row]))
-        assert program.passes is not None and program.num_passes is not None
+        assert program.passes is not None
+        assert program.num_passes is not None
         count = int(program.num_passes[row])
         for p in range(count):
             plan = program.passes[row, p]
@@ -117,8 +118,8 @@ def _refuse(program: Program, row: int, plan: npt.NDArray[np.int32], before: Sta
         op, is_nearest = program.opcode[row, k], program.flags[row, k] == Interpolation.NEAREST
         if op == Op.MAP_PERSPECTIVE and IS_REAL_MAP[op] and not is_nearest and max(sides) > MOST_PERSPECTIVE:
             raise ValueError(
-                f"Perspective, interpolated, of {sides[0]:,} x {sides[1]:,} pixels in tiles; accepted: sides of at most "
-                f'{MOST_PERSPECTIVE:,} pixels, or interpolation="nearest"'
+                f"Perspective, interpolated, of {sides[0]:,} x {sides[1]:,} pixels in tiles; accepted: sides of at "
+                f'most {MOST_PERSPECTIVE:,} pixels, or interpolation="nearest"'
             )
 
 

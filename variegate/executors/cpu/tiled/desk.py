@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,7 @@ _FREE = np.int16(Op.NOP)
 class TileDesk:
     """``plan``: the pass's row of the pass table; slots outside of it are emptied, and statistics become tables, which
     are 0 until somebody writes them into ``tables_of`` their slots. ``is_last``: results are what the program's output
-    says, with the channels last; else bytes. ``records``: see ``words.py``.
+    says, whose layout is NHWC; else bytes. ``records``: see ``words.py``.
     """
 
     def __init__(
@@ -82,11 +81,9 @@ class TileDesk:
         ]
         self._sources, self._targets = np.zeros(1, np.int64), np.zeros(1, np.int64)
         form = form_of(program.output)
-        self._kind, self.dtype = BYTES_HWC, np.dtype(np.uint8)
-        if is_last and program.output.is_float:
-            # Results have their channels last, whatever the layout.
-            self._kind, self.dtype = form.kind if program.output.layout == "NHWC" else -1, np.dtype(np.float32)
-        assert self._kind >= 0
+        is_float = is_last and program.output.is_float
+        self._kind = form.kind if is_float else BYTES_HWC
+        self.dtype: npt.DTypeLike = np.float32 if is_float else np.uint8
         batch = new_batch(self.program, side, self._sources, self._targets)
         self._batch = batch._replace(scale=form.scale, bias=form.bias)
         self._memory = held_batch(self._batch)
@@ -94,15 +91,15 @@ class TileDesk:
 
     @property
     def colours(self) -> npt.NDArray[np.uint8]:
-        return self.program.fill[0]  # type: ignore[no-any-return]
+        return self.program.fill[0]
 
     @property
     def luts(self) -> npt.NDArray[np.uint8]:
-        return self._side.luts  # type: ignore[no-any-return]
+        return self._side.luts
 
     @property
     def grids(self) -> npt.NDArray[np.int16]:
-        return self._side.grids  # type: ignore[no-any-return]
+        return self._side.grids
 
     def run(self, area: Area, levels: Image, source: Area | None) -> Image:
         """``area`` of the image that the pass makes, of ``levels`` uint8[H, W, C], which are ``source`` of the image

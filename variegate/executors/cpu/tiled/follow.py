@@ -191,6 +191,5 @@ def real_nearest(a: Any, window: Any, perspective: Any, x: Any, y: Any) -> Any:
 @pixel_kernel
 def records_of(program: Any, first: Any, end: Any, records: Any) -> int:
     """``write_records`` of the first row of fused instructions."""
-    return P.write_records(
-        program.opcode[0], program.args[0], program.flags[0], program.window[0], program.out_size[0], first, end, records
-    )
+    opcode, args, flags = program.opcode[0], program.args[0], program.flags[0]
+    return P.write_records(opcode, args, flags, program.window[0], program.out_size[0], first, end, records)

@@ -6,34 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from variegate.executors.cpu.statistics import autocontrast_table, contrast_table, equalize_table
+from variegate.executors.cpu.kernel import address_of
+from variegate.executors.cpu.simd_statistics import TABLES
+from variegate.executors.cpu.statistics import (
+    MOST_PIXELS,
+    autocontrast_table,
+    contrast_table,
+    count_bytes,
+    equalize_table,
+    gray_sum,
+)
 from variegate.executors.cpu.tiles import fill_table
 from variegate.executors.cpu.values import luma
 from variegate.program.compiled import pixel_kernel
 
 
 @pixel_kernel
-def count_pixels(levels: Any, counts: Any) -> None:
-    """Levels uint8[H, W, C] into counts int64[C, 256]."""
+def count_pixels(levels: Any, room: Any, counts: Any) -> None:
+    """Levels uint8[H, W, C] into counts int64[C, 256]. ``room``: int32[3, TABLES, 256]."""
     channels = levels.shape[2]
-    for y in range(levels.shape[0]):
-        for x in range(levels.shape[1]):
-            for c in range(channels):
-                counts[c, levels[y, x, c]] += 1
+    room[:] = 0
+    count_bytes(address_of(levels), levels.size, room)
+    for c in range(channels):
+        # Of gray images all three "channels" are one.
+        for d in range(c, c + 1 if channels == 3 else 3):
+            for t in range(TABLES):
+                for i in range(256):
+                    counts[c, i] += room[d, t, i]
 
 
 @pixel_kernel
-def add_lumas(levels: Any, tables: Any) -> int:
-    """The sum of the lumas of levels uint8[H, W, C], sent through tables uint8[3, 256]."""
-    total, channels = np.int64(0), levels.shape[2]
-    for y in range(levels.shape[0]):
-        for x in range(levels.shape[1]):
-            red = tables[0, levels[y, x, 0]]
-            if channels == 1:
-                total += red
-            else:
-                total += luma(red, tables[1, levels[y, x, 1]], tables[2, levels[y, x, 2]])
-    return total
+def add_lumas(levels: Any) -> int:
+    """The sum of the lumas of levels uint8[H, W, C]."""
+    total, size, channels = np.int64(0), levels.size, levels.shape[2]
+    step = channels * MOST_PIXELS
+    for begin in range(0, size, step):
+        total += gray_sum(address_of(levels) + begin, min(step, size - begin), channels)
+    return total  # type: ignore[return-value]
 
 
 @pixel_kernel
@@ -62,7 +71,7 @@ def fill_contrast(mean: Any, factor: Any, tables: Any) -> None:
 @pixel_kernel
 def fill_autocontrast(counts: Any, tables: Any) -> None:
     for c in range(counts.shape[0]):
-        low, high = np.int64(255), np.int64(0)
+        low, high = 255, 0
         for i in range(256):
             if counts[c, i] > 0:
                 low, high = min(low, i), max(high, i)

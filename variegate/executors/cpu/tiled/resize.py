@@ -51,9 +51,7 @@ class ResizedAxis(CutStage):
             return np.ascontiguousarray(made[:, ::-1]) if self._mirrors else made
         length = area.width * self.channels
         totals = np.empty(length, np.int32)
-        resize_lines(
-            levels.reshape(-1, length), bounds, weights, read.top, totals, made.reshape(area.height, length)
-        )
+        resize_lines(levels.reshape(-1, length), bounds, weights, read.top, totals, made.reshape(area.height, length))
         return made
 
     def _outputs(self, area: Area) -> tuple[int, int]:

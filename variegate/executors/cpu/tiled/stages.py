@@ -158,7 +158,7 @@ class PassStage(CutStage):
             read = table[begin:end]
             inside = np.flatnonzero(read >= 0)
             found += [int(inside[0]), read[inside]] if len(inside) else [0, read[:0]]
-        return tuple(found)  # type: ignore[return-value]
+        return tuple(found)
 
     def _indices(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Source line of every line, source column of every column; -1 outside."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.simd_statistics import TABLES
 from variegate.executors.cpu.tiled.areas import Area, Image
 from variegate.executors.cpu.tiled.measure import (
     add_lumas,
@@ -77,9 +78,12 @@ class TableStatistic(Statistic):
     def gather(self, levels: Image, area: Area) -> Counts:
         counts = self.zero()
         if self._op == Op.CONTRAST:
-            counts[0] = add_lumas(levels, self._joined(self.stage.desk.begin))
+            joined = self._joined(self.stage.desk.begin)
+            if (joined != np.arange(256)).any():
+                levels = np.stack([joined[c][levels[..., c]] for c in range(levels.shape[2])], axis=2)
+            counts[0] = add_lumas(levels)
         else:
-            count_pixels(levels, counts)
+            count_pixels(levels, np.empty((3, TABLES, 256), np.int32), counts)
         return counts
 
     def resolve(self, total: Counts) -> Tables:
