@@ -111,7 +111,8 @@ class FolderRun:
         except (SourceError, EngineError) as error:
             if self.on_error == "raise" or not is_of_source(error, os.path.join(self.root, name)):
                 raise
-            self.skipped.append((name, str(error)))
+            if name not in [known for known, _ in self.skipped]:
+                self.skipped.append((name, str(error)))
             return [{**about, "file": None, "status": "quarantined", "reason": str(error)}]
         if self.image.is_interrupted:
             return None
@@ -138,11 +139,12 @@ class FolderRun:
 
     def _settings(self) -> dict[str, Any]:
         stamps = [(name, *_stamp(os.path.join(self.root, name))) for name in self.names]
+        # Not "samples" and "copies": of a Zarr array the manifest has several rows.
         return {
-            "source": os.path.abspath(self.source), "samples": len(self.names),
+            "source": os.path.abspath(self.source), "images": len(self.names),
             "fingerprint": hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], "classes": [],
-            "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch, "copies": self.copies,
-            "layout": "tiles", "tile": self.tile, "executor": self.engine.executor,
+            "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch, "copies_of_each": self.copies,
+            "layout": "folder", "tile": self.tile, "executor": self.engine.executor,
         }  # fmt: skip
 
 
