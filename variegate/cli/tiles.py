@@ -41,6 +41,8 @@ def augment_tiles(options: AugmentOptions) -> None:
         if (value := getattr(options, name)) != getattr(type(options), name):
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag}: got {value!r} with --tile, where it does nothing; leave it out")
+    if options.workers == "ray":
+        raise ValueError("--workers: got 'ray' with --tile; accepted: process or thread")
     transform = build_transform(options.policy, parse_size(options.size))
     engine = Engine(
         device_list(options.devices), options.workers, options.allocation, options.steal, num_threads=options.threads

@@ -143,8 +143,8 @@ class FolderRun:
         return {
             "source": os.path.abspath(self.source), "images": len(self.names),
             "fingerprint": hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], "classes": [],
-            "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch, "copies_of_each": self.copies,
-            "layout": "folder", "tile": self.tile, "executor": self.engine.executor,
+            "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch,
+            "copies_of_each": self.copies, "layout": "folder", "tile": self.tile, "executor": self.engine.executor,
         }  # fmt: skip
 
 

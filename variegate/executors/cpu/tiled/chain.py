@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.tiled import areas
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
 from variegate.executors.cpu.tiled.coded import CodedStage
 from variegate.executors.cpu.tiled.resize import resized
@@ -57,7 +59,7 @@ class TiledImage:
         """Of statistic ``number``, once all before it are set."""
         statistic = self.statistics[number]
         total = statistic.zero()
-        for block in area.blocks(2048):
+        for block in area.blocks(math.isqrt(areas.MOST_BYTES // self._last.channels)):
             total += statistic.gather(statistic.stage.before.make(block), block)
         return total
 

@@ -46,6 +46,20 @@ def add_lumas(levels: Any) -> int:
 
 
 @pixel_kernel
+def add_lumas_through(levels: Any, tables: Any) -> int:
+    """The same of levels sent through tables uint8[3, 256]."""
+    total = np.int64(0)
+    for y in range(levels.shape[0]):
+        for x in range(levels.shape[1]):
+            if levels.shape[2] == 1:
+                total += tables[0, levels[y, x, 0]]
+            else:
+                r, g, b = levels[y, x, 0], levels[y, x, 1], levels[y, x, 2]
+                total += luma(tables[0, r], tables[1, g], tables[2, b])
+    return total  # type: ignore[return-value]
+
+
+@pixel_kernel
 def count_tiles(levels: Any, first: Any, begins_y: Any, of_y: Any, begins_x: Any, of_x: Any, counts: Any) -> None:
     """Lumas of levels uint8[H, W, C], whose first pixel is at ``first`` (line, column), into counts int64[tiles_y,
     tiles_x, 256]. Line y counts for the tiles ``of_y[begins_y[y] : begins_y[y + 1]]``, likewise columns."""

@@ -9,6 +9,7 @@ from variegate.executors.cpu.simd_statistics import TABLES
 from variegate.executors.cpu.tiled.areas import Area, Image
 from variegate.executors.cpu.tiled.measure import (
     add_lumas,
+    add_lumas_through,
     count_pixels,
     count_tiles,
     fill_autocontrast,
@@ -79,9 +80,8 @@ class TableStatistic(Statistic):
         counts = self.zero()
         if self._op == Op.CONTRAST:
             joined = self._joined(self.stage.desk.begin)
-            if (joined != np.arange(256)).any():
-                levels = np.stack([joined[c][levels[..., c]] for c in range(levels.shape[2])], axis=2)
-            counts[0] = add_lumas(levels)
+            is_plain = (joined == np.arange(256)).all()
+            counts[0] = add_lumas(levels) if is_plain else add_lumas_through(levels, joined)
         else:
             count_pixels(levels, np.empty((3, TABLES, 256), np.int32), counts)
         return counts
