@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
-import zarr
 
 import variegate as vg
 from tests.images import gray, noise, photo
@@ -23,6 +22,9 @@ from variegate.data.sources.base import SourceError
 from variegate.engine.jobs import EngineError
 from variegate.engine.tiling import writing
 from variegate.executors.cpu.tiled.chain import TiledImage
+
+# It needs Python 3.11.
+zarr: Any = pytest.importorskip("zarr")
 
 CHAIN = T.Compose([T.RandAugment(2, 9), T.Equalize(), T.GaussianBlur(5), T.GaussianNoise(), T.Contrast(1.3)])
 FLOATS = T.Compose([CHAIN, T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)])

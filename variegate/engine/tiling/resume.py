@@ -12,7 +12,7 @@ import numpy as np
 from variegate.engine.tiling.writing import ResultFile, remove
 
 
-class Progress:
+class TilesDone:
     """Beside the partial file: ``.json``, what it is a part of, and ``.done``, the numbers of its tiles, four bytes
     each, written once a tile is in its place. A machine that loses its power loses what it had not yet written to disk;
     a process that is killed loses nothing."""

@@ -20,7 +20,7 @@ from variegate.engine.drive import FailedItem
 from variegate.engine.jobs import EngineError
 from variegate.engine.tiling.job import Tables, TileSpec, TileTask
 from variegate.engine.tiling.reading import HeldArray, NpyFile, PixelFile, RawFile, checked_shape, file_of
-from variegate.engine.tiling.resume import Progress
+from variegate.engine.tiling.resume import TilesDone
 from variegate.engine.tiling.writing import ResultFile, checked_result
 from variegate.executors.cpu.tiled.areas import Area
 from variegate.executors.cpu.tiled.chain import TiledImage
@@ -85,7 +85,7 @@ class ImageRun:
                 self._make(self._local(stack), made, None)
             return made.transpose(2, 0, 1).copy() if self.work.layout == "NCHW" else made
         result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
-        progress = Progress(result, self._settings())
+        progress = TilesDone(result, self._settings())
         with ExitStack() as stack:
             stack.callback(progress.close)
             try:
@@ -112,7 +112,7 @@ class ImageRun:
             image = NpyFile(path)
         return TileSpec(self.work, self.id, image, self._spec.shape, result, self.conditions)
 
-    def _make(self, spec: TileSpec, into: npt.NDArray[Any] | None, progress: Progress | None) -> None:
+    def _make(self, spec: TileSpec, into: npt.NDArray[Any] | None, progress: TilesDone | None) -> None:
         rounds = _Rounds(self, progress)
         results = self.engine.run(
             spec,
@@ -151,7 +151,7 @@ class _Rounds:
     """The statistics one after another, then the tiles: each a round of tasks, which begins when the one before it has
     come in. ``left``: tiles that are not made."""
 
-    def __init__(self, run: ImageRun, progress: Progress | None) -> None:
+    def __init__(self, run: ImageRun, progress: TilesDone | None) -> None:
         self._run, self._plan, self._progress = run, run._plan, progress
         self._tables: list[Tables] = []
         self._areas: dict[int, Area] = {}
