@@ -219,6 +219,7 @@ def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", refuse)
+    monkeypatch.setattr(writing, "write_lines", lambda *_: 0)
     with pytest.raises(EngineError, match="No space left on device"):
         threads().map_image(photo(90, 110), out=tmp_path / "a.npy", tile=32)
     assert not (tmp_path / "a.npy").exists()

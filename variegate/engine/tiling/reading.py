@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError
+from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area
+from variegate.executors.cpu.tiled.transfer import read_lines
 
 Image = npt.NDArray[np.uint8]
 
@@ -194,19 +196,20 @@ class _OpenLines:
     def make(self, area: Area) -> Image:
         made = np.empty((area.height, area.width, self.channels), np.uint8)
         line = self.width * self.channels
-        size = len(self._strips)
+        strips = len(self._strips)
         lines = self._strips[0][1] - self._strips[0][0]
         y = area.top
         while y < area.bottom:
-            first, end, offset = self._strips[min(y // lines, size - 1)]
+            first, end, offset = self._strips[min(y // lines, strips - 1)]
             end = min(end, area.bottom)
             at = offset + (y - first) * line + area.left * self.channels
-            if area.width == self.width:
-                self._read(made[y - area.top : end - area.top], at)
-            else:
-                for row in range(y, end):
-                    self._read(made[row - area.top], at + (row - y) * line)
-            y = end
+            part = made[y - area.top : end - area.top]
+            size = area.width * self.channels
+            read = read_lines(self._file.fileno(), place_of(part), end - y, size, at, line)
+            if read < end - y:
+                # Python says why.
+                self._read(part[read], at + read * line)
+            y = end if read == end - y else y + read + 1
         return made
 
     def _read(self, into: Image, at: int) -> None:

@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError
 from variegate.engine.tiling.reading import SUFFIXES, imported
+from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area
+from variegate.executors.cpu.tiled.transfer import write_lines
 
 Pixels = npt.NDArray[Any]
 # Sides of a TIFF's own tiles are the largest of these that divides a tile of ours: they must be multiples of 16.
@@ -165,13 +167,16 @@ class _NpyWriter:
 
     def write(self, area: Area, levels: Pixels) -> None:
         _, width, channels = self._shape
-        pixel = channels * self._item
-        if area.width == width:
-            _write(self._descriptor, levels, self._begin + area.top * width * pixel)
-            return
-        for i in range(area.height):
-            at = ((area.top + i) * width + area.left) * pixel
-            _write(self._descriptor, levels[i], self._begin + at)
+        pixel, levels = channels * self._item, np.ascontiguousarray(levels)
+        at, step = self._begin + (area.top * width + area.left) * pixel, width * pixel
+        i = 0
+        while i < area.height:
+            part = levels[i:]
+            i += write_lines(self._descriptor, place_of(part), area.height - i, area.width * pixel, at + i * step, step)
+            if i < area.height:
+                # Python says why.
+                _write(self._descriptor, levels[i], at + i * step)
+                i += 1
 
 
 class _TiffWriter:
