@@ -80,10 +80,11 @@ class ImageRun:
     def run(self) -> npt.NDArray[Any] | None:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
         if self.out is None:
-            made = np.empty(self.shape, self.dtype)
+            is_planar = self.work.layout == "NCHW"
+            made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
             with ExitStack() as stack:
-                self._make(self._local(stack), made, None)
-            return made.transpose(2, 0, 1).copy() if self.work.layout == "NCHW" else made
+                self._make(self._local(stack), made.transpose(1, 2, 0) if is_planar else made, None)
+            return made
         result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
         progress = TilesDone(result, self._settings())
         with ExitStack() as stack:

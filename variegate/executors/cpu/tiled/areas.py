@@ -88,7 +88,8 @@ class CutStage:
     width: int
     channels: int
     dtype: Any = np.uint8
-    most_side = MOST_SIDE
+    # Of a rectangle that is made at once, and of one that it reads.
+    most_made = most_read = MOST_SIDE
 
     def reads(self, area: Area) -> Area | None:
         """The rectangle of the stage before that ``area`` is made of; None where it is made of nothing."""
@@ -102,16 +103,16 @@ class CutStage:
         return Area(0, 0, self.height, self.width)
 
     def make(self, area: Area) -> Image:
-        if not self._fits(area):
+        if not self._fits(area, self.most_made):
             return self._in_parts(area, area)
         read = self.reads(area)
-        if read is not None and not self._fits(read) and area.height * area.width > 1:
+        if read is not None and not self._fits(read, self.most_read) and area.height * area.width > 1:
             return self._in_parts(area, read)
         return self.make_from(area, read)
 
-    def _fits(self, area: Area) -> bool:
+    def _fits(self, area: Area, most_side: int) -> bool:
         is_small = area.height * area.width * self.channels <= MOST_BYTES
-        return is_small and max(area.height, area.width) <= self.most_side
+        return is_small and max(area.height, area.width) <= most_side
 
     def _in_parts(self, area: Area, read: Area) -> Image:
         made = np.empty((area.height, area.width, self.channels), self.dtype)

@@ -54,6 +54,8 @@ class TileDesk:
         begin, end = int(plan[P.BEGIN]), int(plan[P.END])
         opcode = arrays["opcode"][0]
         opcode[:begin] = opcode[end:] = _FREE
+        # Room is made for the largest of all sizes.
+        arrays["out_size"][0, :begin] = 1
         arrays["passes"] = np.zeros((1, 1, PASS_FIELDS), np.int32)
         arrays["passes"][0, 0] = plan
         arrays["passes"][0, 0, P.NEEDS] = 0

@@ -20,7 +20,7 @@ class ResizedAxis(CutStage):
     ``start``, ``extent``: of the box along this axis, as a RESIZED_CROP has them; ``kind``: the filter.
     """
 
-    most_side = 1 << 62
+    most_made = most_read = 1 << 62
 
     def __init__(
         self, before: Stage, axis: int, start: float, extent: float, size: int, kind: int, mirrors: bool = False

@@ -19,6 +19,8 @@ from variegate.program.places import BICUBIC_BITS, BILINEAR_BITS, GRID, RECORD
 from variegate.program.program import Program
 
 _SHIFT = 16
+# A filter holds an image as wide as it is high, of its longer side.
+_MOST_FILTERED = 2048
 _FIXED = (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN)
 
 
@@ -34,6 +36,8 @@ class PassStage(CutStage):
         self._op, self._flag = int(program.opcode[row, first]), int(program.flags[row, first])
         records = np.empty((0, RECORD), np.int64)
         source = PassSource(int(plan[P.SOURCE]))
+        if source == PassSource.FILTER:
+            self.most_made = _MOST_FILTERED
         if source == PassSource.INTERPOLATED:
             records = self._records(program, row, first, int(plan[P.MAPS_END]))
         self.desk = TileDesk(program, row, plan, (self.height, self.width), is_last, records)
