@@ -20,7 +20,9 @@ from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.data.sources.base import SourceError
 from variegate.engine.jobs import EngineError
+from variegate.engine.mapping import MapSpec
 from variegate.engine.tiling import writing
+from variegate.engine.tiling.run import ImageRun, pixel_file
 from variegate.executors.cpu.tiled.chain import TiledImage
 
 # It needs Python 3.11.
@@ -91,6 +93,16 @@ def test_floats_in_files_have_their_channels_last(kind: str, tmp_path: Path) -> 
         np.save(result, result_before)  # is replaced
     threads(FLOATS).map_image(photo(90, 110), out=result, tile=32, id=3)
     np.testing.assert_array_equal(read(result), whole(photo(90, 110), FLOATS, layout="NHWC"))
+
+
+def test_a_reduction_to_one_tile_is_many_tasks() -> None:
+    image = noise(3000, 3000)
+    run = ImageRun(threads(), MapSpec(T.Resize(90), 4, "float32", "NHWC", "composed"), pixel_file(image))
+    assert run.total == 9
+    made = run.run()
+    assert made is not None
+    np.testing.assert_array_equal(made, whole(image, T.Resize(90), 0, layout="NHWC"))
+    assert ImageRun(threads(), run.work, pixel_file(noise(90, 90))).total == 1
 
 
 def test_a_mapped_file_is_read_by_its_name(tmp_path: Path) -> None:

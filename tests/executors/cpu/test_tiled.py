@@ -13,6 +13,7 @@ from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.executors.cpu.tiled import areas
+from variegate.executors.cpu.tiled.desk import _own_scratch
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -140,6 +141,8 @@ def test_sides_beyond_the_ordinary_limit(transform: Transform) -> None:
     expected = reference.run(sampled, [image])[0]
     np.testing.assert_array_equal(in_tiles(fused, Pixels(image), 1000), expected)
     np.testing.assert_array_equal(in_tiles(fused, Pixels(image), 4001), expected)
+    # Scratch is as large as rectangles, not as the image.
+    assert max(_own_scratch()._sizes) < 64 << 20
 
 
 def test_what_tiles_refuse() -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MOST_TILE = 16_384
 # Of every thread: tasks that are under way.
 _AHEAD = 3
+# A task for so many pixels of the source, up to so many tasks, of tiles no smaller than this.
+_TASK_PIXELS, _TASKS, _LEAST_SIDE = 1 << 20, 64, 32
 
 
 @dataclass
@@ -73,9 +75,19 @@ class ImageRun:
         self.shape = self._plan.height, self._plan.width, self._plan.channels
         self.dtype = np.dtype(self.program.output.dtype if self.program.output.is_float else "uint8")
         self.whole = Area(0, 0, *self.shape[:2])
-        self._tiles = self.whole.blocks(self.tile)
+        self._tiles = self.whole.blocks(self._side(shape[0] * shape[1]))
         self.total, self.done, self.resumed = len(self._tiles), 0, 0
         self.is_interrupted = False
+
+    def _side(self, pixels: int) -> int:
+        """Of the tiles that are tasks. A reduction of a huge image to few tiles would keep one device busy: where the
+        file has no tiles of its own, smaller ones are made. It depends on no device, so that any may go on."""
+        side = self.tile
+        if self.out is None or self.out.lower().endswith(".npy"):
+            wanted = min(_TASKS, max(pixels, self.shape[0] * self.shape[1]) // _TASK_PIXELS)
+            while side > _LEAST_SIDE and len(self.whole.blocks(side)) < wanted:
+                side = -(-side // 2)
+        return side
 
     def run(self) -> npt.NDArray[Any] | None:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
