@@ -15,7 +15,8 @@ from variegate.program.compiled import pixel_kernel
 
 # Of the C library. Addresses are numbers.
 _KIND = types.intp(types.int32, types.intp, types.uintp, types.int64)
-_pread, _pwrite = types.ExternalFunction("pread", _KIND), types.ExternalFunction("pwrite", _KIND)
+_pread: Any = types.ExternalFunction("pread", _KIND)
+_pwrite: Any = types.ExternalFunction("pwrite", _KIND)
 
 
 @pixel_kernel
