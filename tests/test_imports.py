@@ -100,7 +100,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"program", "data/sources", "data/decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
-        *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels"),
+        *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels", "per_image"),
     },
     # It measures what it packed with a loader.
     "engine/packing": {

@@ -298,6 +298,33 @@ class Augmenter(BoundTransform):
         operations = explain_row(sampled, self._runner.lower(sampled))
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
+    def plan_one(
+        self, shape: tuple[int, int, int], id: int, epoch: int = 0, copy: int = 0, conditions: Conditions = None
+    ) -> tuple[Program, Program]:
+        """The program of one image of any sides, height, width and channels, which is made in tiles -> (as it was
+        sampled, fused).
+
+        Raises ValueError for a transform of several images or views, and one that goes on with the finished tensor.
+        """
+        refuse_views(self.transform, "transform")
+        if self.transform._mixers:
+            mixer = type(self.transform._mixers[0]).__name__
+            raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
+        values = check_conditions(conditions, 1)
+        key = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), check_copies(copy, 1))
+        first_key = rng.stream_keys(self.seed, 0, check_copies(copy, 1))
+        shapes = np.array([shape], np.int32)
+        sampling = Sampling(shapes, check_ids([id], 1), key, self.transform.num_slots, int(epoch), values, first_key)
+        # Areas of such sides need more than 32 bits.
+        sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
+        sampling.output = self._output
+        self.transform.sample(sampling, np.arange(1), 0)
+        if sampling.output.steps:
+            step = sampling.output.steps[0]
+            raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
+        sampled = sampling.finish(replace(sampling.output, layout=self.layout))
+        return sampled, self._runner.lower(sampled)
+
     def _labels(self, program: Program, labels: Any) -> Any:
         mixers = self.transform._mixers
         if program.mixture is None or not mixers:

@@ -18,6 +18,7 @@ from variegate.cli.console import (
 )
 from variegate.cli.live import ExpansionView
 from variegate.cli.options import MOST_EPOCH, PolicyOptions, device_list
+from variegate.cli.tiles import augment_tiles
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.expansion import DeviceOptions, GoingOnOptions
@@ -47,6 +48,14 @@ class AugmentOptions(GoingOnOptions, DeviceOptions, PolicyOptions):
     shard_size: int = option(1000, "About how many images to put in a shard.", "Output", low=1)
     format: Literal["jpg", "png", "webp"] = option("jpg", "The file format of the images.", "Output")
     quality: int = option(95, "The quality of jpg and webp.", "Output", low=1, high=100)
+    tile: int | None = option(
+        None,
+        "SRC is a .npy, TIFF or Zarr image of any size, or a folder of such: make them in tiles of so many pixels a "
+        "side, in files of the same kind.",
+        "Output",
+        low=1,
+        high=16_384,
+    )
     index: str = option(
         "auto",
         "Read crops of JPEGs by an index, where one copy is made of each: the one of variegate index, if there is one "
@@ -66,6 +75,9 @@ def augment(options: AugmentOptions) -> None:
     command that is given again makes what has been deleted or cut off since; `variegate verify DST` looks for damage
     within files.
     """
+    if options.tile is not None:
+        augment_tiles(options)
+        return
     from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
     from variegate.engine.engine import Engine
     from variegate.engine.expansion import Expansion, Plan, check_apart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from variegate.engine.workers.local import ThreadWorkers
 from variegate.engine.workers.process import ProcessWorkers
 from variegate.engine.workers.ray import RayWorkers, connect
 from variegate.outside.addresses import shown_host
+from variegate.per_image import of_one_sample
 from variegate.transforms import Transform
 from variegate.transforms.output import Identity
 from variegate.warm import make_ready
@@ -136,6 +138,51 @@ class Engine:
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
         return map_shots(partial(self.run, spec), shots, len(self.devices), self._rules.ordered, quarantined)
+
+    @renamed(given="conditions")
+    def map_image(
+        self,
+        image: Any,
+        transform: Transform | None = None,
+        out: str | os.PathLike[str] | None = None,
+        tile: int = 1024,
+        *,
+        id: int = 0,
+        epoch: int = 0,
+        copy: int = 0,
+        conditions: Mapping[str, Any] | None = None,
+        resume: bool = True,
+    ) -> Any:
+        """Augment one image that may be larger than memory, tile by tile, on all devices: the pixels of
+        ``Augmenter(transform, seed=seed)([image], [id], epoch, copy)``, to the bit, with sides of any length.
+
+        Args:
+            image: the path of a .npy, TIFF (in tiles, or in strips that are not compressed) or Zarr file, which is read
+                by the rectangle; or a uint8 array [H, W, 3], [H, W, 1] or [H, W].
+            transform: instead of the engine's own; of one image alone.
+            out: the path of the result, .npy, .tif, .tiff or .zarr, which replaces what is there once it is whole; None
+                returns an array. TIFF and Zarr need ``pip install 'variegate[tiles]'``.
+            tile: the side of a tile, 1 to 16,384; of a .tif a multiple of 16.
+            id, epoch, copy: further inputs of the random numbers.
+            conditions: values for ``Cond``, such as ``{"label": 3}``.
+            resume: go on where a killed run of the same result ended; False makes all of it anew.
+
+        Returns:
+            An array, [C, H, W] or [H, W, C] by the engine's layout: uint8, or floats where the transform normalises. In
+            files the channels come last. None where ``out`` is a path.
+
+        Raises TypeError or ValueError naming the argument and what is accepted, SourceError for a file that cannot be
+        read, and EngineError where no device is left or the result cannot be written.
+        """
+        from variegate.engine.tiling.run import ImageRun, pixel_file
+
+        chosen = self.transform if transform is None else transform
+        if chosen is None:
+            raise ValueError("transform: got none; give one to map_image(image, transform) or to Engine(transform=...)")
+        work = replace(self._spec, transform=chosen, epoch=epoch, copy=copy)
+        values = None if conditions is None else of_one_sample(conditions, 1)
+        target = None if out is None else os.fspath(out)
+        return ImageRun(self, work, pixel_file(image), id, target, tile, values, resume).run()
 
     def run(
         self,

@@ -45,10 +45,10 @@ _has_had_helpers = False
 
 @cache
 def _sources_digest(folder: Path) -> str:
-    """Of what a kernel in ``folder`` may contain: the code beside it, and that of the programs."""
+    """Of what a kernel in ``folder`` may contain: the code beside it and above it, and that of the programs."""
     digest = hashlib.sha256()
     levels = _ROOT / "compiling" / "levels.py"
-    for path in sorted({*_ROOT.glob("program/**/*.py"), *folder.glob("*.py"), levels}):
+    for path in sorted({*_ROOT.glob("program/**/*.py"), *folder.glob("*.py"), *folder.parent.glob("*.py"), levels}):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -30,6 +30,7 @@ class Sampling(TableBuilder):
 
     partners: npt.NDArray[np.int32] | None = None
     mixes: Sequence[Mix] = ()
+    max_side = MAX_SIDE  # of what operations make
 
     def __init__(
         self,
@@ -122,9 +123,9 @@ class Sampling(TableBuilder):
             )
         if self.output.is_float and not is_last:
             raise ValueError(f"{_title(op)} after Normalize: only RandomErasing may follow it. Put Normalize last.")
-        if size is not None and int(np.max(size)) > MAX_SIDE:
+        if size is not None and int(np.max(size)) > self.max_side:
             height, width = np.reshape(size, (-1, 2)).max(axis=0)
-            raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {MAX_SIDE:,} pixels")
+            raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {self.max_side:,} pixels")
         self.append(rows, op, args, flags, fill, size, name)
 
     def append(

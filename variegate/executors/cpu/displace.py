@@ -220,13 +220,13 @@ def _walk(
             else:
                 divisor = np.int32(depth >> shift)
                 below = np.float32(divisor if divisor != 0 else np.int32(1))
-                u = _quotient(u, below, factor, span_u << bits)
-                v = _quotient(v, below, factor, span_v << bits)
+                u = quotient(u, below, factor, span_u << bits)
+                v = quotient(v, below, factor, span_v << bits)
             column[x] = np.int32(origin_u + sign_u * u) if now < 0 else safe_u
             line[x] = np.int32(origin_v + sign_v * v) if now < 0 else safe_v
 
 
 @inner_kernel()
-def _quotient(numerator: Any, divisor: Any, factor: Any, end: Any) -> Any:
+def quotient(numerator: Any, divisor: Any, factor: Any, end: Any) -> Any:
     value = np.float32(np.int32(numerator >> _NUMERATOR_SHIFT)) / divisor * factor
     return np.int64(min(max(value, np.float32(0.0)), np.float32(end)))

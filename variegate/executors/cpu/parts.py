@@ -29,10 +29,10 @@ PART_KERNELS = {
 @cache
 def part_addresses() -> tuple[int, ...]:
     """By number; compiled, or loaded, where that was not done yet."""
-    return tuple(_address(PART_KERNELS[number]) for number in range(calls.PARTS))
+    return tuple(address_of_part(PART_KERNELS[number]) for number in range(calls.PARTS))
 
 
-def _address(part: Any) -> int:
+def address_of_part(part: Any) -> int:
     part.compile(PART)
     result = part.overloads[PART]
     address: int = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)

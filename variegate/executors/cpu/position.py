@@ -30,7 +30,7 @@ _MASK32 = np.uint64(0xFFFFFFFF)
 
 
 @inner_kernel()
-def _draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> None:
+def draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> None:
     """The words of ``count`` pixels, at most a CHUNK, from ``pixel`` on: uint32[3, CHUNK] at the address ``target``."""
     low, high = np.int64(noise.sample_id & _MASK32), np.int64(noise.sample_id >> np.uint64(32))
     key_low, key_high = np.int64(noise.key_low), np.int64(noise.key_high)
@@ -43,23 +43,29 @@ def add_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """GAUSSIAN_NOISE, SHOT_NOISE, SALT_AND_PEPPER, or ERASE with noise, on row ``y``, in place."""
     held, own = batch_at(batch), scratch_at(scratch)
     row, width, channels = row_program(held.program, r, held.side), own.sweep[RESULT_WIDTH], own.sweep[CHANNELS]
-    op, a = row.opcode[slot], row.args[slot]
-    if op != _ERASE:
-        _add_noise(op, a, y, width, channels, row.noise, own.planes)
-    else:
-        _erase_with_noise(a, row.side.rectangles, y, width, channels, row.noise, own.planes)
+    noise_row(row, slot, y, y * width, width, channels, own.planes)
     return np.int64(0)
 
 
 @inlined
-def _add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
+def noise_row(row: Any, slot: Any, y: Any, pixel: Any, width: Any, channels: Any, planes: Any) -> None:
+    """Slot ``slot`` on row ``y`` of ``row``'s rectangles, whose first pixel has the number ``pixel`` in the image."""
+    op, a = row.opcode[slot], row.args[slot]
+    if op != _ERASE:
+        _add_noise(op, a, pixel, width, channels, row.noise, planes)
+    else:
+        _erase_with_noise(a, row.side.rectangles, y, pixel, width, channels, row.noise, planes)
+
+
+@inlined
+def _add_noise(op: Any, a: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
     """Runs over into the padding."""
     slot = int(a[1]) if op == _SHOT else int(a[2])
     first, second = np.float32(a[0]), np.float32(a[1])
     words, segments, stride = chunk_memory(), address_of(SEGMENTS), planes.shape[1]
     for start in range(0, width, CHUNK):
         count, levels = min(CHUNK, width - start), address_of(planes) + start
-        _draw_words(y * width + start, count, slot, noise, words)
+        draw_words(pixel + start, count, slot, noise, words)
         if op == _SALT:
             for x in range(0, count, LANES):
                 salt_block(levels + x, stride, words + 4 * x, first, second)
@@ -75,7 +81,7 @@ def _add_noise(op: Any, a: Any, y: Any, width: Any, channels: Any, noise: Any, p
 
 
 @inner_kernel()
-def _columns(rectangle: Any, y: Any, width: Any) -> Any:
+def columns_of(rectangle: Any, y: Any, width: Any) -> Any:
     """The part of row ``y`` that a rectangle (top, left, height, width) covers -> (first, end)."""
     if y < rectangle[0] or y >= rectangle[0] + rectangle[2]:
         return 0, 0
@@ -84,13 +90,15 @@ def _columns(rectangle: Any, y: Any, width: Any) -> Any:
 
 
 @inlined
-def _erase_with_noise(a: Any, rectangles: Any, y: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
+def _erase_with_noise(
+    a: Any, rectangles: Any, y: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any
+) -> None:
     words = chunk_memory()
     for q in range(int(a[0]), int(a[0]) + int(a[1])):
-        first, end = _columns(rectangles[q], y, width)
+        first, end = columns_of(rectangles[q], y, width)
         for start in range(first, end, CHUNK):
             count = min(CHUNK, end - start)
-            _draw_words(y * width + start, count, int(a[3]), noise, words)
+            draw_words(pixel + start, count, int(a[3]), noise, words)
             for c in range(channels):
                 # The highest byte of a word is the level.
                 drawn = bytes_at(words + c * CHUNK_STRIDE, CHUNK_STRIDE)
@@ -106,7 +114,7 @@ def erase_row(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: 
         # Of many rectangles few meet a row.
         if y < rectangles[q, 0] or y >= rectangles[q, 0] + rectangles[q, 2]:
             continue
-        first, end = _columns(rectangles[q], y, width)
+        first, end = columns_of(rectangles[q], y, width)
         if a[2] != 0.0:
             wants_noise = wants_noise or first < end
         else:
@@ -121,7 +129,13 @@ def erase_normalized(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> 
     result.
     """
     held, told = batch_at(batch), scratch_at(scratch).sweep
-    row = row_program(held.program, r, held.side)
+    erase_result(row_program(held.program, r, held.side), told, begin, end, np.int64(0), told[RESULT_WIDTH])
+    return np.int64(0)
+
+
+@inlined
+def erase_result(row: Any, told: Any, begin: Any, end: Any, first: Any, step: Any) -> None:
+    """The result's first pixel has the number ``first`` in the image, and the one below it ``step`` more."""
     height, width, channels = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS]
     out, rectangles = floats_at(told[RESULT], height * width * channels), row.side.rectangles
     words, segments = chunk_memory(), address_of(SEGMENTS)
@@ -143,7 +157,7 @@ def erase_normalized(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> 
                     continue
                 for start in range(left, right, CHUNK):
                     pixel, count = y * width + start, min(CHUNK, right - start)
-                    _draw_words(pixel, count, int(a[3]), row.noise, words)
+                    draw_words(first + y * step + start, count, int(a[3]), row.noise, words)
                     for c in range(channels):
                         drawn = words + c * CHUNK_STRIDE
                         for x in range(0, count, LANES):
@@ -151,4 +165,3 @@ def erase_normalized(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> 
                         normals, at = floats_at(drawn, CHUNK), c * channel_step + pixel * pixel_step
                         for x in range(count):
                             out[at + x * pixel_step] = normals[x]
-    return np.int64(0)

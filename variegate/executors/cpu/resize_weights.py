@@ -78,19 +78,31 @@ def coefficients(
     inverse = 1.0 / filter_scale
     most = 0
     for i in range(out_size):
-        centre = np.float64(first) + (i + 0.5) * scale
-        low = max(int(centre - support + 0.5), 0)
-        high = min(int(centre + support + 0.5), in_size)
-        total = 0.0
-        for j in range(high - low):
-            real[j] = _filter((j + low - centre + 0.5) * inverse, kind)
-            total += real[j]
-        for j in range(high - low):
-            w = real[j] / total if total != 0.0 else real[j]
-            weights[j * stride + i] = np.int32(w * (1 << PRECISION) + (0.5 if w >= 0 else -0.5))
-        bounds[i, 0], bounds[i, 1] = skipped + low, high - low
-        most = max(most, high - low)
+        low, count = weigh_output(np.float64(first) + (i + 0.5) * scale, support, inverse, in_size, kind, real)
+        for j in range(count):
+            weights[j * stride + i] = fixed_weight(real[j])
+        bounds[i, 0], bounds[i, 1] = skipped + low, count
+        most = max(most, count)
     return most
+
+
+@inner_kernel()
+def weigh_output(centre: Any, support: Any, inverse: Any, in_size: Any, kind: Any, real: Any) -> Any:
+    """Weights of the output whose centre in the source this is, into ``real`` -> (first source index, their number)."""
+    low = max(int(centre - support + 0.5), 0)
+    high = min(int(centre + support + 0.5), in_size)
+    total = 0.0
+    for j in range(high - low):
+        real[j] = _filter((j + low - centre + 0.5) * inverse, kind)
+        total += real[j]
+    for j in range(high - low):
+        real[j] = real[j] / total if total != 0.0 else real[j]
+    return low, high - low
+
+
+@inlined
+def fixed_weight(w: Any) -> Any:
+    return np.int32(w * (1 << PRECISION) + (0.5 if w >= 0 else -0.5))
 
 
 @inlined

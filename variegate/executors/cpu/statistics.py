@@ -31,7 +31,7 @@ from variegate.program.passes import BEGIN, STATISTICS_END
 _GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
 _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)
 # Measured as one: no more than ``sum_luma`` can add up.
-_MOST_PIXELS = 1 << 20
+MOST_PIXELS = 1 << 20
 
 
 @part_kernel
@@ -90,7 +90,7 @@ def _build_table(
     if op == _EQUALIZE:
         counts[:] = 0
     # Whole rows lie one after another.
-    lines = max(1, _MOST_PIXELS // max(n, 1)) if n == image.width and not has_tables else 1
+    lines = max(1, MOST_PIXELS // max(n, 1)) if n == image.width and not has_tables else 1
     for v in range(top, bottom if n > 0 else top, lines):
         source, size = address_of(image.levels) + channels * (v * image.width + left), channels * n
         if has_tables:
@@ -98,11 +98,11 @@ def _build_table(
         else:
             size *= min(lines, bottom - v)
         if op == _CONTRAST:
-            gray += _gray_sum(source, size, channels)
+            gray += gray_sum(source, size, channels)
         elif op == _AUTOCONTRAST:
             _widen(source, size, low, high)
         else:
-            _count(source, size, counts)
+            count_bytes(source, size, counts)
     if outside:
         gray += outside * (luma(fill[0], fill[1], fill[2]) if channels == 3 else np.int64(fill[0]))
         for c in range(channels):
@@ -112,19 +112,19 @@ def _build_table(
         # Of gray images all three "channels" are one.
         stop = c + 1 if channels == 3 else 3
         if op == _CONTRAST:
-            _contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
+            contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
         elif op == _AUTOCONTRAST:
             least, greatest = nb.int64(255), nb.int64(0)
             for i in range(0, EXTREMES, 3):
                 for j in range(i + c, i + stop):
                     least, greatest = min(least, nb.int64(low[j])), max(greatest, nb.int64(high[j]))
-            _autocontrast_table(least, greatest, table[c])
+            autocontrast_table(least, greatest, table[c])
         else:
             for i in range(256):
                 for d in range(c, stop):
                     for t in range(1 if d == c else 0, TABLES):
                         counts[c, 0, i] += counts[d, t, i]
-            _equalize_table(counts[c, 0], table[c])
+            equalize_table(counts[c, 0], table[c])
 
 
 @inner_kernel(forceinline=True)
@@ -142,7 +142,7 @@ def _looked_up(image: Any, start: Any, n: Any, scratch: Any) -> Any:
 
 
 @inner_kernel(forceinline=True)
-def _gray_sum(source: Any, size: Any, channels: Any) -> Any:
+def gray_sum(source: Any, size: Any, channels: Any) -> Any:
     levels, total = bytes_at(source, size), np.int64(0)
     if channels == 1:
         for i in range(size):
@@ -166,7 +166,7 @@ def _widen(source: Any, size: Any, low: Any, high: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _count(source: Any, size: Any, counts: Any) -> None:
+def count_bytes(source: Any, size: Any, counts: Any) -> None:
     levels, groups = bytes_at(source, size), size // COUNTED
     count_levels(source, groups, address_of(counts))
     for i in range(COUNTED * groups, size):
@@ -174,7 +174,7 @@ def _count(source: Any, size: Any, counts: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
+def contrast_table(mean: Any, factor: Any, table: Any) -> None:
     base = np.float32(mean)
     for i in range(256):
         value = base + factor * (np.float32(i) - base)
@@ -182,7 +182,7 @@ def _contrast_table(mean: Any, factor: Any, table: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
+def autocontrast_table(low: Any, high: Any, table: Any) -> None:
     """ImageOps.autocontrast without cutoff: double arithmetic, truncated, clipped."""
     if high <= low:
         for i in range(256):
@@ -195,7 +195,7 @@ def _autocontrast_table(low: Any, high: Any, table: Any) -> None:
 
 
 @inner_kernel(forceinline=True)
-def _equalize_table(counts: Any, table: Any) -> None:
+def equalize_table(counts: Any, table: Any) -> None:
     """ImageOps.equalize."""
     total, bins, last = 0, 0, 0
     for i in range(256):

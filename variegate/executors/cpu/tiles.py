@@ -24,7 +24,7 @@ def prepare_tiles(a: Any, first: Any, stride: Any, height: Any, width: Any, chan
     ``tap_weights``: the right one's share, as float32.
     """
     tiles_x, tiles_y = int(a[1]), int(a[2])
-    tile_h, tile_w = _tile_sides(height, width, tiles_y, tiles_x)
+    tile_h, tile_w = tile_sides(height, width, tiles_y, tiles_x)
     shares = floats_at(address_of(scratch.tap_weights), width)
     scale = _ONE / np.float32(tile_w)
     for x in range(width):
@@ -38,13 +38,13 @@ def prepare_tiles(a: Any, first: Any, stride: Any, height: Any, width: Any, chan
         counts[:tiles_x] = 0
         for y in range(tile_y * tile_h, (tile_y + 1) * tile_h):
             lumas_of(first + 3 * stride * reflect(y, height), stride, width, channels, row)
-            _count_row(row, width, tile_w, tiles_x, counts)
+            count_row(row, width, tile_w, tiles_x, counts)
         for tile_x in range(tiles_x):
-            _fill_table(counts[tile_x], limit, tile_h * tile_w, luts[tile_y * tiles_x + tile_x])
+            fill_table(counts[tile_x], limit, tile_h * tile_w, luts[tile_y * tiles_x + tile_x])
 
 
 @inner_kernel()
-def _tile_sides(height: Any, width: Any, tiles_y: Any, tiles_x: Any) -> Any:
+def tile_sides(height: Any, width: Any, tiles_y: Any, tiles_x: Any) -> Any:
     """Of the image continued below and to the right, by a whole number of tiles where either side is none."""
     if height % tiles_y == 0 and width % tiles_x == 0:
         return height // tiles_y, width // tiles_x
@@ -64,7 +64,7 @@ def lumas_of(row: Any, stride: Any, width: Any, channels: Any, target: Any) -> N
 
 
 @inner_kernel()
-def _count_row(row: Any, width: Any, tile_w: Any, tiles_x: Any, counts: Any) -> None:
+def count_row(row: Any, width: Any, tile_w: Any, tiles_x: Any, counts: Any) -> None:
     levels = bytes_at(row, width)
     for tile in range(tiles_x):
         begin, end = tile * tile_w, (tile + 1) * tile_w
@@ -75,7 +75,7 @@ def _count_row(row: Any, width: Any, tile_w: Any, tiles_x: Any, counts: Any) -> 
 
 
 @inner_kernel()
-def _fill_table(counts: Any, limit: Any, total: Any, table: Any) -> None:
+def fill_table(counts: Any, limit: Any, total: Any, table: Any) -> None:
     """OpenCV's: counts above the limit are cut off and given to all levels alike, then summed up."""
     clipped = nb.int64(0)
     for i in range(256):
@@ -92,7 +92,7 @@ def _fill_table(counts: Any, limit: Any, total: Any, table: Any) -> None:
 def equalize_row(a: Any, first: Any, stride: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
     """Row ``y`` into ``scratch.planes``, each channel moved as far as the luma is."""
     tiles_x, tiles_y = int(a[1]), int(a[2])
-    tile_h, _ = _tile_sides(height, width, tiles_y, tiles_x)
+    tile_h, _ = tile_sides(height, width, tiles_y, tiles_x)
     at = np.float32(y) * (_ONE / np.float32(tile_h)) - _HALF
     tile = int(np.floor(at))
     share = at - np.float32(tile)
@@ -101,13 +101,13 @@ def equalize_row(a: Any, first: Any, stride: Any, height: Any, width: Any, y: An
     above = address_of(scratch.tile_luts) + 256 * tiles_x * max(tile, 0)
     below = address_of(scratch.tile_luts) + 256 * tiles_x * min(tile + 1, tiles_y - 1)
     shares = address_of(scratch.tap_weights)
-    _look_up_row(row, width, above, below, scratch.column, scratch.line, shares, share, moved)
+    look_up_row(row, width, above, below, scratch.column, scratch.line, shares, share, moved)
     for c in range(channels):
-        _move_row(first + (3 * y + c) * stride, row, moved, width, address_of(scratch.planes) + c * stride)
+        move_row(first + (3 * y + c) * stride, row, moved, width, address_of(scratch.planes) + c * stride)
 
 
 @inner_kernel()
-def _look_up_row(
+def look_up_row(
     row: Any, width: Any, above: Any, below: Any, left: Any, right: Any, shares_at: Any, share: Any, target: Any
 ) -> None:
     levels, out, shares = bytes_at(row, width), bytes_at(target, width), floats_at(shares_at, width)
@@ -123,7 +123,7 @@ def _look_up_row(
 
 
 @inner_kernel()
-def _move_row(row: Any, before: Any, after: Any, width: Any, target: Any) -> None:
+def move_row(row: Any, before: Any, after: Any, width: Any, target: Any) -> None:
     levels, old, new = bytes_at(row, width), bytes_at(before, width), bytes_at(after, width)
     out = bytes_at(target, width)
     for x in range(width):

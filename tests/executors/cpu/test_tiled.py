@@ -1,0 +1,158 @@
+"""Images in tiles: to the bit what the whole image's run makes, whatever the program, the sizes and the tiles."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from tests.executors.cpu.tiled import Pixels, check_tiled, in_tiles
+from tests.images import gray, noise, photo
+from variegate import transforms as T
+from variegate.executors import reference
+from variegate.executors.cpu.tiled import areas
+from variegate.executors.cpu.tiled.desk import _own_scratch
+from variegate.transforms import Transform
+
+NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
+FILL = (200, 10, 90)
+
+
+def one_of(r: random.Random) -> Transform:
+    """Any operation or policy of the catalogue."""
+    how, fill = r.choice(["nearest", "bilinear", "bicubic"]), r.choice([0, FILL])
+    real = r.choice(["nearest", "bilinear"])
+    made: list[Transform] = [
+        T.RandomHorizontalFlip(1.0), T.RandomVerticalFlip(1.0), T.CenterCrop(r.randint(5, 80)),
+        T.Rotate((-180, 180), interpolation=how, fill=fill), T.ShearX((-0.5, 0.5), interpolation=how, fill=fill),
+        T.ShearY((-0.5, 0.5), interpolation=how), T.TranslateX((-30, 30), interpolation=how, fill=fill),
+        T.TranslateY((-30, 30)), T.RandomAffine(90, (0.2, 0.2), (0.5, 2), 20, interpolation=real, fill=fill),
+        T.RandomPerspective(0.5, p=1.0, interpolation=how, fill=fill), T.GridDistortion(interpolation=how),
+        T.ElasticTransform(alpha=r.choice([10.0, 80.0]), sigma=r.choice([2.0, 30.0]), interpolation=how, fill=fill),
+        T.OpticalDistortion(interpolation=how), T.ThinPlateSpline(interpolation=how),
+        T.OpticalFlowWarp(interpolation=how), T.Pad(r.randint(1, 9), fill=fill),
+        T.Pad(r.randint(1, 70), padding_mode=r.choice(["edge", "reflect", "symmetric"])),
+        T.Resize((r.randint(1, 90), r.randint(1, 130)), interpolation=r.choice([how, "box", "hamming", "lanczos"])),
+        T.RandomResizedCrop(r.choice([17, (33, 64)]), interpolation=how),
+        T.RandomCrop((r.randint(1, 50), r.randint(1, 50)), pad_if_needed=True, fill=fill),
+        T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomGrayscale(1.0), T.Brightness(1.3), T.Contrast(1.7), T.Color(0.3),
+        T.Posterize(3), T.Solarize(100), T.Invert(), T.AutoContrast(), T.Equalize(), T.Contrast(0.4),
+        T.ChannelPermutation(), T.RGBShift(), T.Sharpness(1.8), T.GaussianBlur(r.choice([3, 23]), (0.1, 5.0)),
+        T.MotionBlur(9), T.MedianBlur(r.choice([3, 5, 7])), T.CLAHE(), T.UnsharpMask(), T.Edges(), T.Emboss(),
+        T.GaussianNoise(), T.SaltAndPepper(), T.ShotNoise(), T.RandomErasing(1.0),
+        T.RandomErasing(1.0, value="random"), T.Cutout(16), T.CoarseDropout(), T.GridMask(), T.OcclusionDiffusion(),
+        T.JPEG((10, 95)), T.RandAugment(2, 9), T.TrivialAugmentWide(), T.AutoAugment(),
+    ]  # fmt: skip
+    return r.choice(made)
+
+
+NAMED: dict[str, list[Transform]] = {
+    "nothing": [],
+    "normalize": [NORMALIZE],
+    "exact geometry": [T.Rotate((30, 30), interpolation="bicubic"), T.ShearX((0.3, 0.3), interpolation="bicubic")],
+    "nearest chain": [T.Rotate((30, 30)), T.ShearX((0.3, 0.3), fill=FILL), T.TranslateY((9, 9)), T.Invert()],
+    "statistics in a row": [T.RandomCrop(45, padding=9, fill=FILL), T.Equalize(), T.AutoContrast(), T.Contrast(1.4)],
+    "statistics of stages": [T.Equalize(), T.GaussianBlur(9), T.Equalize(), T.Rotate((9, 9)), T.Contrast(2.0)],
+    "jitter and affine": [
+        T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        T.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), interpolation="bilinear"),
+        NORMALIZE,
+    ],
+    "filters in a row": [T.Equalize(), T.MedianBlur(5), T.Sharpness(2.0), T.GaussianBlur(23, (5.0, 5.0)), T.CLAHE()],
+    "noise moved": [T.GaussianNoise(), T.RandomHorizontalFlip(1.0), T.ShotNoise(), T.SaltAndPepper()],
+    "erased normalized": [T.RandAugment(2, 9), NORMALIZE, T.RandomErasing(1.0, value="random")],
+    "mixed of chains": [T.AugMix(), NORMALIZE],
+    "mixed as bytes": [T.RandomResizedCrop(50), T.AugMix()],
+    "coded twice": [T.JPEG((30, 30)), T.Rotate((20, 20), interpolation="bilinear"), T.JPEG((80, 80)), NORMALIZE],
+    "resized in both orders": [T.Resize((40, 150)), T.Invert(), T.Resize((120, 30), interpolation="lanczos")],
+    "displaced": [
+        T.Rotate((20, 20), interpolation="bilinear"),
+        T.ElasticTransform(),
+        T.RandomPerspective(0.5, p=1.0, interpolation="bilinear"),
+    ],
+}
+
+
+@pytest.mark.parametrize("geometry", ["composed", "exact"])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_pipeline_in_tiles(name: str, geometry: str) -> None:
+    transform = T.Compose(NAMED[name]) if NAMED[name] else T.Compose([T.Identity()])
+    for image, tile in ((photo(83, 121), 32), (gray(70, 61), 17), (photo(40, 50), 64)):
+        check_tiled(transform, image, tile, id=5, geometry=geometry)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_any_pipeline_in_any_tiles(seed: int) -> None:
+    r = random.Random(seed)
+    sizes = [(1, 1), (1, 50), (50, 1), (3, 3), (2, 77), (64, 64), (90, 131), (100, 37)]
+    height, width = r.choice(sizes)
+    image = noise(height, width, r.choice([1, 3, 3]), seed)
+    if r.random() < 0.5:
+        image = (image // 4 + 30).astype(np.uint8)
+    tile = r.choice([1, 3, 16, 33, 200] if height * width < 1000 else [13, 33, 50, 200])
+    chain = [one_of(r) for _ in range(r.randint(1, 6))]
+    chain += [T.AugMix()] * (r.random() < 0.1) + [NORMALIZE] * (r.random() < 0.5)
+    check_tiled(T.Compose(chain), image, tile, r.randint(0, 99), geometry=r.choice(["composed", "exact"]))
+
+
+@pytest.mark.parametrize("name", sorted(NAMED.keys() - {"coded twice", "filters in a row"}))
+def test_what_reads_too_much_is_made_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(areas, "MOST_BYTES", 6000)
+    transform, image = T.Compose(NAMED[name] or [T.Identity()]), photo(83, 101)
+    augmenter = vg.Augmenter(transform, device="cpu", seed=1, layout="NHWC", num_threads=1)
+    source = Pixels(image)
+    made = in_tiles(augmenter.plan_one(image.shape, 5)[1], source, 64)
+    np.testing.assert_array_equal(made, augmenter([image], ids=[5])[0].numpy())
+    assert max(area.height * area.width * 3 for area in source.read) <= 6000
+
+
+def test_a_huge_reduction_reads_a_strip_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(areas, "MOST_BYTES", 3000)
+    image, source = photo(300, 400), Pixels(photo(300, 400))
+    augmenter = vg.Augmenter(T.Resize((1, 2)), device="cpu", layout="NHWC", num_threads=1)
+    made = in_tiles(augmenter.plan_one(image.shape, 0)[1], source, 64)
+    np.testing.assert_array_equal(made, augmenter([image], ids=[0])[0].numpy())
+    assert max(area.height * area.width * 3 for area in source.read) <= 3000
+
+
+WIDE: list[Transform] = [
+    T.Compose([T.RandomHorizontalFlip(1.0), T.Equalize(), T.GaussianNoise()]),
+    T.Compose([T.Contrast(1.5), T.GaussianBlur(9), NORMALIZE]),
+    T.RandomRotation((90, 90), expand=True),
+    T.Rotate((0.01, 0.01), interpolation="bilinear"),
+    T.RandomAffine(0.01, (0.1, 0.1), (0.9, 1.1), interpolation="nearest"),
+    T.ElasticTransform(interpolation="bilinear"),
+    T.Compose([T.ShearX((0.4, 0.4)), T.TranslateX((2000, 2000)), T.RandomErasing(1.0, value="random")]),
+    T.Resize((2, 333)),
+    T.Compose([T.RandomCrop((3, 40_000)), T.CLAHE(), T.Sharpness(1.7)]),
+    T.Pad(9, padding_mode="reflect"),
+]
+
+
+@pytest.mark.parametrize("transform", WIDE, ids=str)
+def test_sides_beyond_the_ordinary_limit(transform: Transform) -> None:
+    image = noise(3, 70_000)
+    augmenter = vg.Augmenter(transform, device="cpu", seed=1, layout="NHWC", num_threads=1)
+    with pytest.raises(ValueError, match="32,767"):
+        augmenter([image])
+    sampled, fused = augmenter.plan_one(image.shape, 2)
+    expected = reference.run(sampled, [image])[0]
+    np.testing.assert_array_equal(in_tiles(fused, Pixels(image), 1000), expected)
+    np.testing.assert_array_equal(in_tiles(fused, Pixels(image), 4001), expected)
+    # Scratch is as large as rectangles, not as the image.
+    assert max(_own_scratch()._sizes) < 64 << 20
+
+
+def test_what_tiles_refuse() -> None:
+    augmenter = vg.Augmenter(T.RandomPerspective(p=1.0, interpolation="bilinear"), device="cpu")
+    with pytest.raises(ValueError, match=r"Perspective, interpolated, of 3 x 70,000 pixels .* 65,535"):
+        in_tiles(augmenter.plan_one((3, 70_000, 3), 0)[1], Pixels(noise(3, 70_000)), 1000)
+    for transform, said in (
+        (T.MixUp(), "MixUp for one image"),
+        (T.FiveCrop(20), "5 crops of 20x20 is done to a finished tensor"),
+        (T.MultiView([T.Invert(), T.Invert()]), "MultiView"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            vg.Augmenter(transform, device="cpu").plan_one((50, 50, 3), 0)

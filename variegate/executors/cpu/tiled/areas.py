@@ -1,0 +1,122 @@
+"""Rectangles of images, and what makes the pixels of one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Image = npt.NDArray[Any]
+
+# A rectangle that is more than this, or reads more than this of the image before it, is made in parts. Kernels hold
+# coordinates of rectangles in 16.16 fixed point, and sides in 15 bits.
+MOST_BYTES, MOST_SIDE = 16 << 20, 32_000
+
+
+class Area(NamedTuple):
+    """Of an image, in whole pixels."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def height(self) -> int:
+        return self.bottom - self.top
+
+    @property
+    def width(self) -> int:
+        return self.right - self.left
+
+    @property
+    def is_empty(self) -> bool:
+        return self.bottom <= self.top or self.right <= self.left
+
+    def meet(self, other: Area) -> Area:
+        return Area(
+            max(self.top, other.top),
+            max(self.left, other.left),
+            min(self.bottom, other.bottom),
+            min(self.right, other.right),
+        )
+
+    def grown(self, lines: int, columns: int) -> Area:
+        return Area(self.top - lines, self.left - columns, self.bottom + lines, self.right + columns)
+
+    def halves(self, across: bool) -> tuple[Area, Area]:
+        """Left and right, or with ``across`` upper and lower."""
+        top, left, bottom, right = self
+        if across:
+            middle = (top + bottom) // 2
+            return Area(top, left, middle, right), Area(middle, left, bottom, right)
+        middle = (left + right) // 2
+        return Area(top, left, bottom, middle), Area(top, middle, bottom, right)
+
+    def within(self, outer: Area) -> tuple[slice, slice]:
+        """Where it lies in the pixels of ``outer``."""
+        return (
+            slice(self.top - outer.top, self.bottom - outer.top),
+            slice(self.left - outer.left, self.right - outer.left),
+        )
+
+    def blocks(self, side: int) -> list[Area]:
+        """Cut at multiples of ``side``, line by line."""
+        return [
+            Area(top, left, top + side, left + side).meet(self)
+            for top in range(self.top // side * side, self.bottom, side)
+            for left in range(self.left // side * side, self.right, side)
+        ]
+
+
+class Stage(Protocol):
+    """An image of which any rectangle can be asked for."""
+
+    height: int
+    width: int
+    channels: int
+
+    def make(self, area: Area) -> Image:
+        """Contiguous [H, W, C], uint8 (or float32, of a last pass that normalises)."""
+
+
+class CutStage:
+    """A stage that knows what it reads of the one before it, and is made in parts where that is much."""
+
+    height: int
+    width: int
+    channels: int
+    dtype: Any = np.uint8
+    # Of a rectangle that is made at once, and of one that it reads.
+    most_made = most_read = MOST_SIDE
+
+    def reads(self, area: Area) -> Area | None:
+        """The rectangle of the stage before that ``area`` is made of; None where it is made of nothing."""
+        raise NotImplementedError
+
+    def make_from(self, area: Area, read: Area | None) -> Image:
+        raise NotImplementedError
+
+    @property
+    def whole(self) -> Area:
+        return Area(0, 0, self.height, self.width)
+
+    def make(self, area: Area) -> Image:
+        if not self._fits(area, self.most_made):
+            return self._in_parts(area, area)
+        read = self.reads(area)
+        if read is not None and not self._fits(read, self.most_read) and area.height * area.width > 1:
+            return self._in_parts(area, read)
+        return self.make_from(area, read)
+
+    def _fits(self, area: Area, most_side: int) -> bool:
+        is_small = area.height * area.width * self.channels <= MOST_BYTES
+        return is_small and max(area.height, area.width) <= most_side
+
+    def _in_parts(self, area: Area, read: Area) -> Image:
+        made = np.empty((area.height, area.width, self.channels), self.dtype)
+        is_tall = read.height > read.width if min(area.height, area.width) > 1 else area.width == 1
+        for half in area.halves(is_tall):
+            made[half.within(area)] = self.make(half)
+        return made

@@ -1,0 +1,156 @@
+"""The stages of a fused program, for one image."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.cpu.tiled import areas
+from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
+from variegate.executors.cpu.tiled.coded import CodedStage
+from variegate.executors.cpu.tiled.resize import resized
+from variegate.executors.cpu.tiled.stages import PassStage
+from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, statistics_of
+from variegate.program import passes as P
+from variegate.program.coordinate_tables import ONE
+from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
+from variegate.program.passes import PASS_FIELDS, PassSource
+from variegate.program.program import Program
+
+# Beyond these, quotients of a perspective do not fit the integers that they are cut off to.
+MOST_PERSPECTIVE = 65_535
+
+
+class TiledImage:
+    """What a fused program of one image makes of ``source``, rectangle by rectangle.
+
+    Before the first, every one of ``statistics`` has to be given its tables, in order: by ``gather`` over all of
+    ``seen``, in any rectangles, sums of which ``resolve`` takes. One thread may use it.
+
+    Raises ValueError naming an operation that cannot be done in tiles.
+    """
+
+    def __init__(self, program: Program, source: Stage) -> None:
+        program = program.replace(output=replace(program.output, layout="NHWC"))
+        self.statistics: list[Statistic] = []
+        self._output = program.output
+        if program.blend is None:
+            if program.num_rows != 1:
+                raise ValueError(f"tiles: got {program.num_rows} rows; accepted: one image, augmented once")
+            self._last: Stage = self._chain(program, 0, source, True)
+        else:
+            rows = [self._chain(program, row, source, False) for row in range(program.num_rows)]
+            self._last = _Blended(program, rows)
+            if program.output.is_float:
+                row = int(program.blend.entries().row[0])
+                self._last = PassStage(self._last, *_only_erasing(program, row), is_last=True)
+        self.height, self.width = self._last.height, self._last.width
+        self.channels = 1 if getattr(program.output, "channels", None) == 1 else self._last.channels
+
+    def make(self, area: Area) -> Image:
+        """uint8 or float32 [H, W, C]."""
+        made = self._last.make(area)
+        return made if made.shape[2] == self.channels else np.ascontiguousarray(made[..., : self.channels])
+
+    def gather(self, number: int, area: Area) -> Counts:
+        """Of statistic ``number``, once all before it are set."""
+        statistic = self.statistics[number]
+        total = statistic.zero()
+        for block in area.blocks(math.isqrt(areas.MOST_BYTES // self._last.channels)):
+            total += statistic.gather(statistic.stage.before.make(block), block)
+        return total
+
+    def set_tables(self, tables: list[Tables]) -> None:
+        """Of as many statistics as are known."""
+        for statistic, table in zip(self.statistics, tables, strict=False):
+            statistic.set(table)
+
+    def _chain(self, program: Program, row: int, source: Stage, is_last: bool) -> Stage:
+        stage = source
+        if program.detour is not None and (place := int(program.detour.place[row])) >= 0:
+            before = program.detour.program
+            before = before.replace(output=replace(before.output, layout="NHWC"))
+            stage = CodedStage(self._chain(before, place, source, False), int(program.detour.quality[row]))
+        assert program.passes is not None
+        assert program.num_passes is not None
+        count = int(program.num_passes[row])
+        for p in range(count):
+            plan = program.passes[row, p]
+            _refuse(program, row, plan, stage)
+            if plan[P.SOURCE] == PassSource.FILTER and plan[P.FIRST] > plan[P.BEGIN]:
+                stage = self._add(PassStage(stage, program, row, _before_filter(program, row, plan), False))
+                plan = plan.copy()
+                plan[P.BEGIN] = plan[P.FIRST]
+            elif plan[P.SOURCE] == PassSource.RESAMPLE:
+                k = int(plan[P.FIRST])
+                size = int(program.out_size[row, k, 0]), int(program.out_size[row, k, 1])
+                stage = resized(stage, program.args[row, k], int(program.flags[row, k]), size)
+                program, plan = program.replace(opcode=program.opcode.copy()), plan.copy()
+                program.opcode[row, k], plan[P.SOURCE] = Op.NOP, PassSource.DIRECT
+            stage = self._add(PassStage(stage, program, row, plan, is_last and p == count - 1))
+        return stage
+
+    def _add(self, stage: PassStage) -> PassStage:
+        self.statistics += statistics_of(stage)
+        return stage
+
+
+def _before_filter(program: Program, row: int, plan: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """What a filter sees, as a pass: tables, and at most one map."""
+    before = np.zeros(PASS_FIELDS, np.int32)
+    begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
+    before[[P.BEGIN, P.FIRST, P.MAPS_END, P.VALUES]] = begin
+    before[[P.END, P.POSITION, P.STATISTICS, P.STATISTICS_END]] = end
+    before[P.SOURCE] = PassSource.DIRECT
+    for k in range(begin, end):
+        if KIND_OF[program.opcode[row, k]] == Kind.GEOMETRY:
+            a = program.args[row, k]
+            keeps_lines = abs(a[0]) == abs(a[4]) == ONE and a[1] == a[3] == a[2] % ONE == a[5] % ONE == 0.0
+            before[P.SOURCE] = PassSource.STRETCH if keeps_lines else PassSource.FIXED
+            before[P.FIRST], before[P.MAPS_END] = k, k + 1
+    return before
+
+
+def _refuse(program: Program, row: int, plan: npt.NDArray[np.int32], before: Stage) -> None:
+    sides = before.height, before.width
+    for k in range(int(plan[P.BEGIN]), int(plan[P.END])):
+        op, is_nearest = program.opcode[row, k], program.flags[row, k] == Interpolation.NEAREST
+        if op == Op.MAP_PERSPECTIVE and IS_REAL_MAP[op] and not is_nearest and max(sides) > MOST_PERSPECTIVE:
+            raise ValueError(
+                f"Perspective, interpolated, of {sides[0]:,} x {sides[1]:,} pixels in tiles; accepted: sides of at "
+                f'most {MOST_PERSPECTIVE:,} pixels, or interpolation="nearest"'
+            )
+
+
+def _only_erasing(program: Program, row: int) -> tuple[Program, int, npt.NDArray[np.int32]]:
+    """A pass that does nothing but what comes after Normalize."""
+    length = int(program.length[row])
+    plan = np.zeros(PASS_FIELDS, np.int32)
+    plan[[P.END, P.STATISTICS, P.STATISTICS_END]] = length
+    plan[P.SOURCE] = PassSource.DIRECT
+    opcode = np.where((program.opcode == Op.ERASE) & (program.args[..., 7] != 0.0), program.opcode, np.int16(Op.NOP))
+    return program.replace(opcode=opcode), row, plan
+
+
+class _Blended(CutStage):
+    """The weighted sum of several rows over one image."""
+
+    def __init__(self, program: Program, rows: list[Stage]) -> None:
+        assert program.blend is not None
+        entries = program.blend.entries()
+        if len(entries.start) != 1 or program.blend.box is not None:
+            raise ValueError("tiles: got several images that are mixed; accepted: transforms of one image alone")
+        self._rows, self._weights, self._start = [rows[i] for i in entries.row], entries.weight, entries.start[0]
+        self.height, self.width, self.channels = rows[0].height, rows[0].width, rows[0].channels
+
+    def reads(self, area: Area) -> Area:
+        return area
+
+    def make_from(self, area: Area, read: Area | None) -> Image:
+        total = np.full((area.height, area.width, self.channels), self._start, np.float32)
+        for row, weight in zip(self._rows, self._weights, strict=True):
+            total += weight * row.make(area).astype(np.float32)
+        return np.clip(total, 0.0, 255.0, out=total).astype(np.uint8)

@@ -1,0 +1,195 @@
+"""Where single pixels of a chain with a grid of displacements read, and what rectangle a tile's maps read.
+
+Numbers are those of ``displace.py`` and ``interpolate.py``, in 64 bits all through: there are no sides that they do not
+hold. What is computed is defined in ``executors/reference/places.py`` and ``displacement.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.executors.cpu.displace import quotient
+from variegate.executors.cpu.interpolate import inside_row
+from variegate.executors.cpu.kernel import inlined
+from variegate.program import places as P
+from variegate.program.compiled import inner_kernel, pixel_kernel
+from variegate.program.ops import Interpolation
+
+_NEAREST = int(Interpolation.NEAREST)
+_U, _V, _DEPTH, _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT = P.U, P.V, P.DEPTH, P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT
+_ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V, _GRID = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V, P.GRID
+_STEP_X, _STEP_Y, _COLUMNS, _SWAPS = P.STEP_X, P.STEP_Y, P.COLUMNS, P.SWAPS
+_STEP_BITS, _WEIGHT_BITS, _NUMERATOR_SHIFT = P.STEP_BITS, P.WEIGHT_BITS, P.NUMERATOR_SHIFT
+_PART, _WEIGHT = _STEP_BITS - _WEIGHT_BITS, (1 << _WEIGHT_BITS) - 1
+
+
+@inlined
+def _is_inside(u: Any, v: Any, depth: Any, record: Any) -> Any:
+    """Before the viewer or behind."""
+    far_u, far_v = record[_SPAN_U] * depth - u, record[_SPAN_V] * depth - v
+    ahead = u >= 0 and far_u > 0 and v >= 0 and far_v > 0
+    return ahead or (u <= 0 and far_u < 0 and v <= 0 and far_v < 0)
+
+
+@inlined
+def _divided(numerator: Any, depth: Any, record: Any, span: Any, bits: Any) -> Any:
+    divisor = np.int32(depth >> record[_SHIFT])
+    below = np.float32(divisor if divisor != 0 else np.int32(1))
+    factor = np.float32(2.0 ** float(record[_EXPONENT]))
+    return quotient(numerator, below, factor, span << bits)
+
+
+@inner_kernel()
+def _place(record: Any, x: Any, y: Any, bits: Any) -> Any:
+    """The place, less half a pixel, at which the maps from the output to ``record`` read: see ``place_row``."""
+    half, shift = 1 << bits - 1, record[_SHIFT]
+    u = record[_U] * x + record[_U + 1] * y + record[_U + 2]
+    v = record[_V] * x + record[_V + 1] * y + record[_V + 2]
+    if record[_EXPONENT] == 0:
+        # What falls is cut off upwards, so that it mirrors what grows.
+        column = u >> shift if record[_SIGN_U] > 0 else (1 << shift) - 1 - u >> shift
+        line = v >> shift if record[_SIGN_V] > 0 else (1 << shift) - 1 - v >> shift
+    else:
+        depth = record[_DEPTH] * x + record[_DEPTH + 1] * y + record[_DEPTH + 2]
+        column = _divided(u, depth, record, record[_SPAN_U], bits)
+        line = _divided(v, depth, record, record[_SPAN_V], bits)
+    return column + record[_ORIGIN_U] - half, line + record[_ORIGIN_V] - half
+
+
+@inlined
+def _between(a: Any, b: Any, t: Any) -> Any:
+    return (np.int64(a) << _WEIGHT_BITS) + (np.int64(b) - np.int64(a)) * t
+
+
+@inner_kernel()
+def _displaced(record: Any, grids: Any, column: Any, line: Any, bits: Any) -> Any:
+    """A place less half a pixel, moved; those outside of the grid by what its border says."""
+    columns, shift, begin = record[_COLUMNS], record[_SHIFT], record[_GRID] - 1
+    at_x = min(max(column, 0), record[_SPAN_U] - 1 << bits) * record[_STEP_X]
+    at_y = min(max(line, 0), record[_SPAN_V] - 1 << bits) * record[_STEP_Y]
+    across, down = at_x >> _PART + bits & _WEIGHT, at_y >> _PART + bits & _WEIGHT
+    at = begin + 2 * ((at_y >> _STEP_BITS + bits) * columns + (at_x >> _STEP_BITS + bits))
+    below, half = at + 2 * columns, 1 << shift - 1
+    upper, lower = _between(grids[at], grids[at + 2], across), _between(grids[below], grids[below + 2], across)
+    column += (upper << _WEIGHT_BITS) + (lower - upper) * down + half >> shift
+    upper = _between(grids[at + 1], grids[at + 3], across)
+    lower = _between(grids[below + 1], grids[below + 3], across)
+    line += (upper << _WEIGHT_BITS) + (lower - upper) * down + half >> shift
+    return column, line
+
+
+@inner_kernel()
+def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits: Any) -> Any:
+    """Output pixel (x, y) through ``count`` maps, a grid among them -> (the number of the map at which it left, or -1;
+    its place less half a pixel). Whatever has left has any place."""
+    half, left_at, last = 1 << bits - 1, -1, count - 1
+    while records[last, _GRID] == 0:
+        record = records[last]
+        u = record[_U] * x + record[_U + 1] * y + record[_U + 2]
+        v = record[_V] * x + record[_V + 1] * y + record[_V + 2]
+        depth = record[_DEPTH] * x + record[_DEPTH + 1] * y + record[_DEPTH + 2]
+        if left_at < 0 and not _is_inside(u, v, depth, record):
+            left_at = last
+        last -= 1
+    if left_at >= 0:
+        return left_at, 0, 0
+    column, line = x << bits, y << bits
+    if last < count - 1:
+        column, line = _place(records[last + 1], x, y, bits)
+    for i in range(last, -1, -1):
+        record = records[i]
+        if record[_GRID] == 0:
+            u = (record[_U] >> bits) * column + (record[_U + 1] >> bits) * line + record[_U + 2]
+            v = (record[_V] >> bits) * column + (record[_V + 1] >> bits) * line + record[_V + 2]
+            depth = (record[_DEPTH] >> bits) * column + (record[_DEPTH + 1] >> bits) * line + record[_DEPTH + 2]
+            if not _is_inside(u, v, depth, record):
+                return i, 0, 0
+            if i == 0 or records[i - 1, _GRID] != 0:
+                if record[_EXPONENT] == 0:
+                    u, v = u >> record[_SHIFT], v >> record[_SHIFT]
+                else:
+                    u = _divided(u, depth, record, record[_SPAN_U], bits)
+                    v = _divided(v, depth, record, record[_SPAN_V], bits)
+                column = record[_ORIGIN_U] - half + record[_SIGN_U] * u
+                line = record[_ORIGIN_V] - half + record[_SIGN_V] * v
+            continue
+        column, line = _displaced(record, grids, column, line, bits)
+        if flag == _NEAREST:
+            column, line = column + half & -(1 << bits), line + half & -(1 << bits)
+        u, v = column + half, line + half
+        if not (0 <= u < record[_SPAN_U] << bits and 0 <= v < record[_SPAN_V] << bits):
+            return i, 0, 0
+        if record[_SWAPS] != 0:
+            u, v = v, u
+        column, line = record[_ORIGIN_U] - half + record[_SIGN_U] * u, record[_ORIGIN_V] - half + record[_SIGN_V] * v
+    return -1, column, line
+
+
+@inlined
+def _widen(out: Any, column: Any, line: Any) -> None:
+    out[0], out[1] = min(out[0], line), min(out[1], column)
+    out[2], out[3] = max(out[2], line + 1), max(out[3], column + 1)
+
+
+@pixel_kernel
+def reach_of_grid(records: Any, grids: Any, count: Any, tile: Any, flag: Any, bits: Any, out: Any) -> None:
+    """Into ``out``, top, left, bottom, right of the pixels at or before the places that ``tile`` reads."""
+    for y in range(tile[0], tile[2]):
+        for x in range(tile[1], tile[3]):
+            left_at, column, line = follow(records, grids, count, x, y, flag, bits)
+            if left_at < 0:
+                _widen(out, column >> bits, line >> bits)
+
+
+@pixel_kernel
+def reach_of_maps(record: Any, moved: Any, tile: Any, bits: Any, out: Any) -> None:
+    """As ``reach_of_grid``, of maps without one, whose first has this ``record``. ``moved``: room for another.
+
+    Along a row, places grow or fall all the way: the first and the last inside are the farthest.
+    """
+    width = tile[3] - tile[1]
+    for y in range(tile[0], tile[2]):
+        for j in range(P.RECORD):
+            moved[j] = record[j]
+        for axis in range(3):
+            moved[3 * axis + 2] += record[3 * axis] * tile[1]
+        for sign in range(-1, 2, 2):
+            first, end = inside_row(moved, y, width, sign)
+            if first < end:
+                for x in (first, end - 1):
+                    column, line = _place(record, x + tile[1], y, bits)
+                    _widen(out, column >> bits, line >> bits)
+
+
+@pixel_kernel
+def reach_of_nearest(a: Any, window: Any, perspective: Any, tile: Any, out: Any) -> None:
+    """As ``reach_of_grid``, of a nearest map that 16.16 fixed point does not hold: the pixels themselves."""
+    for y in range(tile[0], tile[2]):
+        for x in range(tile[1], tile[3]):
+            is_inside, column, line = real_nearest(a, window, perspective, x, y)
+            if is_inside:
+                _widen(out, column, line)
+
+
+@inner_kernel()
+def real_nearest(a: Any, window: Any, perspective: Any, x: Any, y: Any) -> Any:
+    """Pillow's arithmetic, as ``real_maps.py`` has it -> (whether output pixel (x, y) is inside, its column, line)."""
+    g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
+    xc, yc = x + 0.5, y + 0.5
+    depth = g * xc + h * yc + 1.0
+    u, v = (a[0] * xc + a[1] * yc + a[2]) / depth, (a[3] * xc + a[4] * yc + a[5]) / depth
+    # False for NaN, a point at infinity.
+    is_inside = (
+        u >= np.float64(window[1]) and u < np.float64(window[3])
+        and v >= np.float64(window[0]) and v < np.float64(window[2])
+    )  # fmt: skip
+    return is_inside, np.int64(u if is_inside else 0.0), np.int64(v if is_inside else 0.0)
+
+
+@pixel_kernel
+def records_of(program: Any, first: Any, end: Any, records: Any) -> int:
+    """``write_records`` of the first row of fused instructions."""
+    opcode, args, flags = program.opcode[0], program.args[0], program.flags[0]
+    return P.write_records(opcode, args, flags, program.window[0], program.out_size[0], first, end, records)

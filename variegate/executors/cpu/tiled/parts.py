@@ -1,0 +1,182 @@
+"""The parts of ``run_rows`` where a tile is no image of its own: what depends on where a pixel is in the whole image.
+
+They take the places of those in ``cpu/parts.py``; the kernel that calls them, by address, is the same.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from variegate.executors.cpu import part_calls as calls
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, floats_at, inlined
+from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE, row_program
+from variegate.executors.cpu.neighbourhood import filtered_planes
+from variegate.executors.cpu.part_calls import CHANNELS, RESULT_WIDTH, call_part, image_told, part_kernel
+from variegate.executors.cpu.parts import address_of_part, part_addresses
+from variegate.executors.cpu.position import erase_result, noise_row
+from variegate.executors.cpu.rows import read_places
+from variegate.executors.cpu.tiled.follow import follow, real_nearest
+from variegate.executors.cpu.tiled.words import (
+    HEADER,
+    IMAGE_HEIGHT,
+    IMAGE_WIDTH,
+    MAPS,
+    SOURCE_X,
+    SOURCE_Y,
+    TILE_X,
+    TILE_Y,
+)
+from variegate.executors.cpu.tiles import look_up_row, lumas_of, move_row, tile_sides
+from variegate.program import places as P
+from variegate.program.ops import Interpolation, Op
+
+_NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
+_PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
+_GRID, _RECORD = P.GRID, P.RECORD
+_HALF, _ONE = np.float32(0.5), np.float32(1.0)
+
+
+@inlined
+def _header(side: Any) -> Any:
+    return side.points[side.points.size - HEADER :]
+
+
+@inlined
+def _bits(flag: Any) -> Any:
+    return P.BICUBIC_BITS if flag == _BICUBIC else P.BILINEAR_BITS
+
+
+@part_kernel
+def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``position.add_noise``."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, told = row_program(held.program, r, held.side), _header(held.side)
+    pixel = (told[TILE_Y] + y) * told[IMAGE_WIDTH] + told[TILE_X]
+    noise_row(row, slot, y, pixel, own.sweep[RESULT_WIDTH], own.sweep[CHANNELS], own.planes)
+    return np.int64(0)
+
+
+@part_kernel
+def erase_normalized_tile(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> Any:
+    """``position.erase_normalized``."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    told = _header(held.side)
+    first = told[TILE_Y] * told[IMAGE_WIDTH] + told[TILE_X]
+    erase_result(row_program(held.program, r, held.side), own.sweep, begin, end, first, told[IMAGE_WIDTH])
+    return np.int64(0)
+
+
+@part_kernel
+def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
+    """``real_maps.prepare_maps``: the whole image's records, from the tile's first pixel to the rectangle's. Where a
+    grid is among them they stay as they are, and places are followed one by one."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    points, told, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
+    count, bits = told[MAPS], _bits(held.program.flags[r, first])
+    begin = points.size - HEADER - _RECORD * count
+    lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
+    for i in range(count):
+        for j in range(_RECORD):
+            records[i, j] = points[begin + _RECORD * i + j]
+        if records[i, _GRID] != 0:
+            lines[HAS_GRID] = 1
+    if lines[HAS_GRID] == 0:
+        for i in range(count):
+            for axis in range(3):
+                step_x, step_y = records[i, 3 * axis], records[i, 3 * axis + 1]
+                records[i, 3 * axis + 2] += step_x * told[TILE_X] + step_y * told[TILE_Y]
+        records[0, P.ORIGIN_U] -= told[SOURCE_X] << bits
+        records[0, P.ORIGIN_V] -= told[SOURCE_Y] << bits
+    return np.int64(count)
+
+
+@part_kernel
+def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
+    """``displace.displaced_row``."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    told, slots, stage = _header(held.side), own.slots, own.stage
+    flag = held.program.flags[r, slots[0]]
+    bits = _bits(flag)
+    from_x, from_y = told[SOURCE_X] << bits, told[SOURCE_Y] << bits
+    for x in range(own.sweep[RESULT_WIDTH]):
+        at_x, at_y = told[TILE_X] + x, told[TILE_Y] + y
+        left_at, column, line = follow(own.records, held.side.grids, count, at_x, at_y, flag, bits)
+        is_out = left_at >= 0
+        stage[x] = slots[left_at] if is_out else -1
+        # What is outside reads the first pixel, which nobody sees.
+        u, v = nb.int64(0) if is_out else column - from_x, nb.int64(0) if is_out else line - from_y
+        own.column[x] = np.int32(u >> bits if flag == _NEAREST else u)
+        own.line[x] = np.int32(v >> bits if flag == _NEAREST else v)
+    return np.int64(0)
+
+
+@part_kernel
+def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``real_maps.real_nearest_row``. The window is that of the rectangle that is read."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    program, told, width, stage = held.program, _header(held.side), own.sweep[RESULT_WIDTH], own.stage
+    if program.opcode[r, slot] == _GRID_MAP:
+        call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
+    else:
+        a, window, is_perspective = program.args[r, slot], program.window[r, slot], False
+        if program.opcode[r, slot] == _PERSPECTIVE:
+            is_perspective = True
+        from_x, from_y = told[SOURCE_X], told[SOURCE_Y]
+        inside = (window[0] + from_y, window[1] + from_x, window[2] + from_y, window[3] + from_x)
+        for x in range(width):
+            is_in, column, line = real_nearest(a, inside, is_perspective, told[TILE_X] + x, told[TILE_Y] + y)
+            stage[x] = -1 if is_in else slot
+            own.column[x] = np.int32(column - from_x if is_in else nb.int64(0))
+            own.line[x] = np.int32(line - from_y if is_in else nb.int64(0))
+    read_places(image_told(own.sweep), y, width, own)
+    return np.int64(0)
+
+
+@part_kernel
+def equalized_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``neighbourhood.filtered_row`` of a CLAHE, whose tables lie in ``scratch.tile_luts`` already."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, told = row_program(held.program, r, held.side), _header(held.side)
+    width, channels, stride = own.sweep[RESULT_WIDTH], own.sweep[CHANNELS], own.planes.shape[1]
+    tiles_x, tiles_y = int(row.args[slot, 1]), int(row.args[slot, 2])
+    tile_h, tile_w = tile_sides(told[IMAGE_HEIGHT], told[IMAGE_WIDTH], tiles_y, tiles_x)
+    if y == 0:
+        shares, scale = floats_at(address_of(own.tap_weights), width), _ONE / np.float32(tile_w)
+        for x in range(width):
+            at = np.float32(told[TILE_X] + x) * scale - _HALF
+            tile = int(np.floor(at))
+            shares[x] = at - np.float32(tile)
+            own.column[x], own.line[x] = 256 * max(tile, 0), 256 * min(tile + 1, tiles_x - 1)
+    at = np.float32(told[TILE_Y] + y) * (_ONE / np.float32(tile_h)) - _HALF
+    tile = int(np.floor(at))
+    share = at - np.float32(tile)
+    first = filtered_planes(row, slot, own) + 3 * stride * y
+    levels, moved, tables = address_of(own.row_bytes), address_of(own.row_pixels), address_of(own.tile_luts)
+    lumas_of(first, stride, width, channels, levels)
+    above, below = tables + 256 * tiles_x * max(tile, 0), tables + 256 * tiles_x * min(tile + 1, tiles_y - 1)
+    look_up_row(levels, width, above, below, own.column, own.line, address_of(own.tap_weights), share, moved)
+    for c in range(channels):
+        move_row(first + c * stride, levels, moved, width, address_of(own.planes) + c * stride)
+    return np.int64(0)
+
+
+_TILE_KERNELS = {
+    calls.MAPS: place_maps,
+    calls.NEAREST: real_nearest_tile_row,
+    calls.NOISE: add_tile_noise,
+    calls.ERASED: erase_normalized_tile,
+    calls.DISPLACED: follow_tile_row,
+}
+
+
+@cache
+def tile_part_addresses(is_clahe: bool) -> tuple[int, ...]:
+    """By number; those of whole images where a tile needs no other."""
+    kernels = {**_TILE_KERNELS, calls.FILTER: equalized_tile_row} if is_clahe else _TILE_KERNELS
+    known = part_addresses()
+    return tuple(address_of_part(kernels[i]) if i in kernels else known[i] for i in range(calls.PARTS))
