@@ -24,6 +24,8 @@ from variegate.threads import Threads
 
 Tables = npt.NDArray[np.uint8]
 
+_MOST_REDUCED = 4096
+
 
 class TileTask(NamedTuple):
     """A rectangle: of the result, or of what statistic ``statistic`` sees. ``tables``: of the statistics before it."""
@@ -63,7 +65,10 @@ class TileJob:
         try:
             # Compiles kernels, or loads them, before a task has to show that it gets on.
             image = self._image()[0]
-            image.make(Area(0, 0, min(image.height, 8), min(image.width, 8)))
+            pixels = spec.shape[0] * spec.shape[1]
+            # Of a great reduction even a few pixels are made of much.
+            if pixels <= _MOST_REDUCED * image.height * image.width:
+                image.make(Area(0, 0, min(image.height, 8), min(image.width, 8)))
         except (SourceError, OSError) as error:
             raise FatalError(str(error)) from error
 
