@@ -82,9 +82,9 @@ class Checkpoints:
 
     def _write(self, step: int, tensors: Tensors, facts: dict[str, Any]) -> None:
         begun, whole = self.folder / f"{_BEFORE_IT_IS_WHOLE}{step:08d}", self.folder / f"{_PREFIX}{step:08d}"
-        if not self.folder.parent.is_dir():  # it was deleted; half of a run's folder is nobody's
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder.parent))
         if self._ranks.is_first:
+            if not self.folder.parent.is_dir():  # it was deleted; half of a run's folder is nobody's
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder.parent))
             write_atomically(begun / FACTS_NAME, json.dumps(facts).encode(), durable=True)
         _hush()
         save(tensors, storage_writer=FileSystemWriter(begun), **self._more)
