@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import json
 import os
 import sys
@@ -17,10 +18,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from rich.console import Console
 
 from tests.cli.searches import run
 from tests.training.digits import digits
 from variegate import transforms as T
+from variegate.cli.study import _table
 from variegate.options.study import StudyOptions
 from variegate.training import TrainOptions
 from variegate.training.feed import Feed
@@ -149,6 +152,16 @@ def test_a_noisy_machine_and_a_lesser_peer_are_noted() -> None:
     found = study_of(FACTS, spans, {CEILING: ("", ()), OURS: ("", ("MixUp", "Cutout"))}, {}, {})
     assert "spans of the ceiling differ by 67%" in found.notes[0]
     assert found.notes[1] == "Variegate does less than the training asks for, without MixUp, Cutout"
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_numbers_of_the_table_are_never_folded(width: int) -> None:
+    spans = {name: [Span(12_345_678, 1.0, 1.0, [1.0], [12.3456])] * 2 for name in (CEILING, OURS)}
+    found = study_of(FACTS, spans, dict.fromkeys(spans, ("", ())), {}, {})
+    shown = io.StringIO()
+    Console(file=shown, width=width).print(_table(found), crop=False)
+    (told,) = [line.split() for line in shown.getvalue().splitlines() if line.startswith(OURS)]
+    assert told == list(rows(found)[1])
 
 
 def missing_peers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,24 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         train(digits(64)[0], options(tmp_path))
 
 
+def test_what_is_left_of_a_folder_that_was_deleted_while_a_rank_wrote(tmp_path: Path) -> None:
+    half = tmp_path / "checkpoints" / ".step-00000003"
+    half.mkdir(parents=True)
+    (half / "__1_0.distcp").write_bytes(b"half")
+    assert train(digits(64)[0], options(tmp_path, epochs=1))["is_done"]
+    assert not half.exists()
+    (tmp_path / "train.json").unlink()
+    with pytest.raises(ResumeError, match=r"holds checkpoints without the train.json .* delete .*/checkpoints"):
+        train(digits(64)[0], options(tmp_path, epochs=1))
+
+
+def test_fewer_checkpoints_to_keep_make_room_before_the_next_is_written(tmp_path: Path) -> None:
+    train(digits(64)[0], options(tmp_path, epochs=1, checkpoint_every=1, keep=3))
+    kept = sorted(one.name for one in (tmp_path / "checkpoints").iterdir())
+    train(digits(64)[0], options(tmp_path, epochs=1, checkpoint_every=1, keep=1))  # it is over: nothing is written
+    assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == kept[-1:] != kept
+
+
 def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ResumeError, match=r"out: got .*/file/run, where .*/file is a file; accepted: a folder"):

@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from variegate.cli.console import (
     FAILED,
@@ -27,6 +27,11 @@ from variegate.cli.console import (
 from variegate.options.study import StudyOptions
 from variegate.options.training import TrainOptions
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from variegate.training.study.report import Study
+
 STUDY_NAME = "study.json"
 
 
@@ -37,7 +42,7 @@ def study_training(src: str, options: TrainOptions, how: StudyOptions, as_json: 
     from variegate.outside.durable import write_atomically
     from variegate.training.folder import STUDY_FOLDER, check_out
     from variegate.training.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
-    from variegate.training.study.report import fact_lines, headings, rows, summary
+    from variegate.training.study.report import fact_lines, summary
 
     check_is_local("out", options.out)
     check_out(options.out)
@@ -60,16 +65,24 @@ def study_training(src: str, options: TrainOptions, how: StudyOptions, as_json: 
         return
     for line in fact_lines(found):
         say(line)
-    table = table_of(headings(found))
-    table.columns[0].no_wrap = True
-    for cells in rows(found):
-        table.add_row(*cells)
-    stdout().print(table)
+    stdout().print(_table(found), crop=False)
     for name, why in found.missing.items():
         say(f"{name}: not timed, {why}")
     note(*found.notes)
     say(summary(found))
     say(f"written: {folder}")
+
+
+def _table(found: Study) -> Table:
+    """Headings may be folded, no number may, however narrow the terminal is."""
+    from variegate.training.study.report import headings, rows
+
+    table = table_of(headings(found))
+    for cells in rows(found):
+        table.add_row(*cells)
+        for column, text in zip(table.columns, cells, strict=True):
+            column.min_width = max(column.min_width or 0, len(text))
+    return table
 
 
 def _study_of(how: StudyOptions) -> Callable[..., Any]:

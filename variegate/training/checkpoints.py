@@ -92,8 +92,12 @@ class Checkpoints:
             # The table of contents is written when all ranks have written theirs.
             os.replace(begun, whole)
             sync_folder(self.folder)
-            for old in self._list()[: -self._keep]:
-                shutil.rmtree(old, ignore_errors=True)
+            self.drop_old()
+
+    def drop_old(self) -> None:
+        """All but the latest. Before the first save, too: where the disk was full, fewer to keep make room."""
+        for old in self._list()[: -self._keep] if self._ranks.is_first else ():
+            shutil.rmtree(old, ignore_errors=True)
 
     def wait(self) -> None:
         """Until what is being saved is whole. Raises WriteError, and RuntimeError where another rank is gone."""

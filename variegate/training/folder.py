@@ -49,7 +49,15 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
     """Make the folder this training's. Raises ResumeError where it is another's."""
     path = folder / SETTINGS_NAME
     if not path.exists():
-        others = [one.name for one in folder.glob("[!.]*") if one.name != STUDY_FOLDER]
+        others = {one.name for one in folder.glob("[!.]*")} - {STUDY_FOLDER}
+        if others == {CHECKPOINTS_NAME} and not any((folder / CHECKPOINTS_NAME).glob("[!.]*")):
+            # A rank was writing while the folder was deleted; Checkpoints.clear takes away what is half-written.
+            others = set()
+        if CHECKPOINTS_NAME in others:
+            raise ResumeError(
+                f"{folder}: holds {CHECKPOINTS_NAME} without the {SETTINGS_NAME} that says of which training; restore "
+                f"it, or delete {folder / CHECKPOINTS_NAME}, or choose an empty folder"
+            )
         if others:
             raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
         write_atomically(path, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import torch.distributed as dist
 from variegate.backends.devices import resolve
 
 _TORCHRUN = "torchrun sets it"
+# Where in torch's C++ a message comes from: "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] ".
+_SOURCE = re.compile(r"\[[^\]\s]*\.(cc|cpp|h|hpp):\d+\]\s*")
 
 
 class RanksError(RuntimeError):
@@ -129,8 +132,9 @@ def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) ->
             "missing ones there, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or give them longer (--timeout)"
         )
     if is_torchs:
+        said = _SOURCE.sub("", text)[:120]
         return (
-            f"another rank is gone, or did not answer for {seconds:g} s ({text[:120]}); its own message says why. The "
-            "same command goes on from the last checkpoint"
+            f"another rank is gone, or did not answer for {seconds:g} s ({said}); its own message says why. The same "
+            "command goes on from the last checkpoint"
         )
     return None

@@ -120,6 +120,7 @@ class Trainer:
         self.learner.load(tensors, self.steps)
         self.adaptation.load(tensors)
         self.feed.train.load_state_dict(facts["loader"])
+        self.checkpoints.drop_old()
         return int(facts["log"])
 
     def _save(self) -> None:
