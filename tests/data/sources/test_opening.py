@@ -234,3 +234,11 @@ def test_every_kind_of_file_is_told_of() -> None:
     for kind in file_kinds.FILE_KINDS:
         assert f"``{kind.suffix}``" in str(vg.open_source.__doc__)
         assert f"{kind.suffix}" in page.partition("## Sources")[2].partition("\n## ")[0]
+
+
+def test_a_packed_folder_whose_shards_are_gone_is_no_data_set(tmp_path: Path) -> None:
+    """Its manifest is no Parquet file of images."""
+    for name in ("manifest.parquet", "variegate.json", "statistics.json"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(SourceError, match="its shards are gone; variegate verify"):
+        vg.open_source(str(tmp_path))

@@ -18,7 +18,7 @@ from variegate.outside.files import check_regular
 from variegate.outside.location import Location
 
 # What ``variegate augment`` puts beside shards, and is none of them.
-_MANIFEST = "manifest.parquet"
+_MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
 
 
 def open_source(
@@ -130,6 +130,8 @@ def _files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
     found = {name: kind for name in names if (kind := file_kind(Location.of(name))) is not None}
     if len(found) > 1:
         found.pop(_MANIFEST, None)
+    elif _MANIFEST in found and _SETTINGS in names:
+        raise SourceError(f"{folder}: its shards are gone; variegate verify names them")
     suffixes = [kind.suffix for kind in FILE_KINDS if kind in found.values()]
     if len(suffixes) > 1:
         inside = str(folder).rstrip("/")

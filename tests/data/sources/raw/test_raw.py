@@ -14,6 +14,7 @@ from tests.data.sources import contract
 from variegate import Loader, open_source
 from variegate import transforms as T
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.raw.layout import TAIL_SIZE, read_tail, tail_bytes
 from variegate.data.sources.raw.source import RawSource
 from variegate.errors import DecodeError
 from variegate.executors.cpu import executor
@@ -86,6 +87,22 @@ def test_files_that_are_none_are_named(tmp_path: Path) -> None:
         (whole[:-100] + b"x" + whole[-99:], "the checksum of its index is another"),
     ):
         first.write_bytes(data)
+        with pytest.raises(SourceError, match=rf"shard-000000\.vgraw: .*{reason}"):
+            open_source(tmp_path)
+    index_at, length, _ = read_tail(whole[-TAIL_SIZE:], len(whole))
+    index = bytearray(whole[index_at : index_at + length])
+    places = index.index(b"\n") + 1
+    places += -places % 64
+    for at, changed, reason in (
+        (places, b"\xff" * 8, "pixels beyond their end"),
+        (places + 16, b"\xff" * 8, "pixels beyond their end"),
+        (places + 24, b"\2", "neither 1 nor 3 channels"),
+        (0, b"[", "its index makes no sense"),
+        (0, b'{"a": 1}\n', "its index makes no sense"),
+    ):
+        # By somebody who can compute checksums.
+        forged = bytes(index[:at]) + changed + bytes(index[at + len(changed) :])
+        first.write_bytes(whole[:index_at] + forged + tail_bytes(index_at, forged))
         with pytest.raises(SourceError, match=rf"shard-000000\.vgraw: .*{reason}"):
             open_source(tmp_path)
     fresh = pickle.loads(pickle.dumps(source))  # which has no map yet

@@ -102,6 +102,23 @@ def read_index(data: bytes, digest: bytes, begin: int) -> RawIndex:
     """``begin``: where pixels end. Raises DamagedRawError."""
     if hashlib.sha256(data).digest() != digest:
         raise DamagedRawError("the checksum of its index is another")
+    try:
+        found = _parse(data, digest)
+    except (ValueError, KeyError, TypeError, IndexError) as error:  # whoever wrote it can compute a checksum
+        raise DamagedRawError(f"its index makes no sense ({error})") from None
+    places = found.places
+    if not (np.isin(places["channels"], (1, 3)).all() and np.isin(places["shown"], (1, 3)).all()):
+        raise DamagedRawError("its index names images of neither 1 nor 3 channels")
+    # In numbers that do not run over, and are exact where the file is long enough.
+    offset, height, width, channels = (
+        places[name].astype(np.float64) for name in ("offset", "height", "width", "channels")
+    )
+    if (offset + height * width * channels > begin).any():
+        raise DamagedRawError("its index names pixels beyond their end")
+    return found
+
+
+def _parse(data: bytes, digest: bytes) -> RawIndex:
     line, _, _ = data.partition(b"\n")
     head = json.loads(line)
     count, kind, width, at = head["images"], _LABEL_TYPES[head["labels"]], head["width"], len(line) + 1
@@ -117,7 +134,7 @@ def read_index(data: bytes, digest: bytes, begin: int) -> RawIndex:
     labels = take(kind, count * max(width, 1))
     ends = take("<u8", count)
     at += -at % ALIGNED
-    found = RawIndex(
+    return RawIndex(
         places,
         labels.reshape(count, width) if width else labels,
         ends,
@@ -125,7 +142,3 @@ def read_index(data: bytes, digest: bytes, begin: int) -> RawIndex:
         tuple(head["classes"]),
         digest.hex(),
     )
-    sizes = places["height"].astype(np.int64) * places["width"] * places["channels"]
-    if count and int((places["offset"].astype(np.int64) + sizes).max()) > begin:
-        raise DamagedRawError("its index names pixels beyond their end")
-    return found
