@@ -19,7 +19,8 @@ from variegate.engine.messages import DeviceSnapshot, Snapshot
 def view_of(report: Report, as_json: bool = False) -> tuple[ExpansionView, io.StringIO]:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=110, color_system=None)
-    expansion: Any = SimpleNamespace(plan=SimpleNamespace(num_outputs=200, num_items=50), report=report)
+    plan = SimpleNamespace(num_outputs=200, num_items=50)
+    expansion: Any = SimpleNamespace(plan=plan, report=report, verb="augmenting")
     return ExpansionView(expansion, as_json, console), shown
 
 

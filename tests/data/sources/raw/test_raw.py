@@ -55,7 +55,8 @@ def test_from_the_map_to_the_executor_nothing_is_copied(tmp_path: Path, monkeypa
         return real(array)
 
     monkeypatch.setattr(executor, "place_of", watched)
-    loader = Loader(source, T.Resize((8, 8)), batch_size=4, device="cpu", sampler=colour, rank=0, world_size=1)
+    options = {"batch_size": len(colour), "device": "cpu", "sampler": colour, "rank": 0, "world_size": 1}
+    loader = Loader(source, T.Resize((8, 8)), **options)  # type: ignore[arg-type]
     assert sum(len(batch.ids) for batch in loader) == len(colour)
     maps = maps_of(loader.source)
     images = [array for array in seen if array.dtype == np.uint8 and array.shape in shapes]
