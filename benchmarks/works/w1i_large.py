@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-from functools import partial
 from pathlib import Path
 
 from benchmarks.inputs import Inputs, read_jpegs
-from benchmarks.works import w1
-from benchmarks.works.base import Work
+from benchmarks.works.indexed import indexed_work
 
 COUNT, HEIGHT, WIDTH, QUALITY = 64, 3000, 4000, 90
 # Photos beside and below each other in one picture: one alone, enlarged so far, would have no detail to be coded.
@@ -36,13 +34,4 @@ def make_inputs(tar: Path | None) -> tuple[Inputs, str]:
     return Inputs(jpegs=made), f"of {WIDTH}x{HEIGHT} and {megabytes:.1f} MB, {ACROSS**2} photos in each, of {origin}"
 
 
-WORK = Work(
-    name="w1i_large",
-    title="JPEG bytes of 12 megapixels -> as W1; with an entropy index",
-    target=None,
-    level_targets={"index": 3.0},
-    peers=w1.WORK.peers,
-    make_inputs=make_inputs,
-    check=partial(w1.check, work="w1i_large"),
-    is_indexed=True,
-)
+WORK = indexed_work("w1i_large", "JPEG bytes of 12 megapixels -> as W1", 3.0, make_inputs)

@@ -123,8 +123,9 @@ class Session:
         with tempfile.TemporaryDirectory() as folder:
             index = EntropyIndex(Path(folder) / "measured.vgjpeg")
             for sample in self.chosen.samples:
-                if is_jpeg(bytes(sample.item.data)):
-                    index.add(bytes(sample.item.data))
+                data = bytes(sample.item.data)
+                if is_jpeg(data):
+                    index.add(data)
             if not index.summary()["indexed"]:
                 return
             index.save()
