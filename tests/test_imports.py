@@ -167,6 +167,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search/prepare": {
         *("policies", "search", "search/evaluate", "search/run", "training", "options", "data/sources"),
     },
+    # What is wrong with a data set; labels are doubted by a model, which trains.
+    "curation": {
+        *("program", "compiling", "data", "data/sources", "data/decode", "sinks", "options", "plotting"),
+        *("transforms", "engine"),
+    },
+    "curation/measures": {"program", "data/decode"},
+    "curation/duplicates": {"curation/finding", "curation/table", "program"},
+    "curation/judging": {"curation/finding", "curation/table", "options"},
+    "curation/labels": {"curation", "training", "transforms", "data", "data/sources", "data/loader", "options"},
+    "curation/report": {"curation/finding", "curation/table", "data/decode", "data/sources"},
     "preview": {
         "program",
         "transforms",
