@@ -20,6 +20,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
     for kind in (
         FindingKind("corrupt", True, "does not decode to an image"),
         FindingKind("truncated", True, "ends before its image does"),
+        FindingKind("damaged", True, "has damaged data within, which its decoder passed over"),
         FindingKind("empty", True, "has no bytes, or no pixels"),
         FindingKind("wrong_extension", False, "holds another kind of image than its name says"),
         FindingKind("unusual_mode", False, "has pixels of a kind that changes on the way to RGB"),

@@ -15,6 +15,7 @@ SCHEMA = pa.schema(
         ("label", pa.int64()),  # -1: none, or one that is no class
         ("class", pa.string()),
         ("error", pa.string()),  # why it does not decode
+        ("warning", pa.string()),  # what its decoder complains of, though it makes an image of it
         ("bytes", pa.int64()),  # of the file; of the pixels, where they are stored as such
         ("kind", pa.string()),  # Pillow's name of the format: JPEG, PNG, ...; null for pixels
         ("mode", pa.string()),  # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...
