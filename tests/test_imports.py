@@ -170,8 +170,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What is wrong with a data set; labels are doubted by a model, which trains.
     "curation": {
         *("program", "compiling", "data", "data/sources", "data/decode", "sinks", "options", "plotting"),
-        *("transforms", "engine"),
+        *("transforms", "engine", "curation/measures", "curation/duplicates", "curation/judging", "curation/labels"),
+        "curation/report",
     },
+    "curation/finding": set(),
+    "curation/table": set(),
     "curation/measures": {"program", "data/decode"},
     "curation/duplicates": {"curation/finding", "curation/table", "program"},
     "curation/judging": {"curation/finding", "curation/table", "options"},

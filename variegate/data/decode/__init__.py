@@ -7,6 +7,7 @@ from variegate.data.decode.jpeg import (
     decode_jpeg,
     decode_jpeg_box,
     decode_jpeg_scaled,
+    decode_jpeg_warned,
     decode_plain,
     is_complete,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "decode_jpeg",
     "decode_jpeg_box",
     "decode_jpeg_scaled",
+    "decode_jpeg_warned",
     "decode_plain",
     "is_complete",
     "is_jpeg",

@@ -40,6 +40,29 @@ def decode_jpeg(
     return _decode_whole(data, header, path, max_decode_bytes)
 
 
+def decode_jpeg_warned(
+    data: bytes,
+    header: JpegHeader,
+    path: str = "<bytes>",
+    max_decode_bytes: int | None = None,
+) -> tuple[Image_HWC, str]:
+    """``decode_jpeg`` with a header that ``checked_header`` read -> the picture, and what libjpeg warned of, "" for
+    nothing. It warns of pictures that are filled up with gray since data are missing, and of damaged code, and goes on.
+
+    CMYK is Pillow's, which passes over warnings.
+    """
+    warning = ""
+    if header.components != 4:
+        try:
+            with room_for(_bytes_needed(header, header.height, header.width)):
+                image = simplejpeg.decode_jpeg(data, "RGB")
+                if image.shape == (header.height, header.width, 3):
+                    return apply_orientation(image, header.orientation), ""
+        except ValueError as error:
+            warning = str(error)
+    return _decode_whole(data, header, path, max_decode_bytes), warning
+
+
 def decode_jpeg_scaled(
     data: bytes,
     min_height: int,

@@ -87,6 +87,33 @@ class PillowFile:
         """All channels of what ``decode`` gives are equal, whatever the pixels."""
         return self._image.mode in (*_IN_GRAY, "F") or self._image.mode.startswith("I")
 
+    @property
+    def kind(self) -> str | None:
+        """Pillow's name of the format: PNG, GIF, ..."""
+        return self._image.format
+
+    @property
+    def mode(self) -> str:
+        """Pillow's name of what a pixel is stored as: RGB, L, P, I;16, ..."""
+        return self._image.mode
+
+    @property
+    def stored_size(self) -> tuple[int, int]:
+        """Height and width by the header."""
+        return self._image.height, self._image.width
+
+    def orientation(self) -> int:
+        """EXIF, 1 to 8, before anything is decoded; PNGs whose metadata come last are decoded for it. Raises
+        DecodeError."""
+        if self._image.format != "TIFF" and not any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
+            return 1
+        try:
+            return pillow_orientation(self._image)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise DecodeError(self._path, reason_for(error, self._data)) from error
+
     def size(self) -> tuple[int, int]:
         """Height and width as ``decode`` gives them; decodes only where they cannot be known otherwise."""
         if any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
