@@ -17,7 +17,7 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.live import ExpansionView
-from variegate.cli.options import MOST_EPOCH, PolicyOptions, device_list
+from variegate.cli.options import MOST_EPOCH, ExcludeOptions, PolicyOptions, device_list
 from variegate.cli.tiles import augment_tiles
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AugmentOptions(GoingOnOptions, DeviceOptions, PolicyOptions):
+class AugmentOptions(GoingOnOptions, DeviceOptions, ExcludeOptions, PolicyOptions):
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
@@ -85,7 +85,7 @@ def augment(options: AugmentOptions) -> None:
 
     as_json = options.as_json
     transform = build_transform(options.policy, parse_size(options.size))
-    source = open_by_index(options.src, options.on_error)
+    source = open_by_index(options.place, options.on_error)
     check_apart(options.src, options.dst)
     plan = Plan(
         source,

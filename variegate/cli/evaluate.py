@@ -54,7 +54,7 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     check_path(options.out)
     trainings = len(policy_names(options.policies)) * options.repeats
     devices = search_devices(device_list(options.devices), max(1, trainings))
-    images, _, _ = load(options.src, options.size, devices[0])
+    images, _, _ = load(options.place, options.size, devices[0])
     test = None if options.test is None else _load_test(options.test, options, images, devices[0])
     evaluation, sizes = prepare_evaluation(images, test, options, devices)
     announce(evaluation, sizes, as_json)

@@ -16,14 +16,14 @@ from variegate.cli.console import (
     say,
     warnings_as_notes,
 )
-from variegate.cli.options import CommandOptions
+from variegate.cli.options import CommandOptions, ExcludeOptions
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.indexing import IndexingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexOptions(IndexingOptions, CommandOptions):
+class IndexOptions(IndexingOptions, ExcludeOptions, CommandOptions):
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
 
 
@@ -39,7 +39,7 @@ def index(options: IndexOptions) -> None:
     with CountingBar(options.as_json) as bar, interrupt_sets(stop), warnings_as_notes(bar.console):
         task = bar.add_task("indexing", total=None)
         found = index_source(
-            options.src,
+            options.place,
             options.out,
             options.threads,
             on_progress=lambda done, total: bar.update(task, completed=done, total=total or None),

@@ -83,6 +83,9 @@ class ReplayOptions(CommandOptions):
         None, "The file to write. Without it, the output's own name in the current folder.", "Output", metavar="FILE"
     )
     source: str | None = option(None, "Where the source images are now, if they have moved.", "Running", metavar="SRC")
+    exclude: Path | None = option(
+        None, "Where the list of images left out is now, if it has moved.", "Running", metavar="FILE"
+    )
 
 
 def replay(options: ReplayOptions) -> None:
@@ -94,7 +97,7 @@ def replay(options: ReplayOptions) -> None:
     from variegate.outside.durable import write_atomically
     from variegate.sinks.naming import safe_name
 
-    made = make_again(options.manifest, options.row, options.source)
+    made = make_again(options.manifest, options.row, options.source, options.exclude)
     name = Path(str(made.row["file"] if made.row["member"] is None else made.row["member"])).name
     if name.startswith(".") or not name:  # no output has such a name, and here it may mean something
         name = safe_name(name)

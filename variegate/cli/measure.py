@@ -20,7 +20,7 @@ from variegate.cli.console import (
     table_of,
     warnings_as_notes,
 )
-from variegate.cli.options import CommandOptions, PolicyOptions
+from variegate.cli.options import CommandOptions, ExcludeOptions, PolicyOptions
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option, part_of, same_option
 from variegate.options.measurement import MeasurementOptions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuringOptions(MeasurementOptions, PolicyOptions):
+class MeasuringOptions(MeasurementOptions, ExcludeOptions, PolicyOptions):
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     size: str = same_option(PolicyOptions, "size", default="224")
 
@@ -107,7 +107,7 @@ def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> M
     transform = training_transform(options.policy, options.size)
     chosen = {one.name: getattr(options, one.name) for one in fields(MeasurementOptions)}
     with StageProgress(options.as_json) as progress, warnings_as_notes(stderr()):
-        measured = measure(options.src, transform, alternatives=alternatives, on_progress=progress, **chosen)
+        measured = measure(options.place, transform, alternatives=alternatives, on_progress=progress, **chosen)
     if not options.as_json:
         note(*measured.notes, *(f"passed over {name}" for name in measured.bad))
     return measured

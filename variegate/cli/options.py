@@ -48,6 +48,25 @@ class PolicyOptions(CommandOptions):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExcludeOptions:
+    """What every command takes that opens a SRC; ``place`` is to be opened in its stead."""
+
+    exclude: Path | None = option(
+        None,
+        "Leave out the images of SRC that this file names, one a line, as variegate clean --exclude-list writes it. "
+        "The others are augmented as they would be beside them.",
+        "Images",
+        metavar="FILE",
+    )
+
+    @property
+    def place(self) -> Any:
+        from variegate.data.sources.exclusion import place_without
+
+        return place_without(self.src, self.exclude)  # type: ignore[attr-defined]
+
+
 def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     """The function that Typer makes a command of: an argument for each field of the dataclass that ``run`` takes.
 

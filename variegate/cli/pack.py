@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.cli.augment import run_expansion
 from variegate.cli.console import FAILED, emit_json, fail, note, print_facts
-from variegate.cli.options import CommandOptions
+from variegate.cli.options import CommandOptions, ExcludeOptions
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.packing import PackingOptions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackOptions(PackingOptions, CommandOptions):
+class PackOptions(PackingOptions, ExcludeOptions, CommandOptions):
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
@@ -36,7 +36,7 @@ def pack(options: PackOptions) -> None:
     from variegate.outside.addresses import shown
 
     as_json = options.as_json
-    packing = packing_of(options.src, options.dst, options)
+    packing = packing_of(options.place, options.dst, options)
     if as_json:
         source = packing.plan.source
         counts = {"files": len(source), "classes": len(source.classes), "total": packing.report.total}

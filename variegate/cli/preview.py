@@ -10,7 +10,7 @@ from typing import Any
 
 from variegate.cli.augment import run_expansion
 from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
-from variegate.cli.options import MOST_EPOCH, CommandOptions, PolicyOptions
+from variegate.cli.options import MOST_EPOCH, CommandOptions, ExcludeOptions, PolicyOptions
 from variegate.options import option
 
 
@@ -64,7 +64,7 @@ def demo(options: DemoOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewOptions(PolicyOptions):
+class PreviewOptions(ExcludeOptions, PolicyOptions):
     src: str = option(
         ..., "A folder of images, with classes or without, or a single image.", "Arguments", metavar="SRC"
     )
@@ -108,10 +108,10 @@ def preview(options: PreviewOptions) -> None:
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         if options.sweep is not None:
-            sheet = sweep_sheet(options.src, options.sweep, steps=options.samples, **common)
+            sheet = sweep_sheet(options.place, options.sweep, steps=options.samples, **common)
         else:
             described: Any = {"size": options.size, "samples": options.samples, "epoch": options.epoch}
-            sheet = policy_sheet(options.src, options.policy, **described, **common)
+            sheet = policy_sheet(options.place, options.policy, **described, **common)
             note(idle_note(options.policy, options.epoch))
         note(*(f"passed over {error}" for error in sheet.bad))
         sheet.save(options.out)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import TextColumn
 
 from variegate.cli.console import FAILED, INTERRUPTED, CountingBar, emit_json, fail, interrupt_sets, note, say, stderr
-from variegate.cli.options import CommandOptions, device_list
+from variegate.cli.options import CommandOptions, ExcludeOptions, device_list
 from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
 from variegate.options import option
 from variegate.options.search import SearchOptions
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassesOptions(CommandOptions):
+class ClassesOptions(ExcludeOptions, CommandOptions):
     src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
 
 
@@ -51,7 +51,7 @@ def search(options: SearchCommandOptions) -> None:
     is_local = options.backend == "local"
     devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
     check_folder(options.out)
-    images, place, fingerprint = load(options.src, options.size, devices[0])
+    images, place, fingerprint = load(options.place, options.size, devices[0])
     run, sizes = prepare_search(images, options, place, fingerprint)
     searching: PopulationSearch
     if is_local:
@@ -72,7 +72,7 @@ def search(options: SearchCommandOptions) -> None:
     _run(searching, options.as_json)
 
 
-def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
+def load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
     """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError.
 
     ``size``: as typed, or the sides of other images that these belong to.
@@ -92,7 +92,7 @@ def load(src: str, size: str | tuple[int, int], device: str) -> tuple[LabelledIm
         note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are left out")
     if images.num_classes < 2:
         raise SourceError(
-            f"{shown(src)}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
+            f"{shown(str(src))}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
         )
     return images, absolute_place(src), source.fingerprint
 

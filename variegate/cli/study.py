@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 STUDY_NAME = "study.json"
 
 
-def study_training(src: str, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
+def study_training(src: Any, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
     """Time the step with each feed, and say, draw and write what came out."""
     from variegate.data.loader import TooManyErrors
     from variegate.outside.addresses import check_is_local

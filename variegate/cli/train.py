@@ -24,7 +24,7 @@ from variegate.cli.console import (
     say,
     warnings_as_notes,
 )
-from variegate.cli.options import CommandOptions
+from variegate.cli.options import CommandOptions, ExcludeOptions
 from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
 from variegate.options import option
 from variegate.options.study import StudyOptions
@@ -33,7 +33,7 @@ from variegate.outside.openmp import wait_briefly
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommandOptions(TrainOptions, StudyOptions, CommandOptions):
+class TrainCommandOptions(TrainOptions, StudyOptions, ExcludeOptions, CommandOptions):
     src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
     as_json: bool = option(
         False, "Print one object of JSON at the end: the last step, and the last scores.", "Output", flag="--json"
@@ -64,14 +64,14 @@ def train(options: TrainCommandOptions) -> None:
     if options.study:
         from variegate.cli.study import study_training
 
-        return study_training(options.src, chosen, part_of(StudyOptions, options), as_json)
+        return study_training(options.place, chosen, part_of(StudyOptions, options), as_json)
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()
     try:
         view = TrainingView(chosen.epochs, as_json or not is_first)
         with view, interrupt_sets(stop, not is_alone), warnings_as_notes(view.console):
-            last = run(options.src, chosen, tell=view, stop=stop)
+            last = run(options.place, chosen, tell=view, stop=stop)
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise fail(error, FAILED, as_json) from error
     except WriteError as error:

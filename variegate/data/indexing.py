@@ -15,6 +15,7 @@ from variegate.data.decode import is_jpeg
 from variegate.data.decode.entropy.index import EntropyIndex, index_path
 from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.kept import whole_of
 from variegate.data.sources.opening import open_source
 from variegate.errors import DecodeError
 from variegate.threads import default_threads
@@ -52,7 +53,7 @@ def index_source(
     Raises SourceError, WriteError.
     """
     opened = open_source(source)
-    index = _open_index(index_path(opened.fingerprint) if path is None else path)
+    index = _open_index(index_path(whole_of(opened).fingerprint) if path is None else path)
     threads = default_threads() if num_threads is None else num_threads
     left_out: Counter[str] = Counter()
     images = indexed = image_bytes = index_bytes = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from PIL import Image
 
+from variegate.data.sources.exclusion import PlaceWithout
 from variegate.engine.arguments import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.outside.addresses import check_is_local
@@ -75,7 +76,7 @@ class Sheet:
 
 
 def policy_sheet(
-    source: str | Path,
+    source: str | Path | PlaceWithout,
     policy: str,
     *,
     size: str = "none",
@@ -100,7 +101,7 @@ def policy_sheet(
 
 
 def sweep_sheet(
-    source: str | Path,
+    source: str | Path | PlaceWithout,
     operation: str,
     *,
     images: int | None = None,

@@ -10,7 +10,9 @@ from typing import Any
 from variegate.augmenter import Augmenter
 from variegate.data.decode import read_image
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.exclusion import PlaceWithout, without
 from variegate.data.sources.folder import open_folder
+from variegate.data.sources.kept import KeptSource
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
 from variegate.preview.sheet import Cell, Image_HWC
@@ -28,25 +30,30 @@ class Chosen:
     img_HWC: Image_HWC
 
 
-def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[DecodeError]]:
+def choose_images(source: str | Path | PlaceWithout, count: int) -> tuple[list[Chosen], list[DecodeError]]:
     """``count`` images spread evenly over a folder, or the one image that ``source`` is -> (images, bad files).
 
     A file that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is
     nothing to show.
     """
-    location = Location.parse(source)
+    location, given = Location.parse(source), source
     if location.is_url:
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
     source = Path(location.address())
     if source.is_file():
+        if isinstance(given, PlaceWithout):
+            raise SourceError(f"--exclude: got {given.exclude}, and {source} is one image; leave it out")
         return [Chosen(source.name, 0, read_image(source))], []
     folder = open_folder(source)
+    kept = list(range(len(folder)))
+    if isinstance(given, PlaceWithout) and isinstance(some := without(folder, given.exclude), KeptSource):
+        kept = some.kept.tolist()
     chosen: list[Chosen] = []
     bad: dict[int, DecodeError] = {}
-    for wanted in range(min(count, len(folder))):
-        start = wanted * len(folder) // count if count < len(folder) else wanted
+    for wanted in range(min(count, len(kept))):
+        start = wanted * len(kept) // count if count < len(kept) else wanted
         taken = {image.sample_id for image in chosen} | bad.keys()
-        for index in (*range(start, len(folder)), *range(start)):
+        for index in (*kept[start:], *kept[:start]):
             if index in taken:
                 continue
             try:
@@ -55,7 +62,7 @@ def choose_images(source: str | Path, count: int) -> tuple[list[Chosen], list[De
             except DecodeError as error:
                 bad[index] = error
     if not chosen:
-        raise SourceError(f"{source}: none of its {len(folder):,} images can be read; {next(iter(bad.values()))}")
+        raise SourceError(f"{source}: none of its {len(kept):,} images can be read; {next(iter(bad.values()))}")
     return sorted(chosen, key=lambda c: c.sample_id), list(bad.values())
 
 

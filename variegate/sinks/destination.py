@@ -138,6 +138,8 @@ class Destination(AbstractContextManager["Destination"]):
             place = self._place
             if place in there and place in self.settings and storage.exists(SOURCE_NAME):
                 self.settings = self.settings | {place: there[place]}
+            if _is_same_but_for_its_place(there, self.settings):
+                self.settings = self.settings | {"exclude": there["exclude"]}
             was, now = (settings.get("command", "augment") for settings in (there, self.settings))
             if was != now:
                 raise SourceError(f"{storage.shown}: holds a run of variegate {was}; choose another folder")
@@ -200,3 +202,8 @@ class Destination(AbstractContextManager["Destination"]):
             self.storage.remove_tree(PRIVATE)
         self.storage.sync()
         self.close()
+
+
+def _is_same_but_for_its_place(there: dict[str, Any], here: dict[str, Any]) -> bool:
+    """Of the list of samples left out: fingerprints tell which they are."""
+    return "exclude" in there and "exclude" in here and there.get("fingerprint") == here.get("fingerprint")

@@ -23,6 +23,7 @@ from tests.images import gray, photo
 from variegate.data.decode import read_image
 from variegate.data.sources.base import Item, Source
 from variegate.data.sources.folder import open_folder
+from variegate.data.sources.naming import sample_key
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.data.sources.opening import open_source
@@ -220,3 +221,19 @@ SOURCES: dict[str, Opener] = {
     "dataset-files": dataset_of_files,
     "dataset-list": list_of_pairs,
 }
+
+
+def without_some(open_it: Opener) -> Opener:
+    """The same samples, of a source that has two more, whose names are left out."""
+
+    def opener(root: Path, shown: list[Picture]) -> Opened:
+        more = Picture("png", encoded(Image.fromarray(photo(9, 8)), "PNG"), 0)
+        whole, expected = open_it(root, [more, shown[0], more, *shown[1:]])
+        source = open_source(whole, exclude=[sample_key(whole, 0), sample_key(whole, 2)])
+        assert isinstance(source, Source)
+        return Opened(source, [expected[1], *expected[3:]])
+
+    return opener
+
+
+SOURCES |= {f"{name}-without-some": without_some(open_it) for name, open_it in SOURCES.items()}

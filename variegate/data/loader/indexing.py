@@ -13,6 +13,7 @@ from variegate.data.decode.entropy.index import EntropyIndex, index_path
 from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.decode.refusals import MAX_DECODE_BYTES
 from variegate.data.sources.base import Source, StreamSource
+from variegate.data.sources.kept import whole_of
 from variegate.data.sources.packed import index_beside
 from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
@@ -32,7 +33,7 @@ def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | St
         return None
     if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
         raise ValueError(f"index: got {where!r}; accepted: 'auto', a path, or None")
-    is_auto, fingerprint = where == "auto", source.fingerprint
+    is_auto, fingerprint = where == "auto", whole_of(source).fingerprint
     if is_auto and (packed := _packed_index(source)) is not None:
         return packed
     path = index_path(fingerprint) if is_auto else os.fspath(where)
@@ -56,7 +57,7 @@ def _packed_index(source: Source | StreamSource) -> EntropyIndex | None:
     if place is None:
         return None
     if place.is_url:
-        path = index_path(source.fingerprint)
+        path = index_path(whole_of(source).fingerprint)
         with suppress(DecodeError, WriteError, OSError):
             if not path.exists():
                 write_atomically(path, read_file(place), several_writers=True)

@@ -21,6 +21,15 @@ def sample_key(source: Any, index: int) -> str:
     return stream_key(source.name(index)) if path is None else as_line(path(index))
 
 
+def sample_keys(source: Any) -> list[str]:
+    """``sample_key`` of all."""
+    path = getattr(source, "relative_path", None)
+    if path is not None:
+        return [as_line(path(index)) for index in range(len(source))]
+    name = source.name
+    return [stream_key(name(index)) for index in range(len(source))]
+
+
 def stream_key(name: SampleName) -> str:
     """Of a sample whose name is known: a StreamItem's, or a Source's that is no FileSource."""
     if name.member is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from variegate.data.sources.base import Source, SourceError, StreamSource, check_on_error
+from variegate.data.sources.exclusion import PlaceWithout, without
 from variegate.data.sources.file_kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name, kinds_with
 from variegate.data.sources.folder import open_folder, open_image, open_remote_folder
 from variegate.data.sources.patterns import expand, missing
@@ -29,6 +30,7 @@ def open_source(
     classes: Sequence[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     image_root: str | os.PathLike[str] | None = None,
+    exclude: str | os.PathLike[str] | Iterable[str] | None = None,
 ) -> Source | StreamSource:
     """Samples from a place or an object.
 
@@ -45,9 +47,25 @@ def open_source(
     ``cache_dir``: where indexes of shards are kept; None: beside them, or where that cannot be written to, in the
     folder that VARIEGATE_CACHE names, or the user's. ``image_root``: for ``.parquet`` files whose rows name image files
     instead of holding their bytes, the folder of those; None: the Parquet file's own. Files outside of it are not read.
+    ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``exclusion.py`` says
+    what they are). What is left has the labels, classes and ids that it would have otherwise.
 
     Raises SourceError for what cannot be opened, TypeError for objects that are none of these.
     """
+    if isinstance(spec, PlaceWithout):
+        spec, exclude = spec.place, spec.exclude if exclude is None else exclude
+    opened = _open(spec, stream, on_error, classes, cache_dir, image_root)
+    return opened if exclude is None else without(opened, exclude)
+
+
+def _open(
+    spec: Any,
+    stream: bool | None,
+    on_error: str,
+    classes: Sequence[str] | None,
+    cache_dir: str | os.PathLike[str] | None,
+    image_root: str | os.PathLike[str] | None,
+) -> Source | StreamSource:
     check_on_error(on_error)
     options = {
         "stream": stream,

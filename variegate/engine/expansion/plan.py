@@ -14,6 +14,7 @@ from variegate.augmenter import Augmenter
 from variegate.data.shuffle import partners_of
 from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS
+from variegate.data.sources.kept import excluded_from
 from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown
 from variegate.policies.given import refuse_given_magnitude
@@ -202,6 +203,7 @@ class Plan:
             "transform": self.transform.to_dict(),
             **{name: getattr(self, name) for name in SETTINGS},
             **shards,
+            **excluded_from(self.source),
             "executor": executor,
             "pixels": PIXELS,
         }

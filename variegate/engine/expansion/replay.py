@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.exclusion import place_without
 from variegate.engine.arguments import open_by_index
 from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
 from variegate.engine.expansion.plan import SETTINGS, Plan
@@ -24,10 +25,13 @@ class Replayed(NamedTuple):
     is_same: bool
 
 
-def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Replayed:
+def replay(
+    manifest: str | PathLike[str], row: int, source: Any = None, exclude: str | PathLike[str] | None = None
+) -> Replayed:
     """Make the output of a row of a manifest again, on what made it: a GPU, where there is one.
 
-    ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens).
+    ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens); ``exclude``:
+    where the list of those left out is now.
 
     Raises SourceError for a manifest or source that is not there, for a source that holds other samples, and for rows
     without an output.
@@ -40,7 +44,7 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     wanted = listed.row(row)
     if wanted["status"] != "written":
         raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
-    plan = plan_of(listed, source)
+    plan = plan_of(listed, source, exclude)
     device = listed.settings["executor"]
     if device == "cuda":
         import torch
@@ -50,15 +54,17 @@ def replay(manifest: str | PathLike[str], row: int, source: Any = None) -> Repla
     return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
 
 
-def plan_of(manifest: Manifest, source: Any = None) -> Plan:
+def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan:
     """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
     settings = manifest.settings
     place = settings["source"] if source is None else source
-    opened = open_by_index(place)
+    exclude = exclude or settings.get("exclude") or None
+    is_place = isinstance(place, (str, PathLike))
+    opened = open_by_index(place_without(os.fspath(place), exclude) if is_place else place)
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError(
             f"{_shown(place)}: holds other samples than the expansion was made of ({len(opened):,} here, "
-            f"{settings['samples']:,} there); give the source as it was"
+            f"{settings['samples']:,} there); give the source as it was{_and_list(settings)}"
         )
     return Plan(
         opened,
@@ -67,6 +73,12 @@ def plan_of(manifest: Manifest, source: Any = None) -> Plan:
         shard_size=settings.get("shard_size", 1),
         place=str(place),
     )
+
+
+def _and_list(settings: dict[str, Any]) -> str:
+    if "exclude" not in settings:
+        return ""
+    return f", and the list of the {settings['left_out']:,} that were left out of it"
 
 
 def _shown(place: Any) -> Any:

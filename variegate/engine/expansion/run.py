@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from variegate.data.decode.entropy.index import index_path
 from variegate.data.sources.base import FileSource, SourceError
+from variegate.data.sources.kept import whole_of
 from variegate.data.sources.packed import index_beside
 from variegate.data.sources.stamps import stamps_of
 from variegate.data.sources.tar.labels import CLASS_NAMES
@@ -142,7 +143,7 @@ class Expansion:
         if self.index == "auto":
             beside = index_beside(self.plan.source)
             if beside is None or beside.is_url:
-                path = index_path(self.plan.source.fingerprint)
+                path = index_path(whole_of(self.plan.source).fingerprint)
             else:
                 path = Path(beside.address())
         return str(path.absolute()) if path.exists() else None

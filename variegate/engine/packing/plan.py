@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from variegate.checks import integer
 from variegate.data.sources.base import FileSource, Source
+from variegate.data.sources.kept import excluded_from
 from variegate.engine.expansion.plan import PIXELS, Plan
 from variegate.outside.addresses import shown
 from variegate.outside.location import Location
@@ -80,6 +81,7 @@ class PackPlan(Plan):
             "shard_bytes": self.shard_bytes,
             "executor": executor,
             "pixels": PIXELS,
+            **excluded_from(self.source),
         }
 
 
