@@ -175,6 +175,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "curation/finding": set(),
     "curation/table": set(),
+    "curation/cleaning": {"curation/finding", "data/sources", "engine", "sinks", "options"},
     "curation/measures": {"program", "data/decode"},
     "curation/duplicates": {"curation/finding", "curation/table", "program"},
     "curation/judging": {"curation/finding", "curation/table", "options"},

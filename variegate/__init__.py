@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from variegate.augmenter import Augmenter
     from variegate.backends.ragged_batch import RaggedBatch
     from variegate.convert import from_albumentations, from_timm, from_torchvision
+    from variegate.curation.cleaning import clean
     from variegate.data.decode.entropy.index import EntropyIndex
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.samples import sample_images
@@ -30,7 +31,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
 __all__ += ["Augmenter", "Batch", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch", "WithIds"]
-__all__ += ["as_transform", "from_albumentations", "from_timm", "from_torchvision"]
+__all__ += ["as_transform", "clean", "from_albumentations", "from_timm", "from_torchvision"]
 __all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "sample_images"]
 __all__ += ["transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
@@ -52,6 +53,7 @@ _HOMES = {
     "WithIds": "variegate.integrations.torch_data",
     "as_transform": "variegate.integrations.torch_data",
     "choice": "variegate.pipelines",
+    "clean": "variegate.curation.cleaning",
     "coin": "variegate.pipelines",
     "dataset_statistics": "variegate.data.sources.packed",
     "from_albumentations": "variegate.convert",

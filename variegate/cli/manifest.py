@@ -20,7 +20,9 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(CommandOptions):
-    dst: str = option(..., "A folder that `augment` or `pack` wrote, or the URL of one.", "Arguments", metavar="DST")
+    dst: str = option(
+        ..., "A folder that `augment`, `pack` or `clean` wrote, or the URL of one.", "Arguments", metavar="DST"
+    )
     delete_damaged: bool = option(
         False, "Remove the files that are damaged, so that the command that wrote them makes them again.", "Running"
     )
@@ -29,8 +31,8 @@ class VerifyOptions(CommandOptions):
 
 
 def verify(options: VerifyOptions) -> None:
-    """Compare every output of `augment` or `pack` with the checksum in the manifest, and say which files are missing,
-    damaged, or not in the manifest.
+    """Compare every output of `augment`, `pack` or `clean` with the checksum in the manifest, and say which files are
+    missing, damaged, or not in the manifest.
 
     The command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also makes again
     what was damaged. The exit code is 1 where anything is wrong.

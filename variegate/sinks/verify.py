@@ -14,7 +14,14 @@ from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.sinks.lost_outputs import Row, real_name
 from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
-from variegate.sinks.run_record import SETTINGS_NAME, SOURCE_NAME, describe_differences, read_settings, read_source
+from variegate.sinks.run_record import (
+    LEFT_OUT_NAME,
+    SETTINGS_NAME,
+    SOURCE_NAME,
+    describe_differences,
+    read_settings,
+    read_source,
+)
 from variegate.sinks.storage import Storage, open_storage
 from variegate.sinks.verify_outputs import COLUMNS, Problem, Verified, file_tasks, shard_tasks
 from variegate.sinks.verify_packed import packed_beside
@@ -30,13 +37,14 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
 
     ``threads``: None for as many as there are cores. ``on_progress``: called with the outputs looked at, and all.
 
-    Raises SourceError where no run of ``variegate augment`` or ``pack`` has been, WriteError where it cannot be listed.
+    Raises SourceError where no run of ``variegate augment``, ``pack`` or ``clean`` has been, WriteError where it cannot
+    be listed.
     """
     storage = open_storage(spec)
     has_manifest = storage.exists(MANIFEST_NAME)
     if not has_manifest and not storage.exists(SETTINGS_NAME):
         raise SourceError(
-            f"{storage.shown}: holds no run; accepted: a folder that variegate augment or pack wrote, with "
+            f"{storage.shown}: holds no run; accepted: a folder that variegate augment, pack or clean wrote, with "
             f"{SETTINGS_NAME} and {MANIFEST_NAME}"
         )
     found = Verified()
@@ -99,12 +107,23 @@ def _beside(storage: Storage, settings: dict[str, Any], expected: set[str]) -> I
         read_source(storage)
     except SourceError as error:
         yield Problem(SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(SOURCE_NAME)}: "), "damaged")
+    if settings.get("command") == "clean":
+        yield from _beside_cleaned(storage, settings, expected)
     if settings.get("layout") == "webdataset" and settings.get("classes"):
         expected.add(CLASS_NAMES)
         if not storage.exists(CLASS_NAMES):
             yield Problem(CLASS_NAMES, "missing", "missing")
         elif storage.read(CLASS_NAMES) != class_names_bytes(settings["classes"]):
             yield Problem(CLASS_NAMES, "not the classes of the run", "damaged")
+
+
+def _beside_cleaned(storage: Storage, settings: dict[str, Any], expected: set[str]) -> Iterator[Problem]:
+    """The record of what a cleaning has left out."""
+    expected.add(LEFT_OUT_NAME)
+    if not storage.exists(LEFT_OUT_NAME):
+        yield Problem(LEFT_OUT_NAME, "missing", "missing")
+    elif storage.sha256(LEFT_OUT_NAME) != settings.get("dropped", {}).get("sha256"):
+        yield Problem(LEFT_OUT_NAME, "its checksum is not that of the settings", "damaged")
 
 
 def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], threads: int | None) -> Iterator[Verified]:

@@ -126,6 +126,11 @@ class RawSource:
         """Those of the samples that were packed."""
         return np.asarray(self._ids[indices], np.uint64)
 
+    @property
+    def files(self) -> list[RawShardFile]:
+        """The shards with their indexes."""
+        return list(self._files)
+
     def stored_files(self) -> list[StoredFile]:
         """The shards, as they were when they were opened."""
         return [StoredFile(file.location, len(file.index), *file.version) for file in self._files]
