@@ -109,7 +109,7 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
         )
     notes = [f"left out: {len(left_out):,} of {len(keys):,} images, by the names{of_list}"]
     if unknown := sorted(names - found):
-        notes.append(f"{len(unknown):,} of the names to leave out{of_list} are of no image, such as {unknown[0]!r}")
+        notes.append(f"of no image: {len(unknown):,} of the names to leave out{of_list}, such as {unknown[0]!r}")
     if len(left_out) > len(found):
         twice = _first_twice([keys[index] for index in left_out.tolist()])
         notes.append(f"a name to leave out is that of several images, all of which are left out: {twice!r}")

@@ -165,7 +165,7 @@ class KeptStream:
             unknown = self._names - found
             if len(self._left_out) == self.num_shards and unknown:
                 some = min(unknown)
-                lines.append(f"{len(unknown):,} of the names to leave out are of no image, such as {some!r}")
+                lines.append(f"of no image: {len(unknown):,} of the names to leave out, such as {some!r}")
         return lines
 
 
