@@ -171,7 +171,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "curation": {
         *("program", "compiling", "data", "data/sources", "data/decode", "sinks", "options", "plotting"),
         *("transforms", "engine", "curation/measures", "curation/duplicates", "curation/judging", "curation/labels"),
-        "curation/report",
+        *("curation/report", "curation/finding", "curation/table"),
     },
     "curation/finding": set(),
     "curation/table": set(),
@@ -179,7 +179,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "curation/measures": {"program", "data/decode"},
     "curation/duplicates": {"curation/finding", "curation/table", "program"},
     "curation/judging": {"curation/finding", "curation/table", "options"},
-    "curation/labels": {"curation", "training", "transforms", "data", "data/sources", "data/loader", "options"},
+    "curation/labels": {
+        "curation",
+        "curation/finding",
+        "curation/table",
+        "training",
+        "transforms",
+        "data",
+        "data/sources",
+        "data/loader",
+        "options",
+    },
     "curation/report": {"curation/finding", "curation/table", "data/decode", "data/sources"},
     "preview": {
         "program",

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from variegate.augmenter import Augmenter
     from variegate.backends.ragged_batch import RaggedBatch
     from variegate.convert import from_albumentations, from_timm, from_torchvision
+    from variegate.curation.checking import check
     from variegate.curation.cleaning import clean
+    from variegate.curation.result import CheckResult
     from variegate.data.decode.entropy.index import EntropyIndex
     from variegate.data.loader import Batch, Loader, TooManyErrors
     from variegate.data.samples import sample_images
@@ -30,8 +32,8 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
-__all__ += ["Augmenter", "Batch", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch", "WithIds"]
-__all__ += ["as_transform", "clean", "from_albumentations", "from_timm", "from_torchvision"]
+__all__ += ["Augmenter", "Batch", "CheckResult", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch"]
+__all__ += ["WithIds", "as_transform", "check", "clean", "from_albumentations", "from_timm", "from_torchvision"]
 __all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "sample_images"]
 __all__ += ["transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
@@ -40,6 +42,7 @@ __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", 
 _HOMES = {
     "Augmenter": "variegate.augmenter",
     "Batch": "variegate.data.loader",
+    "CheckResult": "variegate.curation.result",
     "Collate": "variegate.integrations.torch_data",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
@@ -52,6 +55,7 @@ _HOMES = {
     "TooManyErrors": "variegate.data.loader",
     "WithIds": "variegate.integrations.torch_data",
     "as_transform": "variegate.integrations.torch_data",
+    "check": "variegate.curation.checking",
     "choice": "variegate.pipelines",
     "clean": "variegate.curation.cleaning",
     "coin": "variegate.pipelines",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, clean, evaluate, index, manifest, measure, pack, preview, search, train
+from variegate.cli import augment, check, clean, evaluate, index, manifest, measure, pack, preview, search, train
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.help import CommandWithHelp, GroupWithHelp, UsageError, usage_message
 from variegate.cli.options import from_options
@@ -42,9 +42,9 @@ def _options(
 
 
 for _run in (
-    *(preview.demo, clean.clean, index.index, pack.pack, augment.augment, manifest.replay, manifest.verify),
-    *(preview.preview, search.search, evaluate.evaluate, train.train, measure.bench, measure.doctor),
-    *(measure.simulate, preview.warm),
+    *(preview.demo, check.check, clean.clean, index.index, pack.pack, augment.augment, manifest.replay),
+    *(manifest.verify, preview.preview, search.search, evaluate.evaluate, train.train, measure.bench),
+    *(measure.doctor, measure.simulate, preview.warm),
 ):
     app.command(cls=CommandWithHelp)(from_options(_run))
 

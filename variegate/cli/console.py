@@ -72,7 +72,12 @@ def table_of(headings: Sequence[str], **options: Any) -> Table:
 def emit_json(event: str, **fields: Any) -> None:
     """A line of JSON on standard output, in ASCII. Names are as they are, addresses without secrets; numbers that JSON
     does not have are null."""
-    line = json.dumps(_for_json({"event": event, **fields}), allow_nan=False)
+    print_json({"event": event, **fields})
+
+
+def print_json(fields: dict[str, Any]) -> None:
+    """The same for an object that is no event."""
+    line = json.dumps(_for_json(fields), allow_nan=False)
     print(line.replace("\x7f", "\\u007f"), flush=True)  # the one control character that JSON does not escape
 
 

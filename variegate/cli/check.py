@@ -1,0 +1,168 @@
+"""``variegate check SRC``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from variegate.cli.console import (
+    FAILED,
+    INTERRUPTED,
+    CountingBar,
+    cell,
+    fail,
+    interrupt_sets,
+    note,
+    print_facts,
+    print_json,
+    say,
+    stdout,
+    table_of,
+    warnings_as_notes,
+)
+from variegate.cli.options import CommandOptions, ExcludeOptions
+from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.options import option, same_option
+from variegate.options.checking import CheckingOptions
+
+if TYPE_CHECKING:
+    from variegate.curation.finding import DataFinding
+    from variegate.curation.result import CheckResult
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(CheckingOptions, ExcludeOptions, CommandOptions):
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
+    test: str | None = option(
+        None, "Images that a model will be tested with; those of SRC among them are leaks.", "Images", metavar="SRC2"
+    )
+    out: Path | None = same_option(CheckingOptions, "out", default=Path("findings.parquet"))
+
+
+def check(options: CheckOptions) -> None:
+    """Find what would hurt a training: images that do not decode, are blank, blurred, of an odd size, or there twice;
+    classes that are out of balance; test images among those of the training.
+
+    Every image is read and decoded once, on all cores. The exit code is 1 where something serious is found. After an
+    interruption of any kind the same command goes on. `variegate clean` leaves out what you choose.
+    """
+    from variegate.curation.checking import Checking
+
+    stop = threading.Event()
+    checking = Checking(options.place, options.test, options)
+    with CountingBar(options.as_json) as bar, interrupt_sets(stop), warnings_as_notes(bar.console):
+        task = bar.add_task("checking", total=None)
+        done = [0, 0]
+
+        def show(what: str, count: int, total: int) -> None:
+            done[:] = count, total
+            bar.update(task, description=what, completed=count, total=total or None)
+
+        try:
+            result = checking.run(show, stop)
+        except KeyboardInterrupt:
+            of = f" of {done[1]:,}" if done[1] else ""
+            message = f"interrupted: {done[0]:,}{of} images are checked; the same command goes on"
+            raise fail(message, INTERRUPTED, options.as_json) from None
+    if options.as_json:
+        print_json(_object(result))
+    else:
+        note(*result.notes)
+        _print(result, options)
+    if result.is_serious:
+        raise typer.Exit(FAILED)
+
+
+def _object(result: CheckResult) -> dict[str, Any]:
+    return {
+        "images": result.images,
+        "splits": result.splits,
+        "findings": [_fields(one) for one in result.findings],
+        "counts": result.counts,
+        "classes": result.classes,
+        "mean": result.mean,
+        "std": result.std,
+        "thresholds": result.thresholds,
+        "notes": result.notes,
+        "resumed": result.resumed,
+        "seconds": round(result.seconds, 3),
+        "images_per_second": _rate(result),
+        "out": result.out,
+        "report": result.report,
+    }
+
+
+def _fields(one: DataFinding) -> dict[str, Any]:
+    """The index is left out: names are what lists and other programs know images by."""
+    return {
+        **{"file": one.file, "finding": one.finding, "measure": one.measure, "group": one.group, "why": one.why},
+        "split": one.split,
+    }
+
+
+def _rate(result: CheckResult) -> float | None:
+    measured = result.images - result.resumed
+    return round(measured / result.seconds, 1) if measured and result.seconds else None
+
+
+def _print(result: CheckResult, options: CheckOptions) -> None:
+    from variegate.curation.finding import FINDING_KINDS
+
+    if result.findings:
+        table = table_of(("finding", "number", "", "for example"))
+        table.columns[2].justify = table.columns[3].justify = "left"
+        for name, count in result.counts.items():
+            examples = [one for one in result.findings if one.finding == name]
+            serious = "serious" if FINDING_KINDS[name].is_serious else ""
+            table.add_row(name, f"{count:,}", serious, cell("; ".join(_examples(examples))))
+        stdout().print(table)
+    else:
+        say("nothing was found")
+    print_facts(list(_facts(result)))
+    if result.findings and result.out is not None:
+        droppable = [name for name in result.counts if any(one.file for one in result.findings if one.finding == name)]
+        if droppable:
+            say(f"next: variegate clean SRC DST --from {result.out} --drop {','.join(droppable[:3])}")
+
+
+def _examples(findings: Sequence[DataFinding]) -> Iterator[str]:
+    for one in findings[:_EXAMPLES]:
+        yield one.why if one.file is None else one.file
+    if len(findings) > _EXAMPLES:
+        yield "..."
+
+
+def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
+    splits = result.splits
+    yield (
+        "images",
+        ", ".join(f"{count:,} ({split})" for split, count in splits.items())
+        if len(splits) > 1
+        else f"{result.images:,}",
+    )
+    sizes = result.class_sizes
+    if len(sizes) > 1:
+        yield "classes", _classes(sizes)
+    if result.mean is not None and result.std is not None:
+        yield "mean", ", ".join(f"{one:.4f}" for one in result.mean)
+        yield "std", ", ".join(f"{one:.4f}" for one in result.std)
+    if result.resumed:
+        yield "before", f"{result.resumed:,} (by an earlier run)"
+    if (rate := _rate(result)) is not None:
+        yield "images/s", f"{rate:,.1f} ({result.seconds:.1f} s)"
+    if result.out is not None:
+        yield "where", result.out
+
+
+def _classes(sizes: dict[str, int]) -> str:
+    most, fewest = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+    if sizes[most] == sizes[fewest]:
+        return f"{len(sizes):,}, of {sizes[most]:,} images each"
+    return f"{len(sizes):,}, of {sizes[fewest]:,} ({fewest}) to {sizes[most]:,} images ({most})"

@@ -1,0 +1,230 @@
+"""``check``: what would hurt a training, found before it does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variegate.curation.finding import DataFinding
+from variegate.curation.result import CheckResult, channel_statistics, check_out, in_order, write_findings
+from variegate.curation.scan.columns import MEASURED, batch_of, with_findings
+from variegate.curation.scan.journal import ScanJournal
+from variegate.curation.scan.passing import Position, pass_over
+from variegate.curation.scan.row import Row
+from variegate.data.sources.base import FileSource, Source, SourceError, StreamSource, first_names
+from variegate.data.sources.opening import open_source
+from variegate.data.sources.stamps import stamps_of
+from variegate.options.checking import CheckingOptions
+from variegate.sinks.lock import locked
+from variegate.threads import default_threads
+
+# Called with what is being done, images done, and of how many (0: not known).
+OnProgress = Callable[[str, int, int], object]
+_ROWS_A_RECORD, _SECONDS_A_RECORD = 8192, 1.0
+
+
+def check(
+    source: Any,
+    test: Any = None,
+    *,
+    stop: Event | None = None,
+    on_progress: OnProgress | None = None,
+    **options: Any,
+) -> CheckResult:
+    """Decode every image of a data set once, on all cores, and find what would hurt a training.
+
+    ``source``, and ``test`` for images that a model will be tested with: what ``vg.open_source`` takes. ``options``:
+    those of the command ``variegate check``: out (None: nothing is written), report, threads, ... With ``out`` the same
+    call goes on where another one ended, in whatever way, and ends with the same bytes. ``stop``: once it is set, the
+    run ends with what it has begun.
+
+    Raises ValueError (SourceError) naming the argument, WriteError, and KeyboardInterrupt where it was stopped.
+    """
+    return Checking(source, test, CheckingOptions(**options)).run(on_progress, stop)
+
+
+class Checking:
+    """A check that is opened and not yet run. ``sources``: by split. Raises ValueError (SourceError)."""
+
+    def __init__(self, source: Any, test: Any, options: CheckingOptions) -> None:
+        self._options = options
+        self._out = None if options.out is None else Path(os.path.abspath(options.out))
+        if self._out is not None:
+            check_out(self._out)
+        given = {"train": source} if test is None else {"train": source, "test": test}
+        self.sources = {split: open_source(one, on_error="skip") for split, one in given.items()}
+        for split, one in given.items():
+            self._check_apart(one, self.sources[split])
+        self.notes = [text for one in self.sources.values() for text in one.notes()]
+        self.resumed = 0
+
+    @property
+    def total(self) -> int:
+        """Images in all; 0 where a stream does not tell."""
+        sizes = [len(one) if isinstance(one, Source) else 0 for one in self.sources.values()]
+        return sum(sizes) if all(sizes) else 0
+
+    def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
+        """Raises WriteError, and KeyboardInterrupt where it was stopped."""
+        started = time.perf_counter()
+        tell: OnProgress = on_progress or (lambda what, done, total: None)
+        with ExitStack() as stack:
+            journal = None if self._out is None else stack.enter_context(self._journal())
+            table = self._measured(journal, tell, stop)
+            tell("comparing", len(table), len(table))
+            thresholds: Any = None
+            findings = in_order(_find(table, thresholds))
+            mean, std = channel_statistics(table)
+            result = CheckResult(
+                *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
+                thresholds,
+                [*self.notes, *_notes_on(table)],
+                time.perf_counter() - started,
+                self.resumed,
+                None if self._out is None else str(self._options.out),
+                None if self._options.report is None else str(self._options.report),
+            )
+            if self._options.report is not None:
+                from variegate.curation.report import write_report  # Jinja2, and images, for those who want it
+
+                tell("writing the report", len(table), len(table))
+                write_report(self._options.report, result)
+            if self._out is not None:
+                write_findings(self._out, result)
+        return result
+
+    @contextmanager
+    def _journal(self) -> Iterator[ScanJournal]:
+        """For this run alone; gone when it has ended well."""
+        assert self._out is not None
+        # With a dot in front no folder of images takes it for a class.
+        folder = self._out.with_name(f".{self._out.name}.partial")
+        path = folder / "journal"
+        with locked(folder / "lock", str(self._options.out)):
+            journal = ScanJournal(path, self._plan())
+            with closing(journal):
+                if journal.is_other:
+                    self.notes.append(
+                        "the images have changed since an earlier run on them was interrupted (or it was on others): "
+                        "all are looked at anew"
+                    )
+                yield journal
+            path.unlink()
+        with suppress(OSError):
+            folder.rmdir()
+
+    def _measured(self, journal: ScanJournal | None, tell: OnProgress, stop: Event | None) -> pa.Table:
+        batches: list[pa.RecordBatch] = []
+        before = 0
+        for split, source in self.sources.items():
+            position = Position()
+            if journal is not None:
+                position = journal.positions.get(split, position)
+                batches += journal.batches.get(split, [])
+            self.resumed += position.samples
+            record = partial(_record, batches, journal, split)
+            tell_samples = partial(self._tell, tell, before)
+            before += self._pass(split, source, position, record, tell_samples, stop)
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
+        table = pa.Table.from_batches(batches, MEASURED).combine_chunks()
+        if not len(table):
+            raise SourceError("no image in what was given; expected one at least")
+        return table
+
+    def _tell(self, tell: OnProgress, before: int, samples: int) -> None:
+        tell("checking", before + samples, self.total)
+
+    def _pass(
+        self,
+        split: str,
+        source: Source | StreamSource,
+        position: Position,
+        record: Callable[[pa.RecordBatch, Position], object],
+        tell: Callable[[int], object],
+        stop: Event | None,
+    ) -> int:
+        """Record what is measured, every second or so, and when it is interrupted -> samples that are done."""
+        rows: list[Row] = []
+        last = time.monotonic()
+        tell(position.samples)
+        with (
+            closing(pass_over(source, self._options.threads or default_threads(), position)) as done,
+            warnings.catch_warnings(),
+        ):
+            # A line for every image with a deep gray or an odd header; the columns have it.
+            warnings.simplefilter("ignore")
+            try:
+                for some, position in done:
+                    rows += some
+                    tell(position.samples)
+                    now = time.monotonic()
+                    if len(rows) >= _ROWS_A_RECORD or now - last >= _SECONDS_A_RECORD:
+                        record(batch_of(split, rows), position)
+                        rows, last = [], now
+                    if stop is not None and stop.is_set():
+                        break
+            finally:
+                if rows:
+                    record(batch_of(split, rows), position)
+        return position.samples
+
+    def _plan(self) -> str:
+        """A digest of all that the measures depend on."""
+        digest = hashlib.sha256(MEASURED.to_string().encode())
+        for split, source in self.sources.items():
+            digest.update(json.dumps([split, source.fingerprint, source.classes]).encode())
+            stamps = stamps_of(source) if isinstance(source, Source) else None
+            if stamps is not None:
+                digest.update(stamps.sizes.tobytes() + stamps.times.tobytes())
+                digest.update(json.dumps(list(stamps.marks)).encode())
+        return digest.hexdigest()
+
+    def _check_apart(self, given: Any, source: Source | StreamSource) -> None:
+        """The findings are not to become one of the files that are checked."""
+        if self._out is None or isinstance(source, FileSource) or not isinstance(given, (str, os.PathLike)):
+            return
+        with suppress(OSError):
+            if os.path.samefile(given, self._out.parent):
+                raise SourceError(
+                    f"{self._options.out}: would lie among the files of {given}, and be one of them the next time; "
+                    "choose another folder"
+                )
+
+
+def _record(
+    batches: list[pa.RecordBatch], journal: ScanJournal | None, split: str, batch: pa.RecordBatch, position: Position
+) -> None:
+    batches.append(batch)
+    if journal is not None:
+        journal.append(split, batch, position)
+
+
+def _find(table: pa.Table, thresholds: Any) -> list[DataFinding]:
+    return []
+
+
+def _notes_on(table: pa.Table) -> list[str]:
+    """What names cannot tell apart."""
+    notes = []
+    for split in ("train", "test"):
+        counted = pc.value_counts(table.filter(pc.equal(table["split"], split))["file"])
+        shared = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
+        if shared:
+            notes.append(
+                f"{len(shared):,} names are those of several {split} images ({first_names(shared)}): a list of names "
+                "leaves out all images of a name"
+            )
+    return notes

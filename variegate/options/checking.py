@@ -1,0 +1,26 @@
+"""What a check of a data set can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from variegate.options import check_options, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckingOptions:
+    """Raises ValueError naming the argument."""
+
+    out: Path | None = option(
+        None,
+        "The Parquet file of measures and findings, a row per image. While it is made, what is done so far lies beside "
+        "it, so that the same command goes on.",
+        "Output",
+        metavar="FILE",
+    )
+    report: Path | None = option(None, "An HTML report of it all, in one file.", "Output", metavar="FILE")
+    threads: int | None = option(None, "How many threads. Without it, all cores.", "Machine", low=1)
+
+    def __post_init__(self) -> None:
+        check_options(self, "threads")
