@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import variegate as vg
-from tests.curation.cleaning.tables import Findings, table_of
+from tests.curation.cleaning.tables import Findings, rows_of, table_of, write_table
 from tests.data.sources.contract import CLASSES, Picture, folder, parquet, pictures, pixels_of, raw, shards
 from tests.data.sources.tars import tar_bytes
 from variegate.data.sources.base import SourceError
@@ -104,6 +104,24 @@ def test_a_tar_keeps_all_members_of_what_stays(tmp_path):
     copy = (tmp_path / "dst" / "a.tar").read_bytes()
     assert copy.rstrip(b"\0") == tar_bytes(members[:4] + members[6:]).rstrip(b"\0")
     assert copy.endswith(bytes(1024))
+
+
+def test_a_check_of_a_stream_is_of_its_shards(tmp_path):
+    place = place_in(tmp_path, "tar")
+    rows = rows_of(open_source(place), {1: [("dark", None)], 5: [("dark", None)]})
+    for number, row in enumerate(rows):
+        row["index"] = (number + 3) % 7  # as they came
+    stream = open_source(place, stream=True)
+    rows[0]["file"], keys = "a.tar: 000.jpg", sample_keys(open_source(place))
+    found = write_table(tmp_path / "f.parquet", rows, train=stream)
+
+    cleaned = vg.clean(place, tmp_path / "dst", findings=found, drop="dark")
+
+    assert [one.index for one in cleaned.left_out] == [1, 5]
+    assert sample_keys(open_source(tmp_path / "dst")) == [*keys[:1], *keys[2:5], *keys[6:]]
+    rows[0]["file"] = "a.tar: 009.jpg"
+    with pytest.raises(SourceError, match=r"is of a stream of .*, and names 'a.tar: 009.jpg', which is not there"):
+        vg.clean(place, tmp_path / "no", findings=write_table(found, rows, train=stream), drop="dark")
 
 
 def test_parquet_keeps_columns_metadata_and_row_groups(tmp_path):

@@ -76,7 +76,7 @@ def choose(found: Found, drop: Sequence[str]) -> list[LeftOut]:
             for entry in left:
                 if entry.row != best.row:
                     leave_out(entry, found.files[best.row])
-    return [gone[row] for row in sorted(gone)]
+    return sorted(gone.values(), key=lambda one: one.index)
 
 
 def counts_of(left_out: Sequence[LeftOut]) -> dict[str, int]:

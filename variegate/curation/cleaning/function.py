@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from threading import Event
 from typing import Any
@@ -23,6 +23,7 @@ from variegate.data.sources.exclusion import HEADER, read_names
 from variegate.data.sources.file_kinds import KIND_NAMES
 from variegate.data.sources.kept import KeptSource
 from variegate.data.sources.naming import sample_key, sample_keys
+from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import UNKNOWN, stamps_of
 from variegate.engine.arguments import absolute_place, open_by_index
 from variegate.engine.expansion.run import check_apart
@@ -87,13 +88,15 @@ def open_checked(source: Any, findings: str | PathLike[str], split: str) -> tupl
     found = read_found(findings, split)
     opened = open_by_index(source, "skip")
     place = _shown(source)
-    if opened.fingerprint != found.origin["fingerprint"]:
+    if opened.fingerprint != found.origin["fingerprint"] and (placed := _of_stream(source, opened, found)) is not None:
+        found = placed
+    elif opened.fingerprint != found.origin["fingerprint"]:
         was = found.origin.get("place") or "another place"
         raise SourceError(
             f"{place}: holds other images than those of {shown(str(was))} that {found.place} is of; run variegate "
             "check again"
         )
-    if len(found) and not (int(found.index[0]) >= 0 and int(found.index[-1]) < len(opened)):
+    if len(found) and not 0 <= found.index.min() <= found.index.max() < len(opened):
         raise SourceError(f"{found.place}: names images that {place} does not have; run variegate check again")
     _check_unchanged(opened, found)
     return found, opened
@@ -175,6 +178,27 @@ def _write_list(options: CleaningOptions, opened: Source, place: str, made: Clea
     header = f"{HEADER}left out of {' '.join(shown(place).split())} by variegate clean: {counted}"
     lines = [header, *earlier, *(one.file for one in made.left_out)]
     write_atomically(out, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"), durable=True)
+
+
+def _of_stream(source: Any, opened: Source, found: Found) -> Found | None:
+    """The table of a check that read the same shards as a stream, with the indices that their images have; None where
+    it is of anything else."""
+    if not isinstance(source, (str, PathLike)):
+        return None
+    try:
+        stream = open_source(source, stream=True)
+    except SourceError:  # of a kind that is no stream
+        return None
+    if stream.fingerprint != found.origin["fingerprint"]:
+        return None
+    places = {key: index for index, key in enumerate(sample_keys(opened))}
+    unknown = next((file for file in found.files if file not in places), None)
+    if unknown is not None or len(places) < len(opened):
+        why = f"names {unknown!r}, which is not there" if unknown is not None else "has names that are several images'"
+        raise SourceError(
+            f"{found.place}: is of a stream of {_shown(source)}, and {why}; accepted: a check of it by index"
+        )
+    return replace(found, index=np.array([places[file] for file in found.files], np.int64))
 
 
 def _check_unchanged(opened: Source, found: Found) -> None:
