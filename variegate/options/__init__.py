@@ -26,6 +26,7 @@ Panel = Literal[
     "Work",
     "Dispatcher",
     "Failures",
+    "Thresholds",
     "Devices",
     "Running",
     "Machine",

@@ -1,0 +1,23 @@
+"""What is wrong with each image by itself, and with the sizes of the classes, judged by the table's measures."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from variegate.curation.finding import DataFinding
+from variegate.curation.judging.classes import class_findings
+from variegate.curation.judging.files import file_findings
+from variegate.curation.judging.looks import look_findings
+from variegate.curation.judging.thresholds import Thresholds, thresholds_for
+from variegate.curation.judging.verdicts import Verdicts
+
+__all__ = ["Thresholds", "judge", "thresholds_for"]
+
+
+def judge(table: pa.Table, thresholds: Thresholds | None = None) -> list[DataFinding]:
+    """``table``: of ``SCHEMA``, findings apart. All findings but duplicates and doubtful labels; an image that does not
+    decode has those of its file alone."""
+    verdicts = Verdicts(table)
+    file_findings(verdicts)
+    look_findings(verdicts, thresholds or thresholds_for(table))
+    return [*verdicts.findings, *class_findings(table, thresholds or thresholds_for(table))]
