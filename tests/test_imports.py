@@ -177,7 +177,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "curation/table": set(),
     "curation/cleaning": {"curation/finding", "data/sources", "engine", "sinks", "options"},
     "curation/measures": {"program", "data/decode"},
-    "curation/duplicates": {"curation/finding", "curation/table", "program"},
+    "curation/duplicates": {"curation/finding", "curation/table", "curation/measures", "program"},
     "curation/judging": {"curation/finding", "curation/table", "options"},
     "curation/labels": {
         "curation",
