@@ -78,6 +78,11 @@ def test_cut_off(kind: str, left: float) -> None:
     assert facts.is_truncated, facts
 
 
+def test_a_compressed_tiff_that_is_cut_off_has_lost_its_directory() -> None:
+    data = saved("TIFF", compression="tiff_lzw")
+    assert facts_of(data[: len(data) // 2])[0].is_truncated
+
+
 @pytest.mark.parametrize("options", [{}, {"progressive": True}], ids=["sequential", "progressive"])
 def test_a_cut_off_jpeg_with_an_end_is_filled_with_gray_and_truncated(options: dict[str, Any]) -> None:
     data = saved("JPEG", **options)

@@ -21,6 +21,7 @@ T = TypeVar("T")
 _measured = Budget(TOTAL)
 
 _PNG, _GIF = b"\x89PNG\r\n\x1a\n", (b"GIF87a", b"GIF89a")
+_TIFF = (b"II*\0", b"MM\0*")
 _PNG_END, _GIF_END = b"IEND\xaeB`\x82", b"\0;"
 _AMONG_LAST = 64
 _PREMATURE = "premature end"
@@ -91,4 +92,6 @@ def _is_cut_off(data: bytes) -> bool:
         return _GIF_END not in data[-_AMONG_LAST:]
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return int.from_bytes(data[4:8], "little") + 8 > len(data)
+    if data.startswith(_TIFF):  # its directory often comes last
+        return int.from_bytes(data[4:8], "little" if data.startswith(b"II") else "big") >= len(data)
     return False
