@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,7 @@ def _object(result: CheckResult) -> dict[str, Any]:
         "classes": result.classes,
         "mean": result.mean,
         "std": result.std,
-        "thresholds": result.thresholds,
+        "thresholds": asdict(result.thresholds),
         "notes": result.notes,
         "resumed": result.resumed,
         "seconds": round(result.seconds, 3),

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.curation.finding import DataFinding
+from variegate.curation.judging import Thresholds, judge, thresholds_for
 from variegate.curation.result import CheckResult, channel_statistics, check_out, in_order, write_findings
 from variegate.curation.scan.columns import MEASURED, batch_of, with_findings
 from variegate.curation.scan.journal import ScanJournal
@@ -84,7 +85,7 @@ class Checking:
             journal = None if self._out is None else stack.enter_context(self._journal())
             table = self._measured(journal, tell, stop)
             tell("comparing", len(table), len(table))
-            thresholds: Any = None
+            thresholds = thresholds_for(table, self._options)
             findings = in_order(_find(table, thresholds))
             mean, std = channel_statistics(table)
             result = CheckResult(
@@ -212,8 +213,8 @@ def _record(
         journal.append(split, batch, position)
 
 
-def _find(table: pa.Table, thresholds: Any) -> list[DataFinding]:
-    return []
+def _find(table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
+    return judge(table, thresholds)
 
 
 def _notes_on(table: pa.Table) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variegate.curation.finding import FINDING_KINDS, DataFinding
+from variegate.curation.judging import Thresholds
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.outside.durable import write_errors_name, write_pieces
 from variegate.outside.files import check_regular
@@ -41,7 +42,7 @@ class CheckResult:
     classes: tuple[str, ...]
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None
-    thresholds: Any
+    thresholds: Thresholds
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     resumed: int = 0
@@ -137,6 +138,7 @@ def write_findings(path: Path, result: CheckResult) -> None:
         "classes": result.classes,
         "mean": result.mean,
         "std": result.std,
+        "thresholds": asdict(result.thresholds),
         "findings": [[one.split, one.finding, one.measure, one.why] for one in result.findings if one.index is None],
     }
     table = result.table.replace_schema_metadata({_MARK: json.dumps(about).encode()})

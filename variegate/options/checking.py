@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from variegate.options import check_options, option
+from variegate.options.thresholds import ThresholdOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckingOptions:
+class CheckingOptions(ThresholdOptions):
     """Raises ValueError naming the argument."""
 
     out: Path | None = option(
@@ -23,4 +24,5 @@ class CheckingOptions:
     threads: int | None = option(None, "How many threads. Without it, all cores.", "Machine", low=1)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_options(self, "threads")

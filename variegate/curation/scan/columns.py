@@ -20,8 +20,7 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
     """The columns ``MEASURED``."""
     values: dict[str, Sequence[Any]] = dict(zip(FIELDS, zip(*rows, strict=True), strict=True))
     values["split"] = [split] * len(rows)
-    missing = [None] * len(rows)
-    return pa.record_batch([pa.array(values.get(one.name, missing), one.type) for one in MEASURED], schema=MEASURED)
+    return pa.record_batch([pa.array(values[one.name], one.type) for one in MEASURED], schema=MEASURED)
 
 
 def with_findings(table: pa.Table, findings: Iterable[DataFinding]) -> pa.Table:

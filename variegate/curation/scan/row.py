@@ -11,6 +11,7 @@ import numpy.typing as npt
 from variegate.checks import as_integer
 from variegate.curation.measures.files import FileFacts, Image_HWC
 from variegate.curation.measures.fingerprint import Fingerprint, fingerprint
+from variegate.curation.measures.pixels import PixelMeasures, measure_pixels
 from variegate.data.sources.base import Item
 from variegate.data.sources.labels import MOST_LABEL, NO_LABEL
 from variegate.errors import DecodeError
@@ -18,10 +19,10 @@ from variegate.errors import DecodeError
 # The columns that a pass fills in, but for the split, in the order of a row; findings come later.
 FIELDS = (
     *("index", "file", "label", "class", "error", "warning", "bytes", "kind", "mode", "orientation", "is_truncated"),
-    *("height", "width", *Fingerprint._fields),
+    *("height", "width", *PixelMeasures._fields, *Fingerprint._fields),
 )
 Row = tuple[Any, ...]
-_UNMEASURED = (None,) * len(Fingerprint._fields)
+_UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(Fingerprint._fields))
 
 
 def row_of(
@@ -64,7 +65,7 @@ def speakable_or_none(text: str | None) -> str | None:
 
 
 def _measure(image: Image_HWC) -> Row:
-    return tuple(fingerprint(image))
+    return (*measure_pixels(image), *fingerprint(image))
 
 
 def _measure_pixels_of(image: npt.NDArray[np.uint8], facts: FileFacts) -> Row | None:
