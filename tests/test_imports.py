@@ -180,15 +180,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "curation/duplicates": {"curation/finding", "curation/table", "curation/measures", "program"},
     "curation/judging": {"curation/finding", "curation/table", "options"},
     "curation/labels": {
-        "curation",
-        "curation/finding",
-        "curation/table",
-        "training",
-        "transforms",
-        "data",
-        "data/sources",
-        "data/loader",
-        "options",
+        *("curation/finding", "curation/table", "training", "transforms", "augmenter", "options"),
+        *("data", "data/sources", "data/decode", "data/loader"),
     },
     "curation/report": {"curation/finding", "curation/table", "data/decode", "data/sources"},
     "preview": {

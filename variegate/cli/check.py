@@ -62,7 +62,8 @@ def check(options: CheckOptions) -> None:
         done = [0, 0]
 
         def show(what: str, count: int, total: int) -> None:
-            done[:] = count, total
+            if what == "checking":
+                done[:] = count, total
             bar.update(task, description=what, completed=count, total=total or None)
 
         try:

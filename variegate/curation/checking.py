@@ -7,7 +7,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,8 @@ def check(
     call goes on where another one ended, in whatever way, and ends with the same bytes. ``stop``: once it is set, the
     run ends with what it has begun.
 
-    Raises ValueError (SourceError) naming the argument, WriteError, and KeyboardInterrupt where it was stopped.
+    Raises ValueError (SourceError) naming the argument, WriteError, ImportError for ``labels`` without cleanlab, and
+    KeyboardInterrupt where it was stopped.
     """
     return Checking(source, test, CheckingOptions(**options)).run(on_progress, stop)
 
@@ -61,6 +62,10 @@ class Checking:
 
     def __init__(self, source: Any, test: Any, options: CheckingOptions) -> None:
         self._options = options
+        if options.labels:
+            from variegate.curation.labels import check_cleanlab
+
+            check_cleanlab()
         self._out = None if options.out is None else Path(os.path.abspath(options.out))
         if self._out is not None:
             check_out(self._out)
@@ -86,7 +91,7 @@ class Checking:
             table = self._measured(journal, tell, stop)
             tell("comparing", len(table), len(table))
             thresholds = thresholds_for(table, self._options)
-            findings = in_order(_find(table, thresholds))
+            findings = in_order([*(found := _find(table, thresholds)), *self._doubts(table, found, tell, stop)])
             mean, std = channel_statistics(table)
             result = CheckResult(
                 *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
@@ -105,6 +110,19 @@ class Checking:
             if self._out is not None:
                 write_findings(self._out, result)
         return result
+
+    def _doubts(
+        self, table: pa.Table, findings: Sequence[DataFinding], tell: OnProgress, stop: Event | None
+    ) -> list[DataFinding]:
+        """Of labels, where that is asked for."""
+        if not self._options.labels:
+            return []
+        from variegate.curation.labels import doubtful_labels  # it trains, with torch
+
+        tell_epochs = partial(tell, "training for labels, epoch")
+        doubts = doubtful_labels(table, self.sources["train"], findings, self._options.seed, tell_epochs, stop)
+        self.notes += doubts.notes
+        return doubts.findings
 
     @contextmanager
     def _journal(self) -> Iterator[ScanJournal]:

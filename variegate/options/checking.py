@@ -21,8 +21,15 @@ class CheckingOptions(ThresholdOptions):
         metavar="FILE",
     )
     report: Path | None = option(None, "An HTML report of it all, in one file.", "Output", metavar="FILE")
+    labels: bool = option(
+        False,
+        "Find labels that are likely to be wrong, by short trainings and cleanlab. Takes minutes, and the extra "
+        "'variegate[labels]'.",
+        "Training",
+    )
+    seed: int = option(0, "What the trainings of --labels follow from.", "Training", low=0)
     threads: int | None = option(None, "How many threads. Without it, all cores.", "Machine", low=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_options(self, "threads")
+        check_options(self, "seed", "threads")
