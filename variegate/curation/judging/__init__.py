@@ -17,7 +17,10 @@ __all__ = ["Thresholds", "judge", "thresholds_for"]
 def judge(table: pa.Table, thresholds: Thresholds | None = None) -> list[DataFinding]:
     """``table``: of ``SCHEMA``, findings apart. All findings but duplicates and doubtful labels; an image that does not
     decode has those of its file alone."""
+    if thresholds is None:
+        thresholds = thresholds_for(table)
+    table = table.combine_chunks()
     verdicts = Verdicts(table)
     file_findings(verdicts)
-    look_findings(verdicts, thresholds or thresholds_for(table))
-    return [*verdicts.findings, *class_findings(table, thresholds or thresholds_for(table))]
+    look_findings(verdicts, thresholds)
+    return [*verdicts.findings, *class_findings(table, thresholds)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,32 +11,27 @@ from variegate.curation.judging.thresholds import Thresholds
 
 
 def class_findings(table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
-    """imbalance, lone_files; none where images have no classes."""
+    """imbalance, lone_files; none where images have no classes, or all have one. An image that does not decode counts:
+    it has been meant for its class."""
     found: list[DataFinding] = []
     for split in ("train", "test"):
         rows = table.filter(pc.and_(pc.equal(table["split"], split), pc.greater_equal(table["label"], 0)))
-        labels = rows["label"].to_pylist()
-        sizes = Counter(labels)
-        if len(sizes) < 2:
+        labels, first, which, sizes = np.unique(
+            rows["label"].to_numpy(), return_index=True, return_inverse=True, return_counts=True
+        )
+        if len(labels) < 2:
             continue
-        names = dict(zip(labels, rows["class"].to_pylist(), strict=True))
-        named = {label: names[label] or str(label) for label in sizes}
-        (largest, most), (smallest, least) = max_and_min(sizes)
-        if split == "train" and most / least > thresholds.imbalance:
+        named = [rows["class"][row].as_py() or str(labels[i]) for i, row in enumerate(first.tolist())]
+        largest, smallest = int(sizes.argmax()), int(sizes.argmin())
+        ratio = float(sizes[largest] / sizes[smallest])
+        if split == "train" and ratio > thresholds.imbalance:
             why = (
-                f"class {named[largest]} has {most:,} images, class {named[smallest]} {least:,}: "
-                f"{most / least:.1f} times as many, more than {thresholds.imbalance:g}"
+                f"class {named[largest]} has {sizes[largest]:,} images, class {named[smallest]} {sizes[smallest]:,}: "
+                f"{ratio:.1f} times as many, more than {thresholds.imbalance:g}"
             )
-            found.append(DataFinding(split, None, None, "imbalance", most / least, None, why))
-        for row, label in enumerate(labels):
-            if sizes[label] == 1:
-                why = f"class {named[label]} has no other image"
-                index, file = rows["index"][row].as_py(), rows["file"][row].as_py()
-                found.append(DataFinding(split, index, file, "lone_files", 1.0, None, why))
+            found.append(DataFinding(split, None, None, "imbalance", ratio, None, why))
+        for row in np.flatnonzero(sizes[which] == 1).tolist():
+            index, file = rows["index"][row].as_py(), rows["file"][row].as_py()
+            why = f"class {named[which[row]]} has no other image"
+            found.append(DataFinding(split, index, file, "lone_files", 1.0, None, why))
     return found
-
-
-def max_and_min(sizes: Counter[int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(label, images) of the largest class and of the smallest; of equal ones, the first label."""
-    order = sorted(sizes.items())
-    return max(order, key=lambda one: one[1]), min(order, key=lambda one: one[1])

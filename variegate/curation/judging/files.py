@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from variegate.curation.judging.verdicts import Verdicts
 
@@ -20,6 +23,7 @@ _EXTENSIONS = {
     "TIFF": {".tif", ".tiff"},
 }
 _KNOWN = set().union(*_EXTENSIONS.values())
+_LONGEST = max(map(len, _KNOWN))
 _USUAL_MODES = {"RGB", "L"}
 _TURNS = {
     2: "mirrored",
@@ -33,48 +37,68 @@ _TURNS = {
 
 
 def file_findings(verdicts: Verdicts) -> None:
-    """corrupt, truncated, damaged, empty, wrong_extension, unusual_mode, exif_turned."""
-    errors, sizes = verdicts.column("error"), verdicts.column("bytes")
-    has_error = np.asarray([one is not None for one in errors], bool)
-    is_empty = sizes == 0
-    is_truncated = np.asarray([one is True for one in verdicts.column("is_truncated")], bool) & ~is_empty
-    verdicts.add("corrupt", has_error & ~is_empty & ~is_truncated, lambda row: str(errors[row]))
-    verdicts.add(
-        "truncated", is_truncated, lambda row: str(errors[row] or "the file ends before its image does"), sizes
-    )
-    warnings = verdicts.column("warning")
-    is_damaged = np.asarray([one is not None for one in warnings], bool) & ~has_error & ~is_truncated & ~is_empty
-    verdicts.add("damaged", is_damaged, lambda row: str(warnings[row]))
-    verdicts.add("empty", is_empty, lambda row: "the file has no bytes", sizes)
+    """corrupt, truncated, damaged, empty, wrong_extension, unusual_mode, exif_turned.
+
+    A file has the first of empty, truncated, corrupt, damaged that holds.
+    """
+    table, sizes, turns = verdicts.table, verdicts.column("bytes"), verdicts.column("orientation")
+    is_empty = (sizes == 0) | (verdicts.column("height") == 0) | (verdicts.column("width") == 0)
+    is_truncated = table["is_truncated"].fill_null(False).to_numpy(zero_copy_only=False) & ~is_empty
+    is_whole = ~is_empty & ~is_truncated
+    has_error, has_warning = (table[name].is_valid().to_numpy(zero_copy_only=False) for name in ("error", "warning"))
+
+    def said(row: int) -> str:
+        return str(
+            table["error"][row].as_py() or table["warning"][row].as_py() or "the file ends before its image does"
+        )
+
+    verdicts.add("corrupt", has_error & is_whole, said)
+    verdicts.add("truncated", is_truncated, said, sizes)
+    verdicts.add("damaged", has_warning & ~has_error & is_whole, said)
+    verdicts.add("empty", is_empty, lambda row: "it has no pixels" if sizes[row] else "the file has no bytes", sizes)
     _extensions(verdicts)
     _modes(verdicts)
-    turns = verdicts.column("orientation")
     verdicts.add(
         "exif_turned",
-        np.isfinite(turns) & (turns > 1),
+        turns > 1,
         lambda row: f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}",
         turns,
     )
 
 
 def _extensions(verdicts: Verdicts) -> None:
-    kinds = verdicts.column("kind")
-    endings = [os.path.splitext(str(file).rpartition(": ")[2])[1].lower() for file in verdicts.column("file")]
-    is_wrong = [
-        kind in _EXTENSIONS and ending in _KNOWN and ending not in _EXTENSIONS[kind]
-        for kind, ending in zip(kinds, endings, strict=True)
-    ]
+    """Of a name without a known extension nothing is said."""
+    tails, tail_of = _coded(pc.utf8_lower(pc.utf8_slice_codeunits(verdicts.table["file"], -_LONGEST)))
+    kinds, kind_of = _coded(verdicts.table["kind"])
+    endings = [os.path.splitext(f"name{tail}")[1] for tail in tails]
+    is_wrong = np.array(
+        [
+            [kind in _EXTENSIONS and ending in _KNOWN and ending not in _EXTENSIONS[kind] for ending in [*endings, ""]]
+            for kind in [*kinds, ""]
+        ]
+    )
     verdicts.add(
-        "wrong_extension", np.asarray(is_wrong, bool), lambda row: f"holds a {kinds[row]} image, not {endings[row]}"
+        "wrong_extension",
+        is_wrong[kind_of, tail_of],
+        lambda row: f"holds a {kinds[kind_of[row]]} image, not {endings[tail_of[row]]}",
     )
 
 
 def _modes(verdicts: Verdicts) -> None:
-    """A mode that half of the images have is the usual one of the set."""
-    modes = verdicts.column("mode")
-    known = [mode for mode in modes if mode is not None]
-    usual = _USUAL_MODES | {mode for mode in set(known) if 2 * known.count(mode) > len(known)}
-    is_unusual = [mode is not None and mode not in usual for mode in modes]
+    """A mode that more than half of the images have is the usual one of the set."""
+    modes, mode_of = _coded(verdicts.table["mode"])
+    counts = np.bincount(mode_of[mode_of >= 0], minlength=len(modes))
+    is_unusual = [mode not in _USUAL_MODES and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)]
     verdicts.add(
-        "unusual_mode", np.asarray(is_unusual, bool), lambda row: f"its pixels are {modes[row]}, which become RGB"
+        "unusual_mode",
+        np.array([*is_unusual, False])[mode_of],
+        lambda row: f"its pixels are {modes[mode_of[row]]}, which become RGB",
     )
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """-> (the different values, which of them a row has; -1: null)."""
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    return coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy().astype(np.int64)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from variegate.curation.judging.thresholds import Thresholds, aspect_of, side_of
 from variegate.curation.judging.verdicts import Verdicts
@@ -17,7 +20,9 @@ def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
     An image has the first of blank, dark or bright, low_contrast, blurred that holds: what is blank has no contrast,
     and of what is hardly seen nobody can say whether it is sharp.
     """
-    side, aspect = side_of(verdicts.table), aspect_of(verdicts.table)
+    decodes = verdicts.table["error"].is_null().to_numpy(zero_copy_only=False)
+    side = np.where(decodes, side_of(verdicts.table), np.nan)
+    aspect = np.where(decodes, aspect_of(verdicts.table), np.nan)
     limits = thresholds
     with np.errstate(invalid="ignore"):
         verdicts.add(
@@ -32,7 +37,7 @@ def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
             lambda row: f"one side is {aspect[row]:.1f} times the other, more than {limits.aspect:.1f}",
             aspect,
         )
-        spread = np.array([max(std) if std is not None else np.nan for std in verdicts.table["std"].to_pylist()])
+        spread = _largest(verdicts.table["std"])
         is_blank = spread <= _BLANK
         verdicts.add("blank", is_blank, lambda row: "all pixels have one colour", spread)
         light, shade = verdicts.column("bright_end"), verdicts.column("dark_end")
@@ -69,3 +74,13 @@ def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
 def _size(verdicts: Verdicts, row: int) -> str:
     height, width = (verdicts.table[name][row].as_py() for name in ("height", "width"))
     return f"{width} x {height} pixels, "
+
+
+def _largest(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """Of each list; NaN where there is none."""
+    largest = np.full(len(column), np.nan)
+    lists = column.is_valid().to_numpy(zero_copy_only=False)
+    values = pc.list_flatten(column).to_numpy().reshape(int(lists.sum()), -1)
+    if values.size:
+        largest[lists] = values.max(1)
+    return largest

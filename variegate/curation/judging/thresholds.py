@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variegate.options.thresholds import ThresholdOptions
 
@@ -50,7 +51,8 @@ class Thresholds:
 
 def thresholds_for(table: pa.Table, given: ThresholdOptions | None = None) -> Thresholds:
     """From the train split, for both. ``table``: of ``SCHEMA``, findings apart."""
-    train = table.filter(pa.compute.equal(table["split"], "train")) if len(table) else table
+    columns = table.select(["height", "width", "dark_end", "bright_end", "contrast", "sharpness"])
+    train = columns.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_null(table["error"])))
     given = given or ThresholdOptions()
     sides = np.log(np.maximum(side_of(train), 1))
     sharpness = _column(train, "sharpness")
