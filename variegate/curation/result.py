@@ -135,6 +135,7 @@ def write_findings(path: Path, result: CheckResult) -> None:
     about = {
         "format": _FORMAT,
         "splits": result.splits,
+        "fingerprints": {split: source.fingerprint for split, source in result.sources.items()},
         "classes": result.classes,
         "mean": result.mean,
         "std": result.std,

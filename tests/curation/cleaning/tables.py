@@ -36,11 +36,8 @@ def rows_of(
 
 def write_table(path: Path, rows: list[dict[str, Any]], **sources: Any) -> Path:
     """``sources``: by split."""
-    about = {
-        "command": "check",
-        "sources": {name: {"fingerprint": one.fingerprint, "place": name} for name, one in sources.items()},
-    }
-    schema = SCHEMA.with_metadata({"variegate": json.dumps(about)})
+    about = {"fingerprints": {name: one.fingerprint for name, one in sources.items()}}
+    schema = SCHEMA.with_metadata({"variegate.check": json.dumps(about)})
     pq.write_table(pa.Table.from_pylist(rows, schema), path)
     return path
 

@@ -164,7 +164,7 @@ def test_findings_of_another_source_are_refused(tmp_path, folder_of):
     place, found = folder_of()
     shutil.move(Path(place) / "bee" / "004.png", Path(place) / "bee" / "other.png")
 
-    with pytest.raises(SourceError, match=r"holds other images than those of train that .*f.parquet is of"):
+    with pytest.raises(SourceError, match=r"holds other images than those that .*f.parquet is of"):
         vg.clean(place, tmp_path / "dst", findings=found, drop=DROP)
     assert not (tmp_path / "dst").exists()
 

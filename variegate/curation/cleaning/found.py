@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from variegate.curation.finding import FINDING_KINDS
 from variegate.data.sources.base import SourceError
 from variegate.outside.files import open_regular
 
-METADATA_KEY = b"variegate"
+METADATA_KEY = b"variegate.check"
 ACCEPTED = "the findings.parquet that variegate check wrote"
 _COLUMNS = ("split", "index", "file", "bytes", "height", "width", "findings")
 
@@ -35,11 +35,10 @@ class ImageFinding(NamedTuple):
 class Found:
     """Of a split. Arrays and ``files`` have an entry for each image: its index in the source, its name, its size in
     bytes (-1: not known), its pixels (0: not known). ``entries``: what was found, in the order of the images.
-    ``partners``: of a leak's group, the name of an image of the other split. ``origin``: what the table says of the
-    source: fingerprint, place."""
+    ``partners``: of a leak's group, the name of an image of the other split. ``fingerprint``: of the source."""
 
     place: str
-    origin: dict[str, Any]
+    fingerprint: str
     index: npt.NDArray[np.int64]
     files: list[str]
     sizes: npt.NDArray[np.int64]
@@ -63,7 +62,7 @@ def read_found(path: str | os.PathLike[str], split: str) -> Found:
     """Raises SourceError for what is no table of a check, or has no images of that split."""
     place = os.fspath(path)
     table = _read(place)
-    origin = _origin(place, table.schema.metadata or {}, split)
+    fingerprint = _fingerprint(place, table.schema.metadata or {}, split)
     is_here = pc.equal(table["split"], split)
     here, there = table.filter(is_here), table.filter(pc.invert(is_here))
     here = here.take(pc.sort_indices(here, sort_keys=[("index", "ascending")]))
@@ -75,7 +74,7 @@ def read_found(path: str | os.PathLike[str], split: str) -> Found:
     height, width = (np.asarray(here[name].fill_null(0)).astype(np.int64) for name in ("height", "width"))
     return Found(
         place,
-        origin,
+        fingerprint,
         np.asarray(here["index"]).astype(np.int64),
         here["file"].to_pylist(),
         np.asarray(here["bytes"].fill_null(-1)).astype(np.int64),
@@ -105,19 +104,14 @@ def _read(place: str) -> pa.Table:
         raise SourceError(f"{place}: cannot be read ({reason}); accepted: {ACCEPTED}") from None
 
 
-def _origin(place: str, metadata: dict[bytes, bytes], split: str) -> dict[str, Any]:
+def _fingerprint(place: str, metadata: dict[bytes, bytes], split: str) -> str:
     try:
-        about = json.loads(metadata[METADATA_KEY])
-        if about["command"] != "check":
-            raise ValueError(about["command"])
-        sources = {str(name): dict(one) for name, one in about["sources"].items() if one is not None}
-        for one in sources.values():
-            str(one["fingerprint"])
+        found = {str(name): str(one) for name, one in json.loads(metadata[METADATA_KEY])["fingerprints"].items()}
     except (KeyError, ValueError, TypeError, AttributeError):
         raise SourceError(f"{place}: does not say of which images it is; accepted: {ACCEPTED}") from None
-    if split not in sources:
-        raise SourceError(f"{place}: has no {split} images; accepted: --split {' or '.join(sources)}")
-    return sources[split]
+    if split not in found:
+        raise SourceError(f"{place}: has no {split} images; accepted: --split {' or '.join(found)}")
+    return found[split]
 
 
 def _entries(table: pa.Table) -> list[ImageFinding]:

@@ -88,14 +88,10 @@ def open_checked(source: Any, findings: str | PathLike[str], split: str) -> tupl
     found = read_found(findings, split)
     opened = open_by_index(source, "skip")
     place = _shown(source)
-    if opened.fingerprint != found.origin["fingerprint"] and (placed := _of_stream(source, opened, found)) is not None:
+    if opened.fingerprint != found.fingerprint and (placed := _of_stream(source, opened, found)) is not None:
         found = placed
-    elif opened.fingerprint != found.origin["fingerprint"]:
-        was = found.origin.get("place") or "another place"
-        raise SourceError(
-            f"{place}: holds other images than those of {shown(str(was))} that {found.place} is of; run variegate "
-            "check again"
-        )
+    elif opened.fingerprint != found.fingerprint:
+        raise SourceError(f"{place}: holds other images than those that {found.place} is of; run variegate check again")
     if len(found) and not 0 <= found.index.min() <= found.index.max() < len(opened):
         raise SourceError(f"{found.place}: names images that {place} does not have; run variegate check again")
     _check_unchanged(opened, found)
@@ -189,7 +185,7 @@ def _of_stream(source: Any, opened: Source, found: Found) -> Found | None:
         stream = open_source(source, stream=True)
     except SourceError:  # of a kind that is no stream
         return None
-    if stream.fingerprint != found.origin["fingerprint"]:
+    if stream.fingerprint != found.fingerprint:
         return None
     places = {key: index for index, key in enumerate(sample_keys(opened))}
     unknown = next((file for file in found.files if file not in places), None)
