@@ -12,6 +12,7 @@ import pytest
 
 from tests.curation.report.made import EVIL, Photos, Result, rows_of, small_result
 from variegate.curation.finding import DataFinding
+from variegate.curation.judging.thresholds import Thresholds
 from variegate.curation.report import write_report
 from variegate.curation.report.choice import MOST_GROUPS, MOST_IMAGES, MOST_MEMBERS, MOST_ROWS, listed, shown_kinds
 from variegate.curation.report.thumbnails import MOST_BYTES, SIDE, thumbnail, thumbnails
@@ -148,6 +149,21 @@ def test_rare_kinds_are_listed_in_full() -> None:
     findings += [DataFinding("train", n, "a", "blurred", None, None, "") for n in range(500)]
     kinds = [one.finding for one in listed(findings, 200)]
     assert {name: kinds.count(name) for name in set(kinds)} == {"blank": 30, "dark": 85, "blurred": 85}
+
+
+def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
+    result = small_result()
+    result.thresholds = Thresholds(0.25, 0.75, 0.25, 0.01, 20.0, float("inf"), 4.0, 10.0)
+    write_report(tmp_path / "report.html", result)
+    charts = re.findall(r"<strong>(\w+).*?</figure>", (tmp_path / "report.html").read_text("utf-8"), re.DOTALL)
+    assert charts == ["Size", "Aspect", "File", "Brightness", "Contrast", "Sharpness"]
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert re.findall(r'<text class="threshold"[^>]*>([^<]*)</text>', page) == [
+        "Tiny 400 px",
+        "Extreme aspect 4",
+        "Low contrast 0.25",
+        "Blurred 0.01",
+    ]
 
 
 def test_the_worst_come_first() -> None:

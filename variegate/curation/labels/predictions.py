@@ -25,7 +25,7 @@ from variegate.training.step import in_channels_last
 MODEL = "airbench-94x0.25"
 _LR = 0.5
 # What trains a model: so many images in all, by epochs that are not too few to learn nor more than it needs.
-_TRAINED, _LEAST_EPOCHS, _MOST_EPOCHS = 60_000, 6, 30
+_TRAINED, _LEAST_EPOCHS, _MOST_EPOCHS = 30_000, 6, 20
 _EVALUATION_BATCH, _INITIALISED = 1024, 2048
 Floats = npt.NDArray[np.float64]
 
