@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variegate.curation.duplicates import DISTANCE, find_duplicates
 from variegate.curation.finding import DataFinding
 from variegate.curation.judging import Thresholds, judge, thresholds_for
 from variegate.curation.result import CheckResult, channel_statistics, check_out, in_order, write_findings
@@ -91,7 +92,8 @@ class Checking:
             table = self._measured(journal, tell, stop)
             tell("comparing", len(table), len(table))
             thresholds = thresholds_for(table, self._options)
-            findings = in_order([*(found := _find(table, thresholds)), *self._doubts(table, found, tell, stop)])
+            found = self._find(table, thresholds)
+            findings = in_order([*found, *self._doubts(table, found, tell, stop)])
             mean, std = channel_statistics(table)
             result = CheckResult(
                 *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
@@ -200,6 +202,10 @@ class Checking:
                     record(batch_of(split, rows), position)
         return position.samples
 
+    def _find(self, table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
+        distance = self._options.near_distance
+        return [*judge(table, thresholds), *find_duplicates(table, DISTANCE if distance is None else distance)]
+
     def _plan(self) -> str:
         """A digest of all that the measures depend on."""
         digest = hashlib.sha256(MEASURED.to_string().encode())
@@ -229,10 +235,6 @@ def _record(
     batches.append(batch)
     if journal is not None:
         journal.append(split, batch, position)
-
-
-def _find(table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
-    return judge(table, thresholds)
 
 
 def _notes_on(table: pa.Table) -> list[str]:

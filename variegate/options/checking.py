@@ -28,8 +28,19 @@ class CheckingOptions(ThresholdOptions):
         "Training",
     )
     seed: int = option(0, "What the trainings of --labels follow from.", "Training", low=0)
+    near_distance: int | None = option(
+        None,
+        "Near duplicates: their perceptual hashes differ in at most so many of 64 bits, 0 to 15.",
+        "Thresholds",
+        low=0,
+        high=15,
+        metavar="BITS",
+    )
     threads: int | None = option(None, "How many threads. Without it, all cores.", "Machine", low=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_options(self, "seed", "threads")
+        check_options(self, "seed", "near_distance", "threads")
+        # Not found out when all images are measured.
+        if self.near_distance is not None and self.near_distance > 15:
+            raise ValueError(f"near_distance: got {self.near_distance}; accepted: an integer from 0 to 15")
