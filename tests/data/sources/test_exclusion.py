@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.data.sources.contract import folder, pictures, shards
+from variegate.data.indexing import index_source
 from variegate.data.loader import Loader
 from variegate.data.sources.base import FileSource, PixelSource, Source, SourceError, StreamSource
 from variegate.data.sources.exclusion import PlaceWithout
 from variegate.data.sources.naming import sample_keys
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import stamps_of
+from variegate.preview.rows import choose_images
 from variegate.transforms import Compose, RandomResizedCrop, Rotate
 
 
@@ -58,6 +60,7 @@ def test_a_class_that_loses_all_its_images_keeps_its_number(place):
     assert set(source.labels(np.arange(len(source))).tolist()) == {1, 2}
 
 
+@pytest.mark.filterwarnings("ignore:.*of out.txt")
 def test_the_others_are_augmented_as_beside_those_left_out(place, listed):
     transform = Compose([Rotate(30), RandomResizedCrop(16)])
 
@@ -161,3 +164,30 @@ def test_nothing_may_be_left_of_no_source(place):
 def test_what_is_no_list_is_refused(place, given):
     with pytest.raises(TypeError, match=r"exclude: got .*accepted: a text file"):
         open_source(place, exclude=given)
+
+
+def test_an_index_of_jpegs_serves_the_whole_and_any_part_of_it(place, listed, tmp_path, monkeypatch):
+    monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path / "cache"))
+
+    whole, some = index_source(place), index_source(PlaceWithout(str(place), listed))
+
+    assert whole.path == some.path
+    assert (whole.images, some.images) == (7, 5)
+
+
+def test_a_preview_shows_none_of_those_left_out(place, listed):
+    chosen, _ = choose_images(PlaceWithout(str(place), listed), 8)
+
+    assert [image.name for image in chosen] == sample_keys(open_source(place))[1:-1]
+    assert [image.sample_id for image in chosen] == [1, 2, 3, 4, 5]
+    with pytest.raises(SourceError, match=r"--exclude: got .* is one image; leave it out"):
+        choose_images(PlaceWithout(str(place / "ant" / "000.jpg"), listed), 8)
+
+
+def test_a_loader_draws_by_class_from_what_is_left(place):
+    keys = sample_keys(open_source(place))
+    source = open_source(place, exclude=[key for key in keys if key.startswith("ant/")])
+
+    loader = Loader(source, RandomResizedCrop(8), 5, weights="balanced", seed=0, device="cpu", num_threads=1)
+
+    assert set(np.concatenate([batch.labels for batch in loader]).tolist()) == {1, 2}
