@@ -93,8 +93,6 @@ def _histogram(measure: ChartedMeasure, values: dict[str, Floats], limits: Seque
     low, high = min([low, *map(scaled, inside)]), max([high, *map(scaled, inside)])
     if high - low < 1e-9:
         low, high = low - 0.5, high + 0.5
-    margin = (high - low) / _BINS / 2
-    low, high = low - margin, high + margin
     bars = {}
     for split, one in values.items():
         counts, _ = np.histogram(np.clip(scaled(one), low, high), _BINS, (low, high))
