@@ -60,6 +60,7 @@ def judged(*rows: dict[str, Any], limits: Thresholds = LIMITS) -> list[DataFindi
         ("low_contrast", {"contrast": 0.049}, {"contrast": 0.05}),
         ("blurred", {"sharpness": 1.19}, {"sharpness": 1.2}),
         ("blurred", {"sharpness": 0.3}, {"sharpness": None}),
+        ("blurred", {"sharpness": 0.3, "height": 64, "width": 64}, {"sharpness": 0.3, "height": 300, "width": 15}),
     ],
 )
 def test_a_row_beyond_a_threshold_and_one_beside_it(
@@ -69,12 +70,22 @@ def test_a_row_beyond_a_threshold_and_one_beside_it(
     assert [(one.finding, one.index, one.split) for one in found] == [(finding, 0, "train")]
     assert found[0].file == beyond.get("file", "a/0.jpg")
     assert found[0].why
-    assert not judged(*(row(index) for index in range(2, 6)), row(**beside))
+    assert finding not in {one.finding for one in judged(*(row(index) for index in range(2, 6)), row(**beside))}
 
 
 def test_why_has_the_measure_and_the_threshold() -> None:
     (found,) = judged(row(2), row(3), row(4), row(5), row(sharpness=0.5))
     assert (found.measure, found.why) == (0.5, "sharpness is 0.500, below 1.200")
+
+
+def test_with_nothing_beyond_there_is_no_finding() -> None:
+    assert not judged(*(row(index) for index in range(6)))
+
+
+def test_blurred_images_among_sharp_ones_do_not_move_the_threshold_below_them() -> None:
+    sharp = np.random.default_rng(7).normal(2.2, 0.1, 300)
+    some = [row(index, sharpness=float(one)) for index, one in enumerate([*sharp, *[1.0] * 60])]
+    assert {one.index for one in judge(table_of(*some))} == set(range(300, 360))
 
 
 def test_a_mode_is_unusual_unless_most_images_have_it() -> None:

@@ -12,6 +12,8 @@ from variegate.curation.judging.verdicts import Verdicts
 
 # One colour, but for a level or so of a byte, as JPEG's rounding leaves it.
 _BLANK = 1.0 / 255
+# Smaller ones have too few edges for a verdict on their sharpness.
+_LEAST_SIDE = 16
 
 
 def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
@@ -62,7 +64,8 @@ def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
             lambda row: f"luminance has a standard deviation of {contrast[row]:.3f}, below {limits.low_contrast:.3f}",
             contrast,
         )
-        is_seen = ~is_blank & ~is_dark & ~is_bright & ~is_flat
+        shorter = np.minimum(verdicts.column("height"), verdicts.column("width"))
+        is_seen = ~is_blank & ~is_dark & ~is_bright & ~is_flat & (shorter >= _LEAST_SIDE)
         verdicts.add(
             "blurred",
             (sharpness < limits.blurred) & is_seen,

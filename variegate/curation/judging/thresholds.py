@@ -1,6 +1,6 @@
 """From where on an image is dark, tiny, blurred, ...: what a user says, else what follows from the data set itself.
 
-A bound that no ordinary photo is beyond is a start. Where more than a tenth of the data set is beyond it, such images
+A bound that no ordinary photo is beyond is a start. Where more than a quarter of the data set is beyond it, such images
 are what the set is of, and the bound moves out to where an image is odd among these: four standard deviations, taken
 from the middle half of the images, from their median. So night photos are not dark as a whole, and a clean set has no
 share of its images called odd by construction.
@@ -26,7 +26,7 @@ DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
 _BLURRED = (1.2, 1.5)
 # Sides of squares as large as an image are compared with those of the median: a sixteenth of its pixels, or 16 times.
 _SIZE_RATIO = 4.0
-_FEW, _MANY_BEYOND = 20, 0.1
+_FEW, _MANY_BEYOND = 20, 0.25
 _SIGMAS = 4.0
 # The middle half of a normal distribution is this many standard deviations to either side of its median.
 _QUARTILE = 0.6745
@@ -116,10 +116,12 @@ def _size_fence(sides: Values, sign: int) -> float:
 
 
 def _blur_start(sharpness: Values) -> float:
+    """Four standard deviations below the median, taken from the quarter above it: what is blurred changes that least."""
     least, most = _BLURRED
     if len(sharpness) < _FEW:
         return least
-    return float(np.clip(math.exp(_fence(_log(sharpness), -1)), least, most))
+    values = _log(sharpness)
+    return float(np.clip(math.exp(2 * float(np.median(values)) - _fence(values, 1)), least, most))
 
 
 def _log(values: Values) -> Values:
