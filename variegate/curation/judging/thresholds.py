@@ -116,7 +116,7 @@ def _size_fence(sides: Values, sign: int) -> float:
 
 
 def _blur_start(sharpness: Values) -> float:
-    """Four standard deviations below the median, taken from the quarter above it: what is blurred changes that least."""
+    """Four standard deviations below the median, taken from the quarter above it, which blurred images change least."""
     least, most = _BLURRED
     if len(sharpness) < _FEW:
         return least
