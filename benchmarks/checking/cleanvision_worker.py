@@ -8,7 +8,7 @@ import time
 
 
 def main(folder: str, jobs: int) -> None:
-    from cleanvision import Imagelab
+    from cleanvision import Imagelab  # type: ignore[import-not-found, unused-ignore]
 
     with contextlib.redirect_stdout(sys.stderr):
         started = time.perf_counter()

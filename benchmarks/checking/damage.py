@@ -96,7 +96,7 @@ def damages(strengths: Strengths) -> dict[str, tuple[str, Callable[[Image.Image,
 
     def blank(image: Image.Image, data: bytes, rng: Rng) -> bytes:
         colour = tuple(int(one) for one in rng.integers(0, 256, 3))
-        return as_jpeg(Image.new("RGB", image.size, colour))  # type: ignore[arg-type]
+        return as_jpeg(Image.new("RGB", image.size, colour))
 
     return {
         "corrupt": ("corrupt", lambda image, data, rng: data[:2] + rng.bytes(len(data) - 2)),
