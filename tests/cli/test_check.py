@@ -80,6 +80,8 @@ def test_the_findings_are_in_the_current_folder(
         (["--out", "photos/cat/00.png"], "holds no findings of variegate check"),
         (["--test", "nowhere"], "nowhere"),
         (["--threads", "0"], "--threads"),
+        (["--near-distance", "16"], "--near-distance"),
+        (["--report", "report.txt"], "report: got 'report.txt'; accepted: the name of an .html file"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -82,6 +83,7 @@ def check(options: CheckOptions) -> None:
 
 
 def _object(result: CheckResult) -> dict[str, Any]:
+    rate = result.images_per_second
     return {
         "images": result.images,
         "splits": result.splits,
@@ -94,7 +96,7 @@ def _object(result: CheckResult) -> dict[str, Any]:
         "notes": result.notes,
         "resumed": result.resumed,
         "seconds": round(result.seconds, 3),
-        "images_per_second": _rate(result),
+        "images_per_second": None if rate is None else round(rate, 1),
         "out": result.out,
         "report": result.report,
     }
@@ -106,11 +108,6 @@ def _fields(one: DataFinding) -> dict[str, Any]:
         **{"file": one.file, "finding": one.finding, "measure": one.measure, "group": one.group, "why": one.why},
         "split": one.split,
     }
-
-
-def _rate(result: CheckResult) -> float | None:
-    measured = result.images - result.resumed
-    return round(measured / result.seconds, 1) if measured and result.seconds else None
 
 
 def _print(result: CheckResult, options: CheckOptions) -> None:
@@ -127,10 +124,16 @@ def _print(result: CheckResult, options: CheckOptions) -> None:
     else:
         say("nothing was found")
     print_facts(list(_facts(result)))
-    if result.findings and result.out is not None:
-        droppable = [name for name in result.counts if any(one.file for one in result.findings if one.finding == name)]
-        if droppable:
-            say(f"next: variegate clean SRC DST --from {result.out} --drop {','.join(droppable[:3])}")
+    dropped = sorted({one.finding for one in result.findings if one.file is not None}, key=_seriousness)
+    if dropped and result.out is not None:
+        src, table_file = shlex.quote(options.src), shlex.quote(result.out)
+        say(f"next: variegate clean {src} DST --from {table_file} --drop {','.join(dropped[:_EXAMPLES])}")
+
+
+def _seriousness(name: str) -> tuple[bool, int]:
+    from variegate.curation.finding import FINDING_KINDS
+
+    return not FINDING_KINDS[name].is_serious, list(FINDING_KINDS).index(name)
 
 
 def _examples(findings: Sequence[DataFinding]) -> Iterator[str]:
@@ -142,12 +145,8 @@ def _examples(findings: Sequence[DataFinding]) -> Iterator[str]:
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
     splits = result.splits
-    yield (
-        "images",
-        ", ".join(f"{count:,} ({split})" for split, count in splits.items())
-        if len(splits) > 1
-        else f"{result.images:,}",
-    )
+    each = [f"{count:,} ({split})" for split, count in splits.items()]
+    yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
     sizes = result.class_sizes
     if len(sizes) > 1:
         yield "classes", _classes(sizes)
@@ -156,10 +155,12 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
         yield "std", ", ".join(f"{one:.4f}" for one in result.std)
     if result.resumed:
         yield "before", f"{result.resumed:,} (by an earlier run)"
-    if (rate := _rate(result)) is not None:
-        yield "images/s", f"{rate:,.1f} ({result.seconds:.1f} s)"
+    if (rate := result.images_per_second) is not None:
+        yield "images/s", f"{rate:,.1f} ({result.pass_seconds:.1f} s)"
     if result.out is not None:
         yield "where", result.out
+    if result.report is not None:
+        yield "report", result.report
 
 
 def _classes(sizes: dict[str, int]) -> str:

@@ -24,7 +24,7 @@ from variegate.curation.result import CheckResult, channel_statistics, check_out
 from variegate.curation.scan.columns import MEASURED, batch_of, with_findings
 from variegate.curation.scan.journal import ScanJournal
 from variegate.curation.scan.passing import Position, pass_over
-from variegate.curation.scan.row import Row
+from variegate.curation.scan.row import Row, prepare
 from variegate.data.sources.base import FileSource, Source, SourceError, StreamSource, first_names
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import stamps_of
@@ -70,12 +70,14 @@ class Checking:
         self._out = None if options.out is None else Path(os.path.abspath(options.out))
         if self._out is not None:
             check_out(self._out)
+        _check_report(options.report)
         given = {"train": source} if test is None else {"train": source, "test": test}
         self.sources = {split: open_source(one, on_error="skip") for split, one in given.items()}
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         self.notes = [text for one in self.sources.values() for text in one.notes()]
-        self.resumed = 0
+        self.notes += _notes_on_classes(self.sources)
+        self.resumed, self._seconds = 0, 0.0
 
     @property
     def total(self) -> int:
@@ -85,8 +87,10 @@ class Checking:
 
     def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
         """Raises WriteError, and KeyboardInterrupt where it was stopped."""
-        started = time.perf_counter()
         tell: OnProgress = on_progress or (lambda what, done, total: None)
+        tell("preparing", 0, 0)
+        prepare()
+        started = time.perf_counter()
         with ExitStack() as stack:
             journal = None if self._out is None else stack.enter_context(self._journal())
             table = self._measured(journal, tell, stop)
@@ -99,8 +103,7 @@ class Checking:
                 *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
                 thresholds,
                 [*self.notes, *_notes_on(table)],
-                time.perf_counter() - started,
-                self.resumed,
+                *(time.perf_counter() - started, self._seconds, self.resumed),
                 None if self._out is None else str(self._options.out),
                 None if self._options.report is None else str(self._options.report),
             )
@@ -133,7 +136,7 @@ class Checking:
         # With a dot in front no folder of images takes it for a class.
         folder = self._out.with_name(f".{self._out.name}.partial")
         path = folder / "journal"
-        with locked(folder / "lock", str(self._options.out)):
+        with _gone_if_empty(folder), locked(folder / "lock", str(self._options.out)):
             journal = ScanJournal(path, self._plan())
             with closing(journal):
                 if journal.is_other:
@@ -141,14 +144,18 @@ class Checking:
                         "the images have changed since an earlier run on them was interrupted (or it was on others): "
                         "all are looked at anew"
                     )
-                yield journal
+                try:
+                    yield journal
+                except BaseException:
+                    if not journal.is_empty:
+                        raise
+                    path.unlink()
+                    raise
             path.unlink()
-        with suppress(OSError):
-            folder.rmdir()
 
     def _measured(self, journal: ScanJournal | None, tell: OnProgress, stop: Event | None) -> pa.Table:
+        started, before = time.perf_counter(), 0
         batches: list[pa.RecordBatch] = []
-        before = 0
         for split, source in self.sources.items():
             position = Position()
             if journal is not None:
@@ -160,6 +167,7 @@ class Checking:
             before += self._pass(split, source, position, record, tell_samples, stop)
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
+        self._seconds = time.perf_counter() - started
         table = pa.Table.from_batches(batches, MEASURED).combine_chunks()
         if not len(table):
             raise SourceError("no image in what was given; expected one at least")
@@ -235,6 +243,31 @@ def _record(
     batches.append(batch)
     if journal is not None:
         journal.append(split, batch, position)
+
+
+@contextmanager
+def _gone_if_empty(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _check_report(path: Path | None) -> None:
+    """Nothing but a report is to be replaced by one."""
+    if path is not None and (path.suffix.lower() not in (".html", ".htm") or path.is_dir()):
+        raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
+
+
+def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:
+    """Labels are compared by number."""
+    train, test = (sources[split].classes if split in sources else () for split in ("train", "test"))
+    if not train or not test or train == test:
+        return []
+    others = sorted({*train} ^ {*test})
+    which = f" ({first_names(others)})" if others else ""
+    return [f"the test images have other classes than the train images{which}, or the same in another order"]
 
 
 def _notes_on(table: pa.Table) -> list[str]:

@@ -32,8 +32,9 @@ class CheckResult:
     """``table``: a row per image, with the columns of ``variegate/curation/table.py``. ``findings``: of all images and,
     with ``file`` None, of a split as a whole. ``sources``: what was checked, by split. ``classes``: by label, of the
     train images. ``mean``, ``std``: by channel over all pixels of the train images, 0 to 1; None where none decodes.
-    ``thresholds``: what images were judged by. ``notes``: a line each. ``seconds``: that it took; ``resumed``: images
-    that an earlier run had measured. ``out``: the Parquet file; ``report``: the HTML file.
+    ``thresholds``: what images were judged by. ``notes``: a line each. ``seconds``: that it took, ``pass_seconds`` of
+    them to read, decode and measure; ``resumed``: images that an earlier run had measured. ``out``: the Parquet file;
+    ``report``: the HTML file.
     """
 
     table: pa.Table
@@ -45,6 +46,7 @@ class CheckResult:
     thresholds: Thresholds
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    pass_seconds: float = 0.0
     resumed: int = 0
     out: str | None = None
     report: str | None = None
@@ -55,6 +57,12 @@ class CheckResult:
     @property
     def images(self) -> int:
         return len(self.table)
+
+    @property
+    def images_per_second(self) -> float | None:
+        """That were read, decoded and measured; None where an earlier run had done so with all."""
+        measured = self.images - self.resumed
+        return measured / self.pass_seconds if measured and self.pass_seconds else None
 
     @property
     def splits(self) -> dict[str, int]:

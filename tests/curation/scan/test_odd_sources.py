@@ -103,6 +103,11 @@ def test_a_file_that_vanishes(tmp_path: Path) -> None:
 def test_a_folder_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no image"):
         vg.check(tmp_path)
+    write_tar(tmp_path / "train.tar", 0)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(SourceError, match="no image"):
+        vg.check(vg.open_source(tmp_path / "train.tar", stream=True), out=tmp_path / "out" / "found.parquet")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_one_image(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ class ScanJournal:
             data = read_regular(path, _MOST_BYTES) if os.path.lexists(path) else b""
         is_ours = data.startswith(first)
         self.is_other = not is_ours and len(data) > len(first)
+        self._begin = len(first)
         end = self._load(memoryview(data), len(first)) if is_ours else 0
         self._file = AppendOnlyFile(path, str(path), end)
         try:
@@ -54,6 +55,10 @@ class ScanJournal:
         except BaseException:
             self._file.close()
             raise
+
+    @property
+    def is_empty(self) -> bool:
+        return self._file.end == self._begin
 
     def append(self, split: str, batch: pa.RecordBatch, position: Position) -> None:
         """It lasts when this returns."""
@@ -85,8 +90,3 @@ class ScanJournal:
                 self.positions[split] = Position(**position)
             at += _HEAD.size + length
         return at
-
-
-def remove_journal(path: Path) -> None:
-    with write_errors_name(str(path), "removed"):
-        path.unlink(missing_ok=True)

@@ -59,6 +59,11 @@ def row_of(
     )
 
 
+def prepare() -> None:
+    """Have what measures compiled, or loaded, before threads need it."""
+    _measure(np.zeros((8, 8, 3), np.uint8))
+
+
 def speakable_or_none(text: str | None) -> str | None:
     """UTF-8 can hold it, whatever bytes a name or a message had."""
     return text if text is None or text.isascii() else text.encode("utf-8", "backslashreplace").decode()
