@@ -103,11 +103,15 @@ def test_a_file_that_vanishes(tmp_path: Path) -> None:
 def test_a_folder_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no image"):
         vg.check(tmp_path)
-    write_tar(tmp_path / "train.tar", 0)
-    (tmp_path / "out").mkdir()
-    with pytest.raises(SourceError, match="no image"):
-        vg.check(vg.open_source(tmp_path / "train.tar", stream=True), out=tmp_path / "out" / "found.parquet")
-    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_nothing_but_broken_images(tmp_path: Path) -> None:
+    (tmp_path / "one.png").write_bytes(b"not found")
+    (tmp_path / "two.png").write_bytes(b"")
+    result = vg.check(tmp_path, report=tmp_path / "report.html")
+    assert result.counts == {"corrupt": 1, "empty": 1}
+    assert result.mean is None
+    assert "one.png" in (tmp_path / "report.html").read_text()
 
 
 def test_one_image(tmp_path: Path) -> None:

@@ -83,7 +83,6 @@ def _largest(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     """Of each list; NaN where there is none."""
     largest = np.full(len(column), np.nan)
     lists = column.is_valid().to_numpy(zero_copy_only=False)
-    values = pc.list_flatten(column).to_numpy().reshape(int(lists.sum()), -1)
-    if values.size:
-        largest[lists] = values.max(1)
+    if lists.any():
+        largest[lists] = pc.list_flatten(column).to_numpy().reshape(int(lists.sum()), -1).max(1)
     return largest
