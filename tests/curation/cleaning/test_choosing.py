@@ -81,11 +81,11 @@ def test_all_of_a_contradiction_go(found_in):
     assert gone(found_in({1: [("contradictions", 0)], 6: [("contradictions", 0)]}), "contradictions") == [1, 6]
 
 
-def test_of_a_leak_the_image_of_this_split_goes_and_its_partner_is_named(found_in):
-    found = found_in({1: [("leaks", 3)]}, test={5: [("leaks", 3)], 6: [("corrupt", None)]})
+def test_what_is_found_in_the_other_split_counts_nothing(found_in):
+    found = found_in({1: [("leaks", 3), ("duplicates", 0)]}, test={5: [("duplicates", 0)], 6: [("corrupt", None)]})
 
-    (one,) = choose(found, ["leaks", "corrupt"])
-    assert (one.index, one.kept) == (1, "images: item 5")
+    assert gone(found, "leaks", "corrupt") == [1]
+    assert gone(found, "duplicates") == []
 
 
 def test_names_are_understood_in_the_singular_and_with_hyphens():

@@ -18,7 +18,7 @@ ALL = "all"
 @dataclass
 class LeftOut:
     """``index``: in the source. ``findings``: why, by kind, and what the check said. ``kept``: the image that stays of
-    its group, or that it is a leak of; None for others."""
+    its group of duplicates; None for others."""
 
     index: int
     file: str
@@ -60,8 +60,7 @@ def choose(found: Found, drop: Sequence[str]) -> list[LeftOut]:
 
     for kind in (name for name in drop if name not in KEPT_ONE_OF):
         for entry in (one for one in found.entries if one.finding == kind):
-            has_partner = kind == "leaks" and entry.group is not None
-            leave_out(entry, found.partners.get(entry.group or 0) if has_partner else None)
+            leave_out(entry)
     for kind in (name for name in KEPT_ONE_OF if name in drop):
         groups: dict[int, list[ImageFinding]] = {}
         for entry in found.entries:

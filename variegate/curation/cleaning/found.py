@@ -35,7 +35,7 @@ class ImageFinding(NamedTuple):
 class Found:
     """Of a split. Arrays and ``files`` have an entry for each image: its index in the source, its name, its size in
     bytes (-1: not known), its pixels (0: not known). ``entries``: what was found, in the order of the images.
-    ``partners``: of a leak's group, the name of an image of the other split. ``fingerprint``: of the source."""
+    ``fingerprint``: of the source."""
 
     place: str
     fingerprint: str
@@ -44,7 +44,6 @@ class Found:
     sizes: npt.NDArray[np.int64]
     pixels: npt.NDArray[np.int64]
     entries: list[ImageFinding]
-    partners: dict[int, str]
 
     def __len__(self) -> int:
         return len(self.files)
@@ -64,13 +63,8 @@ def read_found(path: str | os.PathLike[str], split: str) -> Found:
     table = _read(place)
     fingerprint = _fingerprint(place, table.schema.metadata or {}, split)
     is_here = pc.equal(table["split"], split)
-    here, there = table.filter(is_here), table.filter(pc.invert(is_here))
+    here = table.filter(is_here)
     here = here.take(pc.sort_indices(here, sort_keys=[("index", "ascending")]))
-    other_files = there["file"].to_pylist()
-    partners: dict[int, str] = {}
-    for entry in _entries(there):
-        if entry.finding == "leaks" and entry.group is not None:
-            partners.setdefault(entry.group, other_files[entry.row])
     height, width = (np.asarray(here[name].fill_null(0)).astype(np.int64) for name in ("height", "width"))
     return Found(
         place,
@@ -80,7 +74,6 @@ def read_found(path: str | os.PathLike[str], split: str) -> Found:
         np.asarray(here["bytes"].fill_null(-1)).astype(np.int64),
         height * width,
         _entries(here),
-        partners,
     )
 
 
