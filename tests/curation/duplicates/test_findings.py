@@ -87,7 +87,8 @@ def test_train_images_that_are_in_the_test_split_leak() -> None:
     findings = find_duplicates(table_of(images))
     leaks = found(findings, "leaks")
     assert leaks["train/a"][0] == 0.0
-    assert set(leaks) == {"train/a", "train/c"}
+    assert set(leaks) == {"train/a", "train/c", "test/1", "test/2"}, "a group holds the test image too"
+    assert leaks["train/c"] == leaks["test/1"]
     by_file = {each.file: each.why for each in findings if each.finding == "leaks"}
     assert by_file["a"] == "has the same pixels as test image 2"
     assert by_file["c"].startswith("looks like test image 1: ")

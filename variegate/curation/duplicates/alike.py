@@ -31,7 +31,7 @@ _OUTLIER = 2.0
 @pixel_kernel
 def unlikeness(one: Any, other: Any, flip: Any, scratch: Any) -> Any:
     """The part of small picture ``other`` (a signature) that ``one``, flipped and fitted to it, does not explain: the
-    standard deviation of the difference, divided by that of ``other``; 0 to about 1, or ``UNLIKE`` where colours or
+    standard deviation of the difference, divided by that of ``other`` where they are compared; 0 to about 1, or ``UNLIKE`` where colours or
     contrasts exclude that they are alike. ``flip``: 1 left to right, + 2 upside down. ``scratch``: float64
     [SCRATCH]."""
     picture = scratch[:LUMA_BYTES]
@@ -51,7 +51,7 @@ def unlikeness(one: Any, other: Any, flip: Any, scratch: Any) -> Any:
     if min(deviation, deviation_other) < _BLANK:
         is_same = abs(mean - mean_other) <= _SAME_COLOUR and _most_chroma(one, other, flip) <= _SAME_COLOUR
         return 0.0 if is_same and max(deviation, deviation_other) < 2.0 * _BLANK else UNLIKE
-    return _fitted(picture, mean, other, mean_other, scratch) / (deviation_other + _NOISE)
+    return _fitted(picture, mean, other, mean_other, scratch)
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -74,12 +74,13 @@ def _most_chroma(one: Any, other: Any, flip: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _fitted(picture: Any, mean: Any, other: Any, mean_other: Any, scratch: Any) -> Any:
-    """The standard deviation of what ``picture`` fitted to ``other`` leaves; more than any picture's where it had to be
+    """What ``picture`` fitted to ``other`` leaves, in parts of what the same pixels of ``other`` deviate: where a small
+    thing before a plain sky is all that does not fit, nothing is left to be alike. ``UNLIKE`` for what would have to be
     inverted."""
     rest = scratch[LUMA_BYTES : 2 * LUMA_BYTES]
     system = scratch[2 * LUMA_BYTES : 2 * LUMA_BYTES + _TERMS * (_TERMS + 1)].reshape((_TERMS, _TERMS + 1))
     terms = scratch[2 * LUMA_BYTES + _TERMS * (_TERMS + 1) :]
-    limit, left = np.inf, 0.0
+    limit, unlike = np.inf, UNLIKE
     for _ in range(2):
         system[:] = 0.0
         for v in range(1, LUMA_SIDE - 1):
@@ -95,23 +96,27 @@ def _fitted(picture: Any, mean: Any, other: Any, mean_other: Any, scratch: Any) 
                     system[i, _TERMS] += terms[i] * value
         _solve(system)
         if system[1, _TERMS] <= 0.0:
-            return 256.0
-        square, kept = 0.0, 0
+            return UNLIKE
+        square, kept, seen, square_seen = 0.0, 0, 0.0, 0.0
         for v in range(1, LUMA_SIDE - 1):
             for u in range(1, LUMA_SIDE - 1):
                 at = v * LUMA_SIDE + u
                 is_kept = limit == np.inf or abs(rest[at]) <= limit
                 _terms_at(picture, mean, v, u, terms)
-                value = np.float64(other[at]) - mean_other
+                level = np.float64(other[at]) - mean_other
+                value = level
                 for i in range(_TERMS):
                     value -= terms[i] * system[i, _TERMS]
                 rest[at] = value
                 if is_kept:
                     square += value * value
+                    seen += level
+                    square_seen += level * level
                     kept += 1
         left = np.sqrt(square / kept)
         limit = _OUTLIER * left + _NOISE
-    return left
+        unlike = left / (np.sqrt(max(square_seen / kept - (seen / kept) ** 2, 0.0)) + _NOISE)
+    return unlike
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)

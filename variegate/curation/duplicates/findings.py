@@ -39,7 +39,7 @@ def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = U
       differ. Every image of a group looks like its first one. Of images with the same pixels, the first one speaks for
       all.
     - ``leaks``: images of split train that are, or look like, one of split test; measure 0 where pixels are the same.
-      A group is what leaks of one test image, which is not named itself.
+      A group is a test image and what of it is in the train split: both splits' images are named.
     - ``contradictions``: images of different classes, of any split, that are the same or look alike. Images without a
       known class contradict none.
 
@@ -122,7 +122,10 @@ def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> li
             nearest[train] = min(nearest.get(train, (bits, test)), (bits, test))
     for train, (_, test) in nearest.items():
         links += [_Link(row, test, test) for row in copies.of(train)]
-    return links
+    leaked: dict[int, int] = {}
+    for row, test, _ in links:
+        leaked[test] = min(leaked.get(test, row), row)
+    return links + [_Link(test, row, test) for test, row in leaked.items()]
 
 
 def _contradictions(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> list[_Link]:

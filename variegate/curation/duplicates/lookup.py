@@ -78,7 +78,7 @@ def find_partners(
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
             table, masks = _table(hashes, part, bits), neighbours(radius, bits)
-            budget = 1024 + 3 * n * len(masks) // (1 << bits)
+            budget = 512 + 2 * n * len(masks) // (1 << bits)
             for together in _flips_of(part, flips):
                 flipped = np.array(together, np.uint8)
                 inverted = np.array([flip_mask(flip) for flip in together], np.uint64)
