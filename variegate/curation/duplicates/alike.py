@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.curation.measures.fingerprint import CHROMA_SIDE, LUMA_BYTES, LUMA_SIDE
+from variegate.curation.measures.fingerprint import CHROMA_BYTES, CHROMA_SIDE, LUMA_BYTES, LUMA_SIDE
 from variegate.program.compiled import pixel_kernel
 
 # float64: a picture, its residual, and a system of equations beside its solution.
@@ -24,6 +24,8 @@ UNLIKE = 2.0
 _NOISE = 1.0
 # Small pictures of less standard deviation, in levels, are blank: they are alike where their colours are.
 _BLANK, _SAME_COLOUR = 1.5, 3
+# Mean levels of Cb and Cr: of gray images at most, and by which they may differ, or in parts of their sum.
+_GRAY, _HUES, _HUES_PART = 1.5, 5.0, 0.35
 # Pixels whose residual is beyond so many standard deviations of it are left out of the second fit.
 _OUTLIER = 2.0
 
@@ -31,9 +33,9 @@ _OUTLIER = 2.0
 @pixel_kernel
 def unlikeness(one: Any, other: Any, flip: Any, scratch: Any) -> Any:
     """The part of small picture ``other`` (a signature) that ``one``, flipped and fitted to it, does not explain: the
-    standard deviation of the difference, divided by that of ``other`` where they are compared; 0 to about 1, or ``UNLIKE`` where colours or
-    contrasts exclude that they are alike. ``flip``: 1 left to right, + 2 upside down. ``scratch``: float64
-    [SCRATCH]."""
+    standard deviation of the difference, divided by that of ``other`` where they are compared; 0 to about 1, or
+    ``UNLIKE`` where colours or contrasts exclude that they are alike. ``flip``: 1 left to right, + 2 upside down.
+    ``scratch``: float64 [SCRATCH]."""
     picture = scratch[:LUMA_BYTES]
     mean, mean_other, square, square_other = 0.0, 0.0, 0.0, 0.0
     for v in range(LUMA_SIDE):
@@ -51,6 +53,8 @@ def unlikeness(one: Any, other: Any, flip: Any, scratch: Any) -> Any:
     if min(deviation, deviation_other) < _BLANK:
         is_same = abs(mean - mean_other) <= _SAME_COLOUR and _most_chroma(one, other, flip) <= _SAME_COLOUR
         return 0.0 if is_same and max(deviation, deviation_other) < 2.0 * _BLANK else UNLIKE
+    if _have_other_hues(one, other, flip):
+        return UNLIKE
     return _fitted(picture, mean, other, mean_other, scratch)
 
 
@@ -70,6 +74,24 @@ def _most_chroma(one: Any, other: Any, flip: Any) -> Any:
                 a, b = one[begin + _place(v, u, flip, CHROMA_SIDE)], other[begin + v * CHROMA_SIDE + u]
                 most = max(most, abs(np.int64(a) - np.int64(b)))
     return most
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _have_other_hues(one: Any, other: Any, flip: Any) -> Any:
+    """Whether the colours differ by much, absolutely and beside how colourful both are. A gray image may be a copy of
+    one of any colours."""
+    strength, strength_other, difference = np.int64(0), np.int64(0), np.int64(0)
+    for begin in (LUMA_BYTES, LUMA_BYTES + CHROMA_SIDE * CHROMA_SIDE):
+        for v in range(CHROMA_SIDE):
+            for u in range(CHROMA_SIDE):
+                a = np.int64(one[begin + _place(v, u, flip, CHROMA_SIDE)]) - 128
+                b = np.int64(other[begin + v * CHROMA_SIDE + u]) - 128
+                strength += abs(a)
+                strength_other += abs(b)
+                difference += abs(a - b)
+    if min(strength, strength_other) < _GRAY * CHROMA_BYTES:
+        return False
+    return difference > max(_HUES * CHROMA_BYTES, _HUES_PART * (strength + strength_other))
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
