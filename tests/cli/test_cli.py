@@ -347,7 +347,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
         (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: folder, webdataset or parquet"),
         (["augment", "{photos}", "{out}", "--changed", "maybe"], "accepted: refuse, same or remake"),
-        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment, pack or clean wrote"),
+        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment, pack or"),
         (["verify", "{photos}/gone"], "gone: holds no run"),
         (["verify", "{photos}", "--threads", "0"], "--threads"),
         (["replay", "{photos}/gone.parquet", "0"], "gone.parquet"),

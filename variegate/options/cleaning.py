@@ -24,7 +24,7 @@ class CleaningOptions:
         metavar="NAMES",
     )
     split: Literal["train", "test"] = option(
-        "train", "Which of the images that were checked SRC holds. Leaks are found in those of train.", "Images"
+        "train", "Which of the images that were checked SRC holds. Leaks are dropped of these.", "Images"
     )
     exclude_list: Path | None = option(
         None, "Write no copy, but a list for --exclude and vg.open_source(SRC, exclude=...).", "Output", metavar="FILE"
