@@ -72,12 +72,14 @@ def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert told[-1][0] == told[-1][1] == len(told)
 
 
-def test_the_seed_decides_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seed_decides_all_of_it_whatever_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variegate.curation.labels.predictions._MOST_EPOCHS", 2)
     monkeypatch.setattr("variegate.curation.labels.predictions._LEAST_EPOCHS", 2)
     pixels, labels = _digits(60)
     labels[:6] = (labels[:6] + 1) % 3
-    once, again, other = (_doubts(pixels, labels, seed=seed) for seed in (1, 1, 2))
+    once, other = (_doubts(pixels, labels, seed=seed) for seed in (1, 2))
+    monkeypatch.setattr("variegate.curation.labels.predictions.default_threads", lambda: 1)
+    again = _doubts(pixels, labels, seed=1)
     assert once == again
     assert once.findings != other.findings
 

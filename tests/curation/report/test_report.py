@@ -151,6 +151,18 @@ def test_rare_kinds_are_listed_in_full() -> None:
     assert {name: kinds.count(name) for name in set(kinds)} == {"blank": 30, "dark": 85, "blurred": 85}
 
 
+def test_of_a_group_with_both_splits_some_of_each_are_shown() -> None:
+    findings = [DataFinding("train", n, "a", "leaks", 0.0, 1, "") for n in range(50)]
+    findings += [DataFinding("test", n, "a", "leaks", 0.0, 1, "") for n in range(2)]
+    (shown,) = shown_kinds(findings)
+    (group,) = shown.groups
+    assert group.size == 52
+    assert [(one.split, one.index) for one in group.members] == [
+        *(("train", n) for n in range(3)),
+        *(("test", n) for n in range(2)),
+    ]
+
+
 def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
     result = small_result()
     result.thresholds = Thresholds(0.25, 0.75, 0.25, 0.01, 20.0, float("inf"), 4.0, 10.0)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from variegate.curation.finding import FINDING_KINDS, DataFinding, FindingKind
 from variegate.curation.report.checked import SPLITS
 
-# Pictures of one kind of finding, groups of one, and pictures in a group.
-MOST_IMAGES, MOST_GROUPS, MOST_MEMBERS = 24, 20, 8
+# Pictures of one kind of finding, groups of one, and pictures in a group; in a group of both splits, of each.
+MOST_IMAGES, MOST_GROUPS, MOST_MEMBERS, MOST_BESIDE = 24, 20, 8, 3
 MOST_LINES = 40
 # Rows of the table, some 200 bytes each.
 MOST_ROWS = 20_000
@@ -79,12 +79,10 @@ def _shown_kind(kind: FindingKind, findings: list[DataFinding]) -> ShownKind:
 
 
 def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
-    """Of a group with both splits, some of each are shown."""
+    """Of a group with both splits, which stand side by side, some of each are shown."""
     by_split = [[member for member in members if member.split == split] for split in SPLITS]
-    parts = [part for part in by_split if part]
-    half = MOST_MEMBERS // max(len(parts), 1)
-    room = [max(half, MOST_MEMBERS - sum(len(other) for other in parts if other is not part)) for part in parts]
-    shown = [member for part, most in zip(parts, room, strict=True) for member in part[:most]]
+    most = MOST_BESIDE if all(by_split) else MOST_MEMBERS
+    shown = [member for part in by_split for member in part[:most]]
     return ShownGroup(number, shown, len(members))
 
 
