@@ -153,7 +153,7 @@ def class_sizes(rows: CheckedRows) -> ClassSizes | None:
     """None without classes."""
     counts: dict[str, dict[str, int]] = {}
     for split in rows.splits:
-        for pair in rows.of(split)["class"].drop_null().value_counts().to_pylist():
+        for pair in rows.of(split, "class").drop_null().value_counts().to_pylist():
             counts.setdefault(pair["values"], {})[split] = pair["counts"]
     if not counts:
         return None

@@ -61,8 +61,8 @@ class CheckedRows:
     def count(self, split: str) -> int:
         return len(self._rows[split])
 
-    def of(self, split: str) -> pa.Table:
-        return self.table.take(pa.array(self._rows[split]))
+    def of(self, split: str, column: str) -> pa.ChunkedArray:
+        return self.table[column].take(pa.array(self._rows[split]))
 
     def at(self, place: Place, column: str) -> Any:
         """Of one image; None where the table has no row of it."""
@@ -74,5 +74,5 @@ class CheckedRows:
 
     def numbers(self, split: str, column: str) -> npt.NDArray[np.float64]:
         """Of the images that have one."""
-        values = self.of(split)[column].drop_null()
+        values = self.of(split, column).drop_null()
         return values.to_numpy().astype(np.float64)

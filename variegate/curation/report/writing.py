@@ -147,7 +147,7 @@ def _places(findings: Sequence[DataFinding]) -> Iterator[tuple[str, int]]:
 def _facts(result: Checked, rows: CheckedRows) -> list[str]:
     facts = []
     for split in rows.splits:
-        size = pc.sum(rows.of(split)["bytes"]).as_py() or 0
+        size = pc.sum(rows.of(split, "bytes")).as_py() or 0
         facts.append(f"{rows.count(split):,} {split} images, {file_size(size)}")
     for column in ("kind", "mode"):
         counts = result.table[column].drop_null().value_counts().to_pylist()
