@@ -55,8 +55,10 @@ def judged(*rows: dict[str, Any], limits: Thresholds = LIMITS) -> list[DataFindi
         ("huge", {"height": 2000, "width": 2001}, {"height": 2000, "width": 2000}),
         ("extreme_aspect", {"height": 100, "width": 401}, {"height": 400, "width": 100}),
         ("blank", {"std": [0.0, 0.003, 0.0], "contrast": 0.001, "sharpness": None}, {"std": [0.0, 0.06, 0.0]}),
-        ("dark", {"bright_end": 0.24}, {"bright_end": 0.25}),
-        ("bright", {"dark_end": 0.76}, {"dark_end": 0.75}),
+        ("dark", {"bright_end": 0.24, "contrast": 0.11}, {"bright_end": 0.25, "contrast": 0.11}),
+        ("dark", {"bright_end": 0.24, "contrast": 0.11}, {"bright_end": 0.24, "contrast": 0.12}),
+        ("bright", {"dark_end": 0.76, "contrast": 0.11}, {"dark_end": 0.75, "contrast": 0.11}),
+        ("bright", {"dark_end": 0.76, "contrast": 0.11}, {"dark_end": 0.76, "contrast": 0.12}),
         ("low_contrast", {"contrast": 0.049}, {"contrast": 0.05}),
         ("blurred", {"sharpness": 1.19}, {"sharpness": 1.2}),
         ("blurred", {"sharpness": 0.3}, {"sharpness": None}),
@@ -145,8 +147,8 @@ def test_thresholds_of_a_usual_set_do_not_make_a_share_of_it_odd() -> None:
 
 def test_night_photos_are_not_dark_as_a_whole_but_black_ones_among_them_are() -> None:
     rng = np.random.default_rng(6)
-    night = [row(index, bright_end=float(one)) for index, one in enumerate(rng.normal(0.15, 0.01, 200))]
-    found = judge(table_of(*night, row(200, bright_end=0.01)))
+    night = [row(index, bright_end=float(one), contrast=0.06) for index, one in enumerate(rng.normal(0.15, 0.01, 200))]
+    found = judge(table_of(*night, row(200, bright_end=0.01, contrast=0.06)))
     assert [(one.finding, one.index) for one in found] == [("dark", 200)]
 
 

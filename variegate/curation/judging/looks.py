@@ -12,6 +12,8 @@ from variegate.curation.judging.verdicts import Verdicts
 
 # One colour, but for a level or so of a byte, as JPEG's rounding leaves it.
 _BLANK = 1.0 / 255
+# With more contrast a dark or bright image has lines on its white, or lights in its night, and is meant so.
+_DRAWN = 0.12
 # Smaller ones have too few edges for a verdict on their sharpness.
 _LEAST_SIDE = 16
 
@@ -43,7 +45,9 @@ def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
         is_blank = spread <= _BLANK
         verdicts.add("blank", is_blank, lambda row: "all pixels have one colour", spread)
         light, shade = verdicts.column("bright_end"), verdicts.column("dark_end")
-        is_dark, is_bright = (light < limits.dark) & ~is_blank, (shade > limits.bright) & ~is_blank
+        contrast, sharpness = verdicts.column("contrast"), verdicts.column("sharpness")
+        is_faint = ~is_blank & (contrast < _DRAWN)
+        is_dark, is_bright = (light < limits.dark) & is_faint, (shade > limits.bright) & is_faint
         verdicts.add(
             "dark",
             is_dark,
@@ -56,7 +60,6 @@ def look_findings(verdicts: Verdicts, thresholds: Thresholds) -> None:
             lambda row: f"95 % of it has luminance from {shade[row]:.3f} on, above {limits.bright:.3f}",
             shade,
         )
-        contrast, sharpness = verdicts.column("contrast"), verdicts.column("sharpness")
         is_flat = (contrast < limits.low_contrast) & ~is_blank & ~is_dark & ~is_bright
         verdicts.add(
             "low_contrast",
