@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from benchmarks import levels, report
+from benchmarks import levels, report, run_check
+from benchmarks.checking import damage
 from benchmarks.columns import verdict
 from benchmarks.rows import catalogue, columns
 from benchmarks.rows.checks import checks
@@ -125,3 +126,29 @@ def test_occupancy_is_what_registers_leave() -> None:
 def test_a_folder_without_wheels_is_said(tmp_path: Any) -> None:
     with pytest.raises(FileNotFoundError, match="no wheel in it; `make wheel` builds them"):
         with_wheels(tmp_path, 1)
+
+
+def test_findings_of_a_check_are_counted_by_how_files_were_damaged() -> None:
+    ways = {way: finding for way, (finding, _) in damage.damages(damage.HELD_APART).items()}
+    truth = {
+        "photo-0.jpg": "",
+        "way-0.jpg": "motion",
+        "way-1.jpg": "upscaled",
+        "way-2.jpg": "pale",
+        "way-3.jpg": "blank",
+    }
+    some = {name: way for name, way in ways.items() if name in truth.values()}
+    found = {"photo-0.jpg": {"blurred"}, "way-0.jpg": {"blurred"}, "way-2.jpg": {"blank", "low_information"}}
+    ours = run_check._table(truth, some, found, "variegate")
+    assert ours["blurred"] == {"damaged": 2, "found": 1, "recall": 0.5, "wrongly": 1, "precision": 0.5}
+    assert ours["blank"]["precision"] == 0
+    # "low_information" stands for both.
+    theirs = run_check._table(truth, some, found, "CleanVision")
+    assert (theirs["blank"]["recall"], theirs["blank"]["wrongly"]) == (0, 0)
+    assert theirs["low_contrast"] == {"damaged": 1, "found": 1, "recall": 1, "wrongly": 0, "precision": 1}
+    assert run_check._recall_by_way(truth, some, found, "variegate") == {
+        "blank": 0,
+        "pale": 0,
+        "motion": 1,
+        "upscaled": 0,
+    }
