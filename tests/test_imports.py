@@ -79,8 +79,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bound_transform": {"program", "transforms", "backends", "pickling", "per_image"},
     "augmenter": {
         *("program", "transforms", "policies", "executors", "data/decode", "backends"),
-        *("bound_transform", "per_image", "mixed_labels"),
+        *("bound_transform", "per_image", "mixed_labels", "targets"),
     },
+    # What belongs to images, through the maps of their programs.
+    "targets": {"program", "executors"},
     "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},

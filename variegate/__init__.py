@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from variegate.integrations.torch_data import Collate, WithIds, as_transform
     from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
     from variegate.policies import load_policy
+    from variegate.targets.settings import Targets
 
 __version__ = "0.1.0"
 
@@ -33,7 +34,16 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
 __all__ += ["Augmenter", "Batch", "CheckResult", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch"]
-__all__ += ["WithIds", "as_transform", "check", "clean", "from_albumentations", "from_timm", "from_torchvision"]
+__all__ += [
+    "Targets",
+    "WithIds",
+    "as_transform",
+    "check",
+    "clean",
+    "from_albumentations",
+    "from_timm",
+    "from_torchvision",
+]
 __all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "sample_images"]
 __all__ += ["transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
@@ -52,6 +62,7 @@ _HOMES = {
     "Loader": "variegate.data.loader",
     "PipelineError": "variegate.pipelines",
     "RaggedBatch": "variegate.backends.ragged_batch",
+    "Targets": "variegate.targets.settings",
     "TooManyErrors": "variegate.data.loader",
     "WithIds": "variegate.integrations.torch_data",
     "as_transform": "variegate.integrations.torch_data",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from variegate.checks import integer, renamed
 from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
+from variegate.mixed_labels import as_tensor_of_labels, check_partners, label_of, mix_labels, num_partners
 from variegate.per_image import (
     Conditions,
     Copies,
@@ -42,9 +42,11 @@ from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import check_running
 from variegate.transforms.base import refuse_views
+from variegate.transforms.finish import cuts_of
 
 if TYPE_CHECKING:
     from variegate.backends.cuda import CapturedAugmenter
+    from variegate.targets.settings import Targets
 
 
 class Augmenter(BoundTransform):
@@ -87,6 +89,7 @@ class Augmenter(BoundTransform):
         *,
         partners: Any = None,
         labels: Any = None,
+        targets: Targets | None = None,
     ) -> Any:
         """Augment a batch.
 
@@ -98,6 +101,8 @@ class Augmenter(BoundTransform):
                 tensors of its own memory without a copy, and arrays of other libraries (CuPy, JAX) that offer DLPack.
                 With ``consistent`` clips: one array [N, T, H, W, C], a tensor of that or [N, T, C, H, W], or a list of
                 [T, H, W, C], whose sizes and lengths may differ, or of lists of frames.
+                Or a list of dicts, of "image" and what belongs to it: "mask", "masks", "boxes", "keypoints", "labels",
+                "label" (docs/targets.md).
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
@@ -107,6 +112,7 @@ class Augmenter(BoundTransform):
                 one, as torchvision does; or the place in the batch of one (of three, for ``Mosaic``) for each output.
                 Of N images then the first ones are outputs, as many as there are partners.
             labels: one for each image, to be mixed as the images are; also given as ``conditions["label"]``.
+            targets: of dicts, how they are to be read and what is kept; None for ``vg.Targets()``.
 
         Returns:
             One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ. Of a
@@ -114,11 +120,17 @@ class Augmenter(BoundTransform):
             an axis before those of the image: [N, T, C, H, W].
             With ``labels`` a pair of that and the labels: float32 [N, num_classes], or ``MixedLabels`` where the
             transform says no ``num_classes``; as a tensor where the transform mixes nothing.
+            Of dicts a list of dicts with the same keys.
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
+        is_list = type(images) is list or type(images) is tuple
+        if targets is not None or (is_list and len(images) and isinstance(images[0], Mapping)):
+            if labels is not None:
+                raise ValueError(f"labels: got {shown(labels)} beside dicts; accepted: the key 'label' of each")
+            return self._of_samples(images, targets, ids, epoch, copy, conditions, partners)
         if type(images) is list and len(images) == 1 and labels is None and self._takes_one:
             one = self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)
             return one[None] if isinstance(one, torch.Tensor) else [one]
@@ -127,6 +139,47 @@ class Augmenter(BoundTransform):
         program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), frames, partners)
         outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
         return outputs if labels is None else (outputs, self._labels(program, labels))
+
+    def _of_samples(
+        self,
+        samples: Any,
+        options: Targets | None,
+        ids: Ids,
+        epoch: int,
+        copy: Copies,
+        conditions: Conditions,
+        partners: Any,
+    ) -> list[dict[str, Any]]:
+        """A call with dicts."""
+        from variegate.targets.following import Follower
+        from variegate.targets.samples import check_batch, image_like, of_images
+        from variegate.targets.settings import Targets
+
+        options = Targets() if options is None else options
+        check_batch(samples, options)
+        refuse_views(self.transform, "samples with targets")
+        if self.consistent:
+            raise ValueError(
+                "samples: got dicts with consistent=True; accepted: clips alone, or dicts of single images"
+            )
+        if not samples:
+            return []
+        batch = self._runner.take([sample["image"] for sample in samples])
+        images = of_images(samples, batch.shapes, options)
+        labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
+        if (cut := cuts_of(program.output)) is not None:
+            raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
+        follower = Follower(program, images, options, self.num_threads)
+        made = with_wanted_channels(self._runner.run(program, batch), program.output)
+        mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
+        results = []
+        for n, result in enumerate(follower.results()):
+            result["image"] = image_like(made[n], samples[n]["image"], self.layout)
+            if labels is not None:
+                result["label"] = labels[n] if mixed is None else label_of(mixed, n)
+            results.append({key: result[key] for key in samples[n]})
+        return results
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
         """What clips consist of, and how many each has; None for images."""

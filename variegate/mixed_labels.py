@@ -88,6 +88,11 @@ def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.
     return torch.from_numpy(np.ascontiguousarray(soft[:, :num_classes]))
 
 
+def label_of(mixed: torch.Tensor | MixedLabels, n: int) -> torch.Tensor | MixedLabels:
+    """Of ``mix_labels``' result that of one output."""
+    return MixedLabels(*(part[n] for part in mixed)) if isinstance(mixed, MixedLabels) else mixed[n]
+
+
 def as_tensor_of_labels(labels: Any) -> torch.Tensor:
     """Of images that are not mixed. Raises ValueError for what is no number."""
     if isinstance(labels, torch.Tensor):

@@ -35,6 +35,11 @@ def is_cut_only(output: Output) -> bool:
     return all(isinstance(step, _Cuts) for step in output.steps)
 
 
+def cuts_of(output: Output) -> Any:
+    """The step that takes finished images apart; None where there is none."""
+    return next((step for step in output.steps if isinstance(step, _Cuts)), None)
+
+
 @dataclass(frozen=True)
 class Cast:
     """Another kind of numbers, as torchvision's ``to_dtype``: with ``scale``, the range of one becomes the other's."""

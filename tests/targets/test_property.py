@@ -1,0 +1,119 @@
+"""A filled rectangle's mask and its box stay together, whatever is done to the image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import variegate as vg
+from variegate import transforms as T
+
+HEIGHT, WIDTH = 33, 41
+TURN = T.RandomRotation(60, interpolation="bilinear")
+
+# Every operation that moves pixels, drawn strongly enough for a 41x33 image; not pads that repeat the image, whose
+# mirrored objects have no boxes.
+GEOMETRY: dict[str, T.Transform] = {
+    "flips": T.Compose([T.RandomHorizontalFlip(), T.RandomVerticalFlip()]),
+    "d4": T.D4(),
+    "crop": T.RandomCrop((21, 30), padding=4),
+    "center crop": T.CenterCrop(20),
+    "pad": T.Pad([3, 0, 1, 5]),
+    "resize": T.Resize((50, 23)),
+    "nearest resize": T.Resize((17, 60), interpolation="nearest"),
+    "letter box": T.LetterBox(50),
+    "resized crop": T.Compose([T.RandomResizedCrop(29), T.RandomHorizontalFlip()]),
+    "rotation": T.RandomRotation(180),
+    "growing rotation": T.RandomRotation(180, expand=True, interpolation="bilinear"),
+    "affine": T.RandomAffine(90, (0.3, 0.3), (0.5, 1.5), (-30, 30, -30, 30)),
+    "bicubic affine": T.RandomAffine(90, (0.3, 0.3), (0.5, 1.5), (-30, 30, -30, 30), interpolation="bicubic"),
+    "shear and shift": T.SomeOf(
+        [T.ShearX((-0.5, 0.5)), T.ShearY((-0.5, 0.5)), T.TranslateX((-9, 9)), T.TranslateY((-9, 9))], 2
+    ),
+    "perspective": T.RandomPerspective(0.7, p=1.0),
+    "stretch": T.Stretch((0.5, 1.5), (0.5, 1.5)),
+    "elastic": T.ElasticTransform(60.0, 4.0),
+    "folding elastic": T.ElasticTransform(300.0, 3.0, interpolation="nearest"),
+    "grid": T.GridDistortion(distort_limit=0.5),
+    "lens": T.OpticalDistortion((-0.5, 0.5)),
+    "plates": T.ThinPlateSpline(),
+    "warp": T.OpticalFlowWarp(),
+    "turned twice": T.Compose([TURN, T.RandomHorizontalFlip(), TURN]),
+    "bent and turned": T.Compose([TURN, T.ElasticTransform(60.0, 4.0), TURN, T.RandomResizedCrop(30)]),
+    "RandAugment": T.RandAugment(3, 12, interpolation="bilinear"),
+    "TrivialAugment": T.TrivialAugmentWide(),
+    "AutoAugment": T.AutoAugment(),
+    "AugMix": T.AugMix(severity=8),
+    "erasing": T.RandomErasing(1.0),
+}
+MIXES = {"Mosaic": T.Mosaic(), "CutMix": T.CutMix(), "MixUp": T.MixUp(), "ResizeMix": T.ResizeMix()}
+
+
+def sample(box: tuple[int, int, int, int]) -> dict[str, Any]:
+    left, top, right, bottom = box
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[top:bottom, left:right] = 1
+    return {"image": np.repeat(mask[..., None] * 200, 3, axis=2), "boxes": [box], "masks": mask[None]}
+
+
+@st.composite
+def rectangles(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    left, top = draw(st.integers(0, WIDTH - 1)), draw(st.integers(0, HEIGHT - 1))
+    return left, top, draw(st.integers(left + 1, WIDTH)), draw(st.integers(top + 1, HEIGHT))
+
+
+def check_together(results: list[dict[str, Any]]) -> None:
+    for result in results:
+        for box, mask in zip(result["boxes"].tolist(), result["masks"].numpy(), strict=True):
+            (height, width), (left, top, right, bottom) = mask.shape, box
+            assert 0 <= left <= right <= width
+            assert 0 <= top <= bottom <= height
+            y, x = np.nonzero(mask)
+            if len(x):
+                assert min(x.min() - left, right - x.max() - 1, y.min() - top, bottom - y.max() - 1) >= -1, box
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("name", GEOMETRY)
+def test_mask_lies_within_the_box(name: str, device: str) -> None:
+    augmenter = vg.Augmenter(GEOMETRY[name], device=device, num_threads=1)
+
+    @settings(max_examples=6, deadline=None)
+    @given(st.lists(rectangles(), min_size=8, max_size=8), st.integers(0, 2**32))
+    def check(boxes: list[tuple[int, int, int, int]], first: int) -> None:
+        check_together(augmenter([sample(box) for box in boxes], ids=range(first, first + len(boxes))))
+
+    check()
+
+
+@pytest.mark.parametrize("name", MIXES)
+@pytest.mark.parametrize("before", ["flips", "affine", "elastic"])
+def test_mixed_masks_lie_within_their_boxes(name: str, before: str) -> None:
+    augmenter = vg.Augmenter(T.Compose([GEOMETRY[before], MIXES[name]]), device="cpu", num_threads=1)
+
+    @settings(max_examples=6, deadline=None)
+    @given(st.lists(rectangles(), min_size=8, max_size=8), st.integers(0, 2**32))
+    def check(boxes: list[tuple[int, int, int, int]], first: int) -> None:
+        samples = [sample(box) for box in boxes]
+        check_together(augmenter(samples, ids=range(first, first + len(boxes)), partners="batch"))
+
+    check()
+
+
+@pytest.mark.parametrize("name", [name for name in GEOMETRY if name not in ("AugMix", "erasing")])
+def test_mask_shows_what_a_nearest_image_shows(name: str) -> None:
+    """A mask of a black and white image, and the image cut at half its level, differ along outlines alone."""
+    augmenter = vg.Augmenter(GEOMETRY[name], device="cpu", num_threads=1, layout="NHWC")
+    if name in ("RandAugment", "TrivialAugment", "AutoAugment"):
+        pytest.skip("levels are changed")
+    boxes = [(4, 6, 30, 27), (0, 0, 20, 33), (11, 2, 41, 16), (5, 5, 36, 28)]
+    results = augmenter([sample(box) for box in boxes], ids=range(4), targets=vg.Targets())
+    for result in results:
+        if not len(result["masks"]):
+            continue
+        image, mask = result["image"].numpy()[..., 0] > 100, result["masks"][0].numpy() > 0
+        assert (image != mask).mean() < 0.02

@@ -1,0 +1,237 @@
+"""Dicts in, dicts out: kinds of boxes and masks, what is dropped, what mixing joins, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import variegate as vg
+from variegate import transforms as T
+
+HEIGHT, WIDTH = 40, 60
+IMAGE = np.arange(HEIGHT * WIDTH * 3, dtype=np.uint32).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
+FLIP = T.RandomHorizontalFlip(1.0)
+
+
+def run(transform: T.Transform, *samples: Any, partners: Any = None, **options: Any) -> list[dict[str, Any]]:
+    augmenter = vg.Augmenter(transform, device="cpu", num_threads=1)
+    return list(augmenter(list(samples), ids=range(len(samples)), targets=vg.Targets(**options), partners=partners))
+
+
+def sample(**entries: Any) -> dict[str, Any]:
+    return {"image": IMAGE, **entries}
+
+
+@pytest.mark.parametrize(
+    ("box_format", "box", "flipped"),
+    [
+        ("xyxy", [10, 5, 30, 25], [30, 5, 50, 25]),
+        ("xywh", [10, 5, 20, 20], [30, 5, 20, 20]),
+        ("cxcywh", [20, 15, 20, 20], [40, 15, 20, 20]),
+        ("cxcywhr", [20, 15, 16, 8, 30], [40, 15, 16, 8, 150]),
+    ],
+)
+def test_box_formats(box_format: str, box: list[float], flipped: list[float]) -> None:
+    [result] = run(FLIP, sample(boxes=torch.tensor([box])), box_format=box_format)
+    assert result["boxes"].dtype == torch.float32
+    got = result["boxes"][0].tolist()
+    if box_format == "cxcywhr":
+        got[4] %= 180.0  # a rectangle turned by half a turn is the same
+    assert got == pytest.approx(flipped, abs=1e-4)
+
+
+def test_normalized_boxes_are_shares_of_the_new_image() -> None:
+    crop = T.Function("crop", {"top": 0, "left": 0, "height": 20, "width": 30})
+    entries = {"boxes": [[0.25, 0.25, 0.75, 0.375]], "keypoints": [[0.25, 0.25]]}
+    [result] = run(crop, sample(**entries), normalized=True)
+    assert result["boxes"].tolist() == [[0.5, 0.5, 1.0, 0.75]]
+    assert result["keypoints"].tolist() == [[0.5, 0.5]]
+
+
+def test_rotated_boxes_turn_with_the_image() -> None:
+    [result] = run(T.Function("rotate", {"angle": 30.0}), sample(boxes=[[30, 20, 16, 8, 10]]), box_format="cxcywhr")
+    assert result["boxes"][0].tolist() == pytest.approx([30, 20, 16, 8, 40], abs=1e-3)
+
+
+def test_boxes_that_leave_take_their_labels_and_masks_along() -> None:
+    masks = np.zeros((4, HEIGHT, WIDTH), bool)
+    entries: dict[str, Any] = {
+        "boxes": [[0, 0, 10, 10], [16, 10, 26, 20], [22, 10, 32, 20], [25, 15, 29, 19]],
+        "labels": ["out", "most left", "in", "small"],
+        "masks": masks,
+        "iscrowd": np.arange(4),
+        "keypoints": np.full((4, 2, 3), 25.0),
+    }
+    crop = T.Function("crop", {"top": 10, "left": 20, "height": 20, "width": 20})
+    [result] = run(crop, sample(**entries), per_box=["iscrowd"])
+    assert result["labels"] == ["most left", "in", "small"]
+    assert result["iscrowd"].tolist() == [1, 2, 3]
+    assert result["masks"].shape == (3, 20, 20)
+    assert result["masks"].dtype == torch.bool
+    assert result["keypoints"].shape == (3, 2, 3)
+    [result] = run(crop, sample(**entries), per_box=["iscrowd"], min_visibility=0.61)
+    assert result["labels"] == ["in", "small"]
+    [result] = run(crop, sample(**entries), per_box=["iscrowd"], min_area=17)
+    assert result["labels"] == ["most left", "in"]
+    [result] = run(crop, sample(**entries), per_box=["iscrowd"], min_visibility=0.6)
+    assert result["labels"] == ["most left", "in", "small"]
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64])
+def test_masks_read_the_very_pixels_of_a_nearest_image(device: str, dtype: Any) -> None:
+    turn = T.Compose([T.RandomAffine(90, (0.2, 0.2), (0.6, 1.6), 20), FLIP, T.RandomResizedCrop(31, interpolation=0)])
+    augmenter = vg.Augmenter(turn, device=device, layout="NHWC")
+    level = IMAGE[..., 0].astype(dtype)
+    results = augmenter([sample(mask={"one": level, "two": level.max() - level})] * 6, ids=range(6))
+    for result in results:
+        assert result["mask"]["one"].dtype == torch.from_numpy(level).dtype
+        inside = (result["image"] != 0).any(dim=2)
+        assert (result["mask"]["one"] == result["image"][..., 0])[inside].float().mean() > 0.999
+
+
+def test_masks_have_a_fill_of_their_own_and_all_values_of_their_dtype() -> None:
+    mask = np.full((HEIGHT, WIDTH), -(2**31), np.int32)
+    [result] = run(T.Pad(2, fill=9), sample(mask=mask), mask_fill=255)
+    assert result["mask"].unique().tolist() == [-(2**31), 255]
+    assert result["mask"].dtype == torch.int32
+
+
+def test_mosaic_and_cutmix_join_boxes_labels_and_masks() -> None:
+    samples = [
+        sample(boxes=[[0, 0, 60, 40]], labels=[n], mask=np.full((HEIGHT, WIDTH), n, np.uint8), label=n, image_id=n)
+        for n in range(4)
+    ]
+    for mix in (T.Mosaic(num_classes=4), T.CutMix(num_classes=4)):
+        for n, result in enumerate(run(mix, *samples, partners="batch", passed=["image_id"])):
+            assert result["image_id"] == n
+            assert result["label"].shape == (4,)
+            values, counts = result["mask"].unique(return_counts=True)
+            assert sorted(result["labels"]) == values.tolist()
+            shares = torch.zeros(4).index_add_(0, values.long(), counts / (HEIGHT * WIDTH))
+            assert torch.allclose(shares, result["label"], atol=1e-6)
+            if isinstance(mix, T.Mosaic):
+                for (left, top, right, bottom), label in zip(result["boxes"].int(), result["labels"], strict=True):
+                    assert (result["mask"][top:bottom, left:right] == label).all()
+                    assert (right - left) * (bottom - top) == (result["mask"] == label).sum()
+
+
+def test_mixup_keeps_both_images_boxes_and_the_mask_that_is_seen_more() -> None:
+    samples = [sample(boxes=[[n, 0, n + 5, 5]], mask=np.full((HEIGHT, WIDTH), n, np.uint8), label=n) for n in (1, 2)]
+    for n, result in enumerate(run(T.MixUp(num_classes=3), *samples, partners="batch")):
+        own, other = n + 1, 2 - n
+        assert result["boxes"][:, 0].tolist() == [own, other]
+        assert result["mask"].unique().tolist() == [own if result["label"][own] >= 0.5 else other]
+
+
+def test_images_are_those_of_a_call_without_targets() -> None:
+    t = T.Compose([T.RandomResizedCrop(20), T.RandAugment(), T.Normalize(0.5, 0.5)])
+    augmenter = vg.Augmenter(t, device="cpu")
+    results = augmenter([sample(boxes=[[0, 0, 60, 40]], label=1)] * 5, ids=range(5), epoch=2)
+    alone = augmenter([IMAGE] * 5, ids=range(5), epoch=2)
+    assert all(torch.equal(result["image"], image) for result, image in zip(results, alone, strict=True))
+    assert [list(result) for result in results] == [["image", "boxes", "label"]] * 5
+
+
+def test_no_boxes_stay_no_boxes() -> None:
+    [result] = run(FLIP, sample(boxes=[], labels=[], masks=[]))
+    assert result["boxes"].shape == (0, 4)
+    assert result["masks"].shape == (0, HEIGHT, WIDTH)
+    assert result["labels"] == []
+
+
+class _Wrapped(torch.Tensor):
+    canvas_size: tuple[int, int]
+    format: Any
+
+
+_Wrapped.__module__ = "torchvision.tv_tensors._bounding_boxes"
+
+
+def test_tv_tensors_come_back_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("torchvision.tv_tensors")
+
+    def wrap(tensor: torch.Tensor, *, like: _Wrapped, canvas_size: tuple[int, int]) -> torch.Tensor:
+        wrapped = tensor.as_subclass(type(like))
+        wrapped.canvas_size, wrapped.format = canvas_size, like.format
+        return wrapped
+
+    module.wrap = wrap  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torchvision.tv_tensors", module)
+    boxes = torch.tensor([[10.0, 5.0, 20.0, 20.0]]).as_subclass(_Wrapped)
+    boxes.canvas_size, boxes.format = (HEIGHT, WIDTH), types.SimpleNamespace(name="XYWH")
+    [result] = run(T.Resize((20, 30)), sample(boxes=boxes), box_format="xywh")
+    assert isinstance(result["boxes"], _Wrapped)
+    assert result["boxes"].canvas_size == (20, 30)
+    assert result["boxes"].tolist() == [[5.0, 2.5, 10.0, 10.0]]
+    with pytest.raises(ValueError, match=r"samples\[0\]\['boxes'\]: got BoundingBoxes with format=XYWH"):
+        run(FLIP, sample(boxes=boxes))
+
+
+GOOD = sample(boxes=[[0, 0, 5, 5]], labels=[1])
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (
+        {"boxes": [[0, 0, 5, 5], [1, 2, 61, 5]]},
+        r"\['boxes'\]\[1\]: got \[1.0, 2.0, 61.0, 5.0\]; accepted: boxes within",
+    ),
+    ({"boxes": [[5, 0, 1, 5]]}, r"\['boxes'\]\[0\]: got \[5.0, 0.0, 1.0, 5.0\]; accepted: left <= right"),
+    ({"boxes": [[0, 0, np.nan, 5]]}, r"\['boxes'\]\[0\]: got \[0.0, 0.0, nan, 5.0\]; accepted: finite numbers"),
+    ({"boxes": [0, 0, 5, 5]}, r"\['boxes'\]: got shape \(4,\); accepted: finite numbers \[M, 4\], xyxy"),
+    ({"labels": [1, 2]}, r"\['labels'\]: got 2 for 1 boxes; accepted: one for each box"),
+]
+WRONG_ENTRIES: list[tuple[dict[str, Any], str]] = [
+    ({"mask": np.zeros((9, 9), np.uint8)}, r"\['mask'\]: got shape \(9, 9\); accepted: \[H, W\] of the image's size"),
+    ({"mask": np.zeros((HEIGHT, WIDTH))}, r"\['mask'\]: got float64\[40, 60\]; accepted: .* of uint8 or int32"),
+    ({"mask": {"depth": np.zeros((9, 9), np.uint8)}}, r"\['mask'\]\['depth'\]: got shape \(9, 9\)"),
+    ({"masks": np.zeros((9, 9), np.uint8)}, r"\['masks'\]: got shape \(9, 9\); accepted: \[M, H, W\]"),
+    ({"keypoints": [[1, np.inf]]}, r"\['keypoints'\]\[0\]: got \[1.0, inf\]; accepted: finite numbers"),
+    ({"keypoints": [[1, 2, 3, 4]]}, r"\['keypoints'\]: got shape \(1, 4\)"),
+    ({"bbox": [[0, 0, 5, 5]]}, r": got the key 'bbox'; accepted: 'image', 'mask', .* list it in vg.Targets\(passed=\)"),
+]
+
+
+@pytest.mark.parametrize(("entries", "message"), WRONG)
+def test_wrong_boxes_are_named_with_their_sample(entries: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^samples\[1\]" + message):
+        run(FLIP, GOOD, {**GOOD, **entries})
+
+
+@pytest.mark.parametrize(("entries", "message"), WRONG_ENTRIES)
+def test_wrong_entries_are_named(entries: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^samples\[0\]" + message):
+        run(FLIP, sample(**entries))
+
+
+def test_batches_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"samples\[1\]: got \['image'\], and samples\[0\] .* differ in 'boxes', 'labels'"
+    ):
+        run(FLIP, GOOD, sample())
+    with pytest.raises(TypeError, match=r"samples\[1\]: got ndarray among dicts"):
+        run(FLIP, GOOD, IMAGE)
+    with pytest.raises(ValueError, match="got 5 crops of 9x9 for samples with targets"):
+        run(T.FiveCrop(9), GOOD)
+    with pytest.raises(ValueError, match="mask_fill: got 300; accepted for uint8 masks: 0 to 255"):
+        run(FLIP, sample(mask=np.zeros((HEIGHT, WIDTH), np.uint8)), mask_fill=300)
+    with pytest.raises(ValueError, match="consistent=True"):
+        vg.Augmenter(FLIP, device="cpu", consistent=True)([GOOD])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"box_format": "yxyx"}, "box_format: got 'yxyx'; accepted: one of 'xyxy', 'xywh', 'cxcywh', 'cxcywhr'"),
+        ({"min_visibility": 2}, "min_visibility: got 2; accepted: a number from 0 to 1"),
+        ({"passed": ["boxes"]}, "passed: got .*; accepted: keys that are none of the samples' own keys"),
+        ({"passed": "id"}, "passed: got 'id'; accepted: a list of keys"),
+        ({"normalized": True, "box_format": "cxcywhr"}, "normalized: got True"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vg.Targets(**options)

@@ -1,0 +1,231 @@
+"""Samples that are dicts, read and checked: each error names the sample, the key, what it was and what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.errors import shown
+from variegate.targets.box_formats import columns_of, corners_of, edges_of
+from variegate.targets.settings import KEYS, Targets
+from variegate.targets.wrapping import is_tv_tensor, wrapped_as
+
+Floats = npt.NDArray[np.float64]
+# So far beyond its image a box may reach for rounding's sake, in pixels.
+_SLACK = 1e-2
+_MASKS = (np.uint8, np.int16, np.int32, np.int64, np.bool_)
+
+
+@dataclass
+class OfImage:
+    """What belongs to one image of ``size`` (height, width), checked, places in pixels from its top left corner.
+
+    ``corners`` float64[M, 4, 2], None without boxes; ``points`` float64[P, 2 or 3] or [M, P, 2 or 3]; ``masks`` by
+    name, [H, W]; ``instances`` [M, H, W]; ``lists``: what has an entry for every box. ``kinds``: types of tensors of
+    another library, as they came.
+    """
+
+    name: str
+    size: tuple[int, int]
+    corners: Floats | None = None
+    points: Floats | None = None
+    masks: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    mask_key: str = "mask"
+    has_mask_names: bool = False
+    instances: npt.NDArray[Any] | None = None
+    lists: dict[str, Any] = field(default_factory=dict)
+    passed: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[str, Any] = field(default_factory=dict)
+
+
+def check_batch(samples: Any, options: Any) -> None:
+    """Raises TypeError or ValueError for a sample that is no dict, or has other keys than it may, or than the first."""
+    if not isinstance(options, Targets):
+        raise TypeError(f"targets: got {shown(options)}; accepted: vg.Targets(...), or None")
+    if not isinstance(samples, (list, tuple)):
+        raise TypeError(f"samples: got {type(samples).__name__} with targets=; accepted: a list of dicts")
+    known = {*KEYS, *options.per_box, *options.passed}
+    for i, sample in enumerate(samples):
+        if not isinstance(sample, Mapping):
+            raise TypeError(f"samples[{i}]: got {type(sample).__name__} among dicts; accepted: dicts alone")
+        for key in sample:
+            if key not in known:
+                more = "; list it in vg.Targets(passed=) to have it back as it is, or in per_box= if it has an entry "
+                raise ValueError(
+                    f"samples[{i}]: got the key {shown(key)}; accepted: {options.accepts()}{more}for each box"
+                )
+        if "image" not in sample:
+            raise ValueError(f"samples[{i}]: got {shown(list(sample))} without 'image'; accepted: dicts with an image")
+        if missing := samples[0].keys() ^ sample.keys():
+            raise ValueError(
+                f"samples[{i}]: got {shown(list(sample))}, and samples[0] {shown(list(samples[0]))}, which differ in "
+                f"{', '.join(sorted(map(repr, missing)))}; accepted: the same keys in all samples of a batch (boxes "
+                "and masks may be empty)"
+            )
+
+
+def of_images(samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32], options: Targets) -> list[OfImage]:
+    """``shapes``: height, width and channels of each image."""
+    sizes = [(int(height), int(width)) for height, width, _ in shapes.tolist()]
+    return [_of_image(sample, n, size, options) for n, (sample, size) in enumerate(zip(samples, sizes, strict=True))]
+
+
+def image_like(image: torch.Tensor, given: Any, layout: str) -> torch.Tensor:
+    """A finished image, as a ``tv_tensors.Image`` where one was given and channels come first, as in those."""
+    if isinstance(given, torch.Tensor) and is_tv_tensor(given) and layout == "NCHW":
+        return wrapped_as(image, given)
+    return image
+
+
+def _of_image(sample: Mapping[str, Any], place: int, size: tuple[int, int], options: Targets) -> OfImage:
+    """``size``: height and width of the sample's image."""
+    made = OfImage(f"samples[{place}]", size)
+    for key, value in sample.items():
+        if is_tv_tensor(value):
+            made.kinds[key] = value
+    if "boxes" in sample:
+        made.corners = _boxes(made, sample["boxes"], options)
+    if "keypoints" in sample:
+        made.points = _points(made, sample["keypoints"], options)
+    if "mask" in sample:
+        _named_masks(made, "mask", sample["mask"])
+    if "masks" in sample:
+        if isinstance(sample["masks"], Mapping):
+            _named_masks(made, "masks", sample["masks"])
+        else:
+            made.instances = _instances(made, sample["masks"])
+    for key in ("labels", *options.per_box):
+        if key in sample:
+            made.lists[key] = _list(made, key, sample[key])
+    made.passed = {key: sample[key] for key in options.passed if key in sample}
+    return made
+
+
+def _array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        return np.asarray((value.float() if value.dtype == torch.bfloat16 else value).numpy())
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}") from error
+
+
+def _numbers(name: str, value: Any, accepted: str) -> Floats:
+    array = _array(name, value, accepted)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name}: got {array.dtype}{list(array.shape)}; accepted: {accepted}")
+    return array.astype(np.float64)
+
+
+def _boxes(made: OfImage, value: Any, options: Targets) -> Floats:
+    name, box_format = f"{made.name}['boxes']", options.box_format
+    if (own := getattr(value, "format", None)) is not None and "boxes" in made.kinds:
+        box_format = own.name.lower()
+        if box_format != options.box_format:
+            raise ValueError(
+                f"{name}: got BoundingBoxes with format={own.name}, and box_format={options.box_format!r}; accepted: "
+                "the same, as vg.Targets(box_format=) says"
+            )
+    columns = columns_of(box_format)
+    accepted = f"finite numbers [M, {columns}], {box_format}"
+    boxes = _numbers(name, value, accepted)
+    boxes = boxes.reshape(0, columns) if boxes.size == 0 else boxes
+    if boxes.ndim != 2 or boxes.shape[1] != columns:
+        raise ValueError(f"{name}: got shape {boxes.shape}; accepted: {accepted}")
+    if (wrong := ~np.isfinite(boxes).all(axis=1)).any():
+        _refuse_box(name, boxes, wrong, accepted)
+    height, width = made.size
+    if options.normalized:
+        boxes = boxes * [width, height, width, height]
+    if box_format == "cxcywhr":
+        if (wrong := (boxes[:, 2:4] < 0).any(axis=1)).any():
+            _refuse_box(name, boxes, wrong, "widths and heights of 0 or more")
+        return corners_of(boxes, box_format)
+    edges = edges_of(boxes, box_format)
+    if (wrong := (edges[:, :2] > edges[:, 2:]).any(axis=1)).any():
+        _refuse_box(name, edges, wrong, "left <= right and top <= bottom, as (left, top, right, bottom) in pixels")
+    whole = np.array([width, height, width, height], np.float64)
+    if not options.clip and (wrong := ((edges < -_SLACK) | (edges > whole + _SLACK)).any(axis=1)).any():
+        within = f"boxes within the image, 0 to {width} and 0 to {height} pixels, or vg.Targets(clip=True)"
+        _refuse_box(name, edges, wrong, within)
+    return corners_of(np.clip(edges, 0.0, whole), "xyxy")
+
+
+def _refuse_box(name: str, boxes: Floats, wrong: Any, accepted: str) -> None:
+    at = int(wrong.argmax())
+    raise ValueError(f"{name}[{at}]: got {[round(v, 4) for v in boxes[at].tolist()]}; accepted: {accepted}")
+
+
+def _points(made: OfImage, value: Any, options: Targets) -> Floats:
+    name = f"{made.name}['keypoints']"
+    accepted = "finite numbers [P, 2] (x, y), [P, 3] (x, y, visibility), or either for each box, [M, P, 2 or 3]"
+    points = _numbers(name, value, accepted)
+    points = points.reshape(0, 2) if points.ndim == 1 and points.size == 0 else points
+    if points.ndim not in (2, 3) or points.shape[-1] not in (2, 3):
+        raise ValueError(f"{name}: got shape {points.shape}; accepted: {accepted}")
+    flat = points.reshape(-1, points.shape[-1])
+    if (wrong := ~np.isfinite(flat).all(axis=1)).any():
+        _refuse_box(name, flat, wrong, accepted)
+    _check_number(made, "keypoints", len(points), points.ndim == 3)
+    points = points.copy()
+    if options.normalized:
+        points[..., :2] *= made.size[::-1]
+    if options.point_origin == "centre":
+        points[..., :2] += 0.5
+    return points
+
+
+def _check_number(made: OfImage, key: str, number: int, is_per_box: bool = True) -> None:
+    if is_per_box and made.corners is not None and number != len(made.corners):
+        boxes = len(made.corners)
+        raise ValueError(f"{made.name}[{key!r}]: got {number} for {boxes} boxes; accepted: one for each box")
+
+
+def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> npt.NDArray[Any]:
+    accepted = f"{'[M, H, W]' if ndim == 3 else '[H, W]'} of the image's size, {size[0]}x{size[1]}, of uint8 or int32"
+    array = _array(name, value, accepted)
+    if array.dtype not in _MASKS:
+        raise TypeError(f"{name}: got {array.dtype}{list(array.shape)}; accepted: {accepted} (int16, int64, bool, too)")
+    array = array.reshape(0, *size) if ndim == 3 and array.shape[0] == 0 else array
+    if array.ndim != ndim or array.shape[-2:] != size:
+        raise ValueError(f"{name}: got shape {array.shape}; accepted: {accepted}")
+    return np.ascontiguousarray(array)
+
+
+def _named_masks(made: OfImage, key: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        made.masks[""] = _mask(f"{made.name}[{key!r}]", value, made.size, 2)
+        return
+    if made.masks:
+        raise ValueError(f"{made.name}: got both 'mask' and 'masks' by name; accepted: one of them")
+    made.mask_key, made.has_mask_names = key, True
+    for name, mask in value.items():
+        made.masks[name] = _mask(f"{made.name}[{key!r}][{name!r}]", mask, made.size, 2)
+
+
+def _instances(made: OfImage, value: Any) -> npt.NDArray[Any]:
+    name = f"{made.name}['masks']"
+    if isinstance(value, (list, tuple)):
+        masks = [_mask(f"{name}[{i}]", mask, made.size, 2) for i, mask in enumerate(value)]
+        value = np.stack(masks) if masks else np.empty((0, *made.size), np.uint8)
+    masks_MHW = _mask(name, value, made.size, 3)
+    _check_number(made, "masks", len(masks_MHW))
+    return masks_MHW
+
+
+def _list(made: OfImage, key: str, value: Any) -> Any:
+    """A list stays one, as of names; anything else becomes an array."""
+    if isinstance(value, (list, tuple)):
+        listed: Any = list(value)
+    else:
+        listed = _array(f"{made.name}[{key!r}]", value, "a list or array with an entry for each box")
+        if listed.ndim == 0:
+            raise ValueError(f"{made.name}[{key!r}]: got {shown(value)}; accepted: an entry for each box")
+    _check_number(made, key, len(listed))
+    return listed

@@ -1,0 +1,76 @@
+"""How samples say what belongs to their images, and what of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from variegate.checks import integer, number, one_of, refused
+from variegate.targets.box_formats import BOX_FORMATS
+
+# What samples may hold.
+KEYS = ("image", "mask", "masks", "boxes", "keypoints", "labels", "label")
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What ``vg.Augmenter(t)(samples, targets=vg.Targets(...))`` needs to know of samples that are dicts.
+
+    Args:
+        box_format: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height), "cxcywh" (centre, width,
+            height) or "cxcywhr" (and degrees, counter-clockwise), in pixels from the image's top left corner.
+        normalized: boxes and key points are shares of the image's width and height. Not for "cxcywhr".
+        point_origin: what (0, 0) is of a key point: "corner", that of the image, as for boxes, or "centre", that of the
+            first pixel (Albumentations, and torchvision's flips).
+        mask_fill: the value of masks where the image shows its fill colour; 255 is the usual class to be ignored.
+        min_area: boxes with less area in the result, in its pixels, are dropped; those without any always are.
+        min_visibility: boxes of which a smaller share is left are dropped, 0 to 1: the area within the image divided by
+            that of the whole box.
+        clip: boxes that reach beyond their image are cut off; else they are refused.
+        per_box: further keys that have one entry for each box, as "iscrowd": they are dropped and joined as boxes are.
+        passed: further keys that come back as they are, as "image_id". Other keys are refused.
+
+    Raises ValueError naming the option.
+    """
+
+    box_format: str = "xyxy"
+    normalized: bool = False
+    point_origin: str = "corner"
+    mask_fill: int = 0
+    min_area: float = 0.0
+    min_visibility: float = 0.0
+    clip: bool = False
+    per_box: Sequence[str] = ()
+    passed: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        one_of("box_format", self.box_format, BOX_FORMATS)
+        one_of("point_origin", self.point_origin, ("corner", "centre"))
+        one_of("normalized", self.normalized, (True, False))
+        one_of("clip", self.clip, (True, False))
+        integer("mask_fill", self.mask_fill, -(2**31), 2**31 - 1)
+        number("min_area", self.min_area, 0.0)
+        number("min_visibility", self.min_visibility, 0.0, 1.0)
+        if self.normalized and self.box_format == "cxcywhr":
+            raise refused("normalized", True, "False with box_format='cxcywhr', whose angle is that of pixels")
+        taken: dict[str, str] = dict.fromkeys(KEYS, "the samples' own keys")
+        for name in ("per_box", "passed"):
+            keys = getattr(self, name)
+            if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
+                raise refused(name, keys, "a list of keys")
+            for key in keys:
+                if key in taken:
+                    raise refused(name, keys, f"keys that are none of {taken[key]}")
+                taken[key] = name
+            object.__setattr__(self, name, tuple(keys))
+
+    def accepts(self) -> str:
+        """The keys of samples, for errors."""
+        return ", ".join(map(repr, (*KEYS, *self.per_box, *self.passed)))
+
+    def with_format(self, box_format: Any) -> Targets:
+        """The same for boxes that name their own format."""
+        from dataclasses import replace
+
+        return self if box_format == self.box_format else replace(self, box_format=box_format)

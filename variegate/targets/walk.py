@@ -1,0 +1,190 @@
+"""Kernels that follow places through one step, and polygons that stay convex."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.program.compiled import inner_kernel
+from variegate.targets.stages import COLUMNS, FIRST, LINES, STEP_X, STEP_Y, UNIT
+
+_NODES_PER_STEP = 2.0**-26
+# A solution of a grid is good enough at this distance in the image; beyond the second the point is not to be seen.
+_CLOSE, CLOSE_ENOUGH = 0.01, 0.1
+_ROUNDS = 40
+
+
+@inner_kernel()
+def displacement(numbers: Any, grids: Any, x: Any, y: Any) -> Any:
+    """What a grid adds to a place -> along x, along y. Beyond the nodes it is that of the nearest place between them.
+
+    Node (0, 0) lies at the centre of the first pixel."""
+    lines, columns = numbers[LINES], numbers[COLUMNS]
+    u = min(max((x - 0.5) * (numbers[STEP_X] * _NODES_PER_STEP), 0.0), columns - 1.0)
+    v = min(max((y - 0.5) * (numbers[STEP_Y] * _NODES_PER_STEP), 0.0), lines - 1.0)
+    j, i = min(int(u), columns - 2), min(int(v), lines - 2)
+    j, i = max(j, 0), max(i, 0)
+    s, t = u - j, v - i
+    right, below = 2 if columns > 1 else 0, 2 * columns if lines > 1 else 0
+    at = numbers[FIRST] + 2 * (i * columns + j)
+    scale = 2.0 ** (numbers[UNIT] - 6)
+    dx = (grids[at] * (1.0 - s) + grids[at + right] * s) * (1.0 - t)
+    dx += (grids[at + below] * (1.0 - s) + grids[at + below + right] * s) * t
+    dy = (grids[at + 1] * (1.0 - s) + grids[at + right + 1] * s) * (1.0 - t)
+    dy += (grids[at + below + 1] * (1.0 - s) + grids[at + below + right + 1] * s) * t
+    return dx * scale, dy * scale
+
+
+@inner_kernel()
+def farthest(numbers: Any, grids: Any) -> float:
+    """The greatest displacement of a grid along either axis, in pixels."""
+    most = 0
+    for n in range(numbers[FIRST], numbers[FIRST] + 2 * numbers[LINES] * numbers[COLUMNS]):
+        most = max(most, abs(int(grids[n])))
+    return most * 2.0 ** (numbers[UNIT] - 6)
+
+
+@inner_kernel()
+def undisplaced(numbers: Any, grids: Any, after: Any, x: Any, y: Any) -> Any:
+    """Where a grid shows the place (x, y) of its source -> x, y, and how far from it that reads, in pixels.
+
+    Fixed-point iteration, which converges wherever a field does not fold. Where it leads out of the image or nowhere,
+    Newton's steps from the best place of the image, on a lattice of half pixels: a place within is taken before one
+    outside. Of a fold's several solutions it is the one that iteration reaches from (x, y), and of what a field shows
+    nowhere the place that reads closest to it.
+    """
+    p, q, error = _iterated(numbers, grids, x, y)
+    if error < _CLOSE and _is_within(p, q, after):
+        return p, q, error
+    reach = farthest(numbers, grids) + 1.0
+    best_p, best_q, best = p, q, np.inf
+    v = max(0.5, np.floor(y - reach) + 0.5)
+    while v < min(y + reach, after[0]):
+        u = max(0.5, np.floor(x - reach) + 0.5)
+        while u < min(x + reach, after[1]):
+            dx, dy = displacement(numbers, grids, u, v)
+            distance = np.sqrt((u + dx - x) ** 2 + (v + dy - y) ** 2)
+            if distance < best:
+                best_p, best_q, best = u, v, distance
+            u += 0.5
+        v += 0.5
+    if best < np.inf:
+        best_p, best_q, best = _newton(numbers, grids, x, y, best_p, best_q, best)
+        if best < CLOSE_ENOUGH and _is_within(best_p, best_q, after):
+            return best_p, best_q, best
+    return (p, q, error) if error <= best else (best_p, best_q, best)
+
+
+@inner_kernel()
+def _is_within(x: Any, y: Any, size: Any) -> bool:
+    return bool(0.0 <= x <= size[1] and 0.0 <= y <= size[0])
+
+
+@inner_kernel()
+def _iterated(numbers: Any, grids: Any, x: Any, y: Any) -> Any:
+    dx, dy = displacement(numbers, grids, x, y)
+    p, q = x - dx, y - dy
+    best_p, best_q, best = p, q, np.inf
+    for _ in range(_ROUNDS):
+        dx, dy = displacement(numbers, grids, p, q)
+        ex, ey = p + dx - x, q + dy - y
+        error = np.sqrt(ex * ex + ey * ey)
+        if error < best:
+            best_p, best_q, best = p, q, error
+        if error < _CLOSE:
+            break
+        p, q = p - ex, q - ey
+    return best_p, best_q, best
+
+
+@inner_kernel()
+def _newton(numbers: Any, grids: Any, x: Any, y: Any, p: Any, q: Any, error: Any) -> Any:
+    """Newton's steps from (p, q), halved until they come closer."""
+    h = 0.25
+    for _ in range(12):
+        if error < _CLOSE:
+            break
+        dx, dy = displacement(numbers, grids, p, q)
+        right_x, right_y = displacement(numbers, grids, p + h, q)
+        left_x, left_y = displacement(numbers, grids, p - h, q)
+        low_x, low_y = displacement(numbers, grids, p, q + h)
+        high_x, high_y = displacement(numbers, grids, p, q - h)
+        a, b = 1.0 + (right_x - left_x) / (2 * h), (low_x - high_x) / (2 * h)
+        c, d = (right_y - left_y) / (2 * h), 1.0 + (low_y - high_y) / (2 * h)
+        determinant = a * d - b * c
+        if abs(determinant) < 1e-9:
+            break
+        ex, ey = p + dx - x, q + dy - y
+        step_p, step_q, share, is_better = (d * ex - b * ey) / determinant, (a * ey - c * ex) / determinant, 1.0, False
+        for _ in range(6):
+            dx, dy = displacement(numbers, grids, p - share * step_p, q - share * step_q)
+            ex, ey = p - share * step_p + dx - x, q - share * step_q + dy - y
+            new = np.sqrt(ex * ex + ey * ey)
+            if new < error:
+                p, q, error, is_better = p - share * step_p, q - share * step_q, new, True
+                break
+            share *= 0.5
+        if not is_better:
+            break
+    return p, q, error
+
+
+@inner_kernel()
+def cut(polygon: Any, count: Any, a: Any, b: Any, c: Any, room: Any) -> int:
+    """What of a convex polygon has ``a x + b y + c >= 0`` -> its number of corners; ``polygon`` is written over."""
+    kept = 0
+    for n in range(count):
+        x, y = polygon[n, 0], polygon[n, 1]
+        m = n + 1 if n + 1 < count else 0
+        next_x, next_y = polygon[m, 0], polygon[m, 1]
+        here, there = a * x + b * y + c, a * next_x + b * next_y + c
+        if here >= 0.0:
+            room[kept, 0], room[kept, 1] = x, y
+            kept += 1
+        if (here > 0.0 and there < 0.0) or (here < 0.0 and there > 0.0):
+            share = here / (here - there)
+            room[kept, 0], room[kept, 1] = x + share * (next_x - x), y + share * (next_y - y)
+            kept += 1
+    for n in range(kept):
+        polygon[n, 0], polygon[n, 1] = room[n, 0], room[n, 1]
+    return kept
+
+
+@inner_kernel()
+def cut_to(polygon: Any, count: Any, rectangle: Any, room: Any) -> int:
+    """What of a convex polygon lies within left, top, right, bottom."""
+    count = cut(polygon, count, 1.0, 0.0, -rectangle[0], room)
+    count = cut(polygon, count, 0.0, 1.0, -rectangle[1], room)
+    count = cut(polygon, count, -1.0, 0.0, rectangle[2], room)
+    return int(cut(polygon, count, 0.0, -1.0, rectangle[3], room))
+
+
+@inner_kernel()
+def area(polygon: Any, count: Any) -> float:
+    total = 0.0
+    for n in range(count):
+        m = n + 1 if n + 1 < count else 0
+        total += polygon[n, 0] * polygon[m, 1] - polygon[m, 0] * polygon[n, 1]
+    return abs(total) * 0.5
+
+
+@inner_kernel()
+def bounds(polygon: Any, count: Any, out: Any) -> None:
+    """left, top, right, bottom; inverted for no corners."""
+    out[0], out[1], out[2], out[3] = np.inf, np.inf, -np.inf, -np.inf
+    for n in range(count):
+        out[0], out[1] = min(out[0], polygon[n, 0]), min(out[1], polygon[n, 1])
+        out[2], out[3] = max(out[2], polygon[n, 0]), max(out[3], polygon[n, 1])
+
+
+@inner_kernel()
+def holds(polygon: Any, count: Any, x: Any, y: Any) -> bool:
+    """Whether a convex polygon holds a point, its border included."""
+    left, right = False, False
+    for n in range(count):
+        m = n + 1 if n + 1 < count else 0
+        ax, ay = polygon[n, 0], polygon[n, 1]
+        side = (polygon[m, 0] - ax) * (y - ay) - (polygon[m, 1] - ay) * (x - ax)
+        left, right = left or side > 0.0, right or side < 0.0
+    return not (left and right) and count > 2
