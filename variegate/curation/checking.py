@@ -15,17 +15,17 @@ from threading import Event
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from variegate.curation.duplicates import DISTANCE, find_duplicates
 from variegate.curation.finding import DataFinding
 from variegate.curation.judging import Thresholds, judge, thresholds_for
+from variegate.curation.notes import notes_on_classes, notes_on_names
 from variegate.curation.result import CheckResult, channel_statistics, check_out, in_order, write_findings
 from variegate.curation.scan.columns import MEASURED, batch_of, with_findings
 from variegate.curation.scan.journal import ScanJournal
 from variegate.curation.scan.passing import Position, pass_over
 from variegate.curation.scan.row import Row, prepare
-from variegate.data.sources.base import FileSource, Source, SourceError, StreamSource, first_names
+from variegate.data.sources.base import FileSource, Source, SourceError, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import stamps_of
 from variegate.options.checking import CheckingOptions
@@ -76,7 +76,7 @@ class Checking:
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         self.notes = [text for one in self.sources.values() for text in one.notes()]
-        self.notes += _notes_on_classes(self.sources)
+        self.notes += notes_on_classes(self.sources)
         self.resumed, self._seconds = 0, 0.0
 
     @property
@@ -102,7 +102,7 @@ class Checking:
             result = CheckResult(
                 *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
                 thresholds,
-                [*self.notes, *_notes_on(table)],
+                [*self.notes, *notes_on_names(table)],
                 *(time.perf_counter() - started, self._seconds, self.resumed),
                 None if self._out is None else str(self._options.out),
                 None if self._options.report is None else str(self._options.report),
@@ -258,27 +258,3 @@ def _check_report(path: Path | None) -> None:
     """Nothing but a report is to be replaced by one."""
     if path is not None and (path.suffix.lower() not in (".html", ".htm") or path.is_dir()):
         raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
-
-
-def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:
-    """Labels are compared by number."""
-    train, test = (sources[split].classes if split in sources else () for split in ("train", "test"))
-    if not train or not test or train == test:
-        return []
-    others = sorted({*train} ^ {*test})
-    which = f" ({first_names(others)})" if others else ""
-    return [f"the test images have other classes than the train images{which}, or the same in another order"]
-
-
-def _notes_on(table: pa.Table) -> list[str]:
-    """What names cannot tell apart."""
-    notes = []
-    for split in ("train", "test"):
-        counted = pc.value_counts(table.filter(pc.equal(table["split"], split))["file"])
-        shared = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
-        if shared:
-            notes.append(
-                f"{len(shared):,} names are those of several {split} images ({first_names(shared)}): a list of names "
-                "leaves out all images of a name"
-            )
-    return notes

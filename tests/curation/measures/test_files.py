@@ -70,6 +70,7 @@ def test_a_turned_image(kind: str) -> None:
     assert (facts.height, facts.width) == image.shape[:2] == (160, 120)
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM"])
 @pytest.mark.parametrize("left", [0.5, 0.9])
 def test_cut_off(kind: str, left: float) -> None:
@@ -78,6 +79,7 @@ def test_cut_off(kind: str, left: float) -> None:
     assert facts.is_truncated, facts
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 def test_a_compressed_tiff_that_is_cut_off_has_lost_its_directory() -> None:
     data = saved("TIFF", compression="tiff_lzw")
     assert facts_of(data[: len(data) // 2])[0].is_truncated
