@@ -42,6 +42,7 @@ def table_of(images: dict[str, Image_HWC | None], labels: dict[str, int] | None 
         row["class"] = None if label < 0 else f"class{label}"
         if image is not None:
             row |= fingerprint(image)._asdict()
+            row["height"], row["width"] = image.shape[:2]
         rows.append(row)
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -150,3 +151,14 @@ def test_thresholds_out_of_range_are_refused(options: dict[str, Any], words: str
 def test_no_images_no_findings() -> None:
     assert find_duplicates(table_of({})) == []
     assert find_duplicates(table_of({"train/none": None})) == []
+
+
+def test_images_of_a_few_pixels_look_like_none_but_the_same_pixels_are_found() -> None:
+    small = np.asarray(Image.fromarray(A).resize((15, 15)))
+    other = np.clip(small.astype(int) + 2, 0, 255).astype(np.uint8)
+    images = {"train/a": small, "train/b": other, "train/c": small.copy()}
+    findings = find_duplicates(table_of(images))
+    assert set(found(findings, "duplicates")) == {"train/a", "train/c"}
+    assert not found(findings, "near_duplicates")
+    larger = {name: np.pad(image, ((0, 1), (0, 1), (0, 0)), "edge") for name, image in images.items()}
+    assert set(found(find_duplicates(table_of(larger)), "near_duplicates")) == {"train/a", "train/b"}

@@ -18,7 +18,7 @@ TRAIN, TEST = 0, 1
 @dataclass(frozen=True)
 class Fingerprints:
     """Of the n images of a table that have one. ``splits`` uint8: ``TRAIN`` or ``TEST``; ``labels``: a number for each
-    name of a class, the same in both splits, -1 where it is not known."""
+    name of a class, the same in both splits, -1 where it is not known; ``sides``: the shorter one, in pixels."""
 
     splits: npt.NDArray[np.uint8]
     indices: npt.NDArray[np.int64]
@@ -28,6 +28,7 @@ class Fingerprints:
     pixels: npt.NDArray[np.uint64]  # [n, 2]
     looks: npt.NDArray[np.uint64]
     signatures: npt.NDArray[np.uint8]  # [n, SIGNATURE_BYTES]
+    sides: npt.NDArray[np.int64]
 
 
 def read_fingerprints(table: pa.Table) -> Fingerprints:
@@ -49,6 +50,7 @@ def read_fingerprints(table: pa.Table) -> Fingerprints:
         pixels=_bytes_of(table["pixel_hash"], HASH_BYTES).view(np.uint64),
         looks=table["look_hash"].to_numpy().astype(np.uint64),
         signatures=_bytes_of(table["signature"], SIGNATURE_BYTES),
+        sides=pc.min_element_wise(table["height"], table["width"]).fill_null(0).to_numpy().astype(np.int64),
     )
 
 

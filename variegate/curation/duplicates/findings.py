@@ -16,6 +16,8 @@ from variegate.curation.duplicates.search import NOBODY
 from variegate.curation.finding import DataFinding
 
 DISTANCE, UNLIKE = 11, 0.35
+# Of images with fewer pixels a side, the small pictures have all that there is: digits of 8 pixels all look alike.
+LEAST_SIDE = 16
 _BITS = 64
 _SPLITS = {TRAIN: "train", TEST: "test"}
 _TURNED = ("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees")
@@ -37,7 +39,7 @@ def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = U
     - ``near_duplicates``: images of a split that look alike, flipped or not: ``measure`` is the number of 64 bits that
       their hashes differ in, up to ``distance`` (0 to 15), and no more of their signatures than ``unlike`` (0 to 1) may
       differ. Every image of a group looks like its first one. Of images with the same pixels, the first one speaks for
-      all.
+      all. Images of less than ``LEAST_SIDE`` pixels a side look like none.
     - ``leaks``: images of split train that are, or look like, one of split test; measure 0 where pixels are the same.
       A group is a test image and what of it is in the train split: both splits' images are named.
     - ``contradictions``: images of different classes, of any split, that are the same or look alike. Images without a
@@ -53,7 +55,7 @@ def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = U
     images = read_fingerprints(table)
     same = first_of_same(images.pixels)
     same_in_split = first_of_same(np.column_stack([images.pixels, images.splits.astype(np.uint64)]))
-    first = np.nonzero(same_in_split == np.arange(len(same)))[0]
+    first = np.nonzero((same_in_split == np.arange(len(same))) & (images.sides >= LEAST_SIDE))[0]
     partners = find_partners(
         images.looks[first], images.signatures[first], images.splits[first], images.labels[first], distance, unlike
     )

@@ -13,6 +13,7 @@ from variegate.curation.measures.files import FileFacts, Image_HWC
 from variegate.curation.measures.fingerprint import Fingerprint, fingerprint
 from variegate.curation.measures.pixels import PixelMeasures, measure_pixels
 from variegate.data.sources.base import Item
+from variegate.data.sources.folder import FLAT_CLASS
 from variegate.data.sources.labels import MOST_LABEL, NO_LABEL
 from variegate.errors import DecodeError
 
@@ -52,6 +53,8 @@ def row_of(
     except Exception as error:  # of a data set of the user's, or of a storage
         facts.error = f"cannot be read ({type(error).__name__}: {error})"
     kind_class = classes[label] if 0 <= label < len(classes) else None
+    if kind_class == FLAT_CLASS:  # the images of a folder without class folders
+        label, kind_class = NO_LABEL, None
     return (
         *(index, key, label, kind_class, speakable_or_none(facts.error), facts.warning, size, facts.kind, facts.mode),
         *(facts.orientation, facts.is_truncated, facts.height, facts.width),
