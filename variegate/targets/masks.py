@@ -41,9 +41,19 @@ def read_places(
 
 def shown(mask: npt.NDArray[Any], places: Indices, fill: int) -> npt.NDArray[Any]:
     """A mask [H, W] of any dtype, as a row's result [h, w] shows it."""
-    # Place -1 is the last.
-    source = np.append(mask.reshape(-1), np.asarray(fill, mask.dtype))
-    return np.asarray(source[places])
+    out = np.empty(places.shape, mask.dtype)
+    # Bytes of every kind are one kind to the kernel.
+    plain = [array.view(f"u{mask.dtype.itemsize}") for array in (mask.reshape(-1), np.asarray([fill], mask.dtype), out)]
+    _take(plain[0], plain[1], np.ascontiguousarray(places), plain[2])
+    return out
+
+
+@pixel_kernel
+def _take(source: Any, fill: Any, places: Any, out: Any) -> None:
+    for line in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            at = places[line, i]
+            out[line, i] = source[at] if at >= 0 else fill[0]
 
 
 @pixel_kernel
