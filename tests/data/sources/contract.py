@@ -7,6 +7,7 @@ there yet, and opens them.
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,7 +210,61 @@ def remote_folder(root: Path, shown: list[Picture]) -> Opened:
     return Opened(source, opened.expected)
 
 
+def _images(root: Path, shown: list[Picture]) -> list[tuple[str, int, int]]:
+    """Put into ``root/images`` -> name, height and width of each, upright."""
+    (root / "images").mkdir(parents=True)
+    names = [f"{i:03}.{picture.extension}" for i, picture in enumerate(shown)]
+    for name, picture in zip(names, shown, strict=True):
+        (root / "images" / name).write_bytes(picture.data)
+    return [(name, *read_image(picture.data).shape[:2]) for name, picture in zip(names, shown, strict=True)]
+
+
+def _with_targets(source: Any, shown: list[Picture]) -> Opened:
+    """The class of a picture is that of its only object; the picture itself has none."""
+    assert [source.read(i).targets["labels"].tolist() for i in range(len(source))] == [[one.label] for one in shown]
+    return Opened(source, [(pixels, -1) for pixels, _ in as_read(shown)])
+
+
+def coco(root: Path, shown: list[Picture]) -> Opened:
+    images = [
+        {"id": i, "file_name": name, "height": height, "width": width}
+        for i, (name, height, width) in enumerate(_images(root, shown))
+    ]
+    objects = [
+        {"id": i, "image_id": i, "category_id": picture.label, "bbox": [0, 0, 1, 1]} for i, picture in enumerate(shown)
+    ]
+    categories = [{"id": label, "name": name} for label, name in enumerate(CLASSES)]
+    text = json.dumps({"images": images, "annotations": objects, "categories": categories})
+    (root / "instances.json").write_text(text)
+    return _with_targets(open_source(root / "images", annotations=root / "instances.json"), shown)
+
+
+def yolo(root: Path, shown: list[Picture]) -> Opened:
+    images = _images(root, shown)
+    (root / "labels").mkdir()
+    for (name, _, _), picture in zip(images, shown, strict=True):
+        (root / "labels" / f"{name[:3]}.txt").write_text(f"{picture.label} 0.5 0.5 1 1\n")
+    (root / "data.yaml").write_text(f"names: [{', '.join(CLASSES)}]")
+    return _with_targets(open_source(root), shown)
+
+
+def voc(root: Path, shown: list[Picture]) -> Opened:
+    images = _images(root, shown)
+    (root / "images").rename(root / "JPEGImages")
+    (root / "Annotations").mkdir()
+    for (name, height, width), picture in zip(images, shown, strict=True):
+        box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>1</xmax><ymax>1</ymax></bndbox>"
+        (root / "Annotations" / f"{name[:3]}.xml").write_text(
+            f"<annotation><size><width>{width}</width><height>{height}</height></size>"
+            f"<object><name>{CLASSES[picture.label]}</name>{box}</object></annotation>"
+        )
+    return _with_targets(open_source(root), shown)
+
+
 SOURCES: dict[str, Opener] = {
+    "coco": coco,
+    "voc": voc,
+    "yolo": yolo,
     "folder": folder,
     "remote-folder": remote_folder,
     "shards": shards,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +130,17 @@ class PillowFile:
             with room_for(self.needed):
                 image.load()
                 return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise DecodeError(self._path, reason_for(error, self._data)) from error
+
+    def stored(self) -> npt.NDArray[Any]:
+        """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
+        try:
+            with room_for(self.needed):
+                self._image.load()
+                return np.array(self._image)
         except MemoryError:
             raise
         except Exception as error:

@@ -37,15 +37,31 @@ class SampleName(NamedTuple):
         return self.file if self.member is None else f"{self.file}: {self.member}"
 
 
-class Item(NamedTuple):
-    """A sample as it is stored.
-
-    ``data``: the bytes of an image file, or pixels uint8 [H, W, 3] or [H, W, 1]. ``label``: an int (the class; -1 where
-    the source has no labels), a float, or an array of one shape for all samples.
-    """
-
+class _DataAndLabel(NamedTuple):
     data: bytes | npt.NDArray[np.uint8]
     label: Any
+
+
+class Item(_DataAndLabel):
+    """A sample as it is stored: a pair ``data, label``, with what belongs to places in the image as an attribute.
+
+    ``data``: the bytes of an image file, or pixels uint8 [H, W, 3] or [H, W, 1]. ``label``: an int (the class; -1 where
+    the source has no labels), a float, or an array of one shape for all samples. ``targets``: None, or ``boxes``
+    float32 [M, 4], ``labels`` int64 [M], ``keypoints`` float32 [M, K, 3], ``mask``, ``masks`` (docs/targets.md).
+    """
+
+    targets: dict[str, Any] | None
+
+    def __new__(cls, data: bytes | npt.NDArray[np.uint8], label: Any, targets: dict[str, Any] | None = None) -> Item:
+        item = super().__new__(cls, data, label)
+        item.targets = targets
+        return item
+
+    def __getnewargs__(self) -> Any:
+        return self.data, self.label, self.targets
+
+    def _replace(self, **changes: Any) -> Item:
+        return Item(**({"data": self.data, "label": self.label, "targets": self.targets} | changes))
 
 
 class StoredFile(NamedTuple):

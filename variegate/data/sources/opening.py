@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from variegate.data.sources.annotated.layouts import layout_of
 from variegate.data.sources.base import Source, SourceError, StreamSource, check_on_error
 from variegate.data.sources.exclusion import PlaceWithout, without
 from variegate.data.sources.file_kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name, kinds_with
@@ -31,6 +32,7 @@ def open_source(
     cache_dir: str | os.PathLike[str] | None = None,
     image_root: str | os.PathLike[str] | None = None,
     exclude: str | os.PathLike[str] | Iterable[str] | None = None,
+    annotations: Any = None,
 ) -> Source | StreamSource:
     """Samples from a place or an object.
 
@@ -49,12 +51,21 @@ def open_source(
     instead of holding their bytes, the folder of those; None: the Parquet file's own. Files outside of it are not read.
     ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``exclusion.py`` says
     what they are). What is left has the labels, classes and ids that it would have otherwise.
+    ``annotations``: boxes, masks or key points for a folder of images, which ``read`` then gives as ``targets``: a COCO
+    .json file, "voc", "yolo", "masks", or a dict with options (docs/targets.md). None: by the folder, where it has both
+    ``JPEGImages`` and ``Annotations``, or ``images``, ``labels`` and ``data.yaml``. With ``on_error="skip"``, objects
+    that are wrong, and images that are missing, are left out and noted.
 
     Raises SourceError for what cannot be opened, TypeError for objects that are none of these.
     """
     if isinstance(spec, PlaceWithout):
         spec, exclude = spec.place, spec.exclude if exclude is None else exclude
-    opened = _open(spec, stream, on_error, classes, cache_dir, image_root)
+    if annotations is None:
+        opened = _open(spec, stream, on_error, classes, cache_dir, image_root)
+    else:
+        check_on_error(on_error)
+        options = {"stream": stream, "classes": classes, "image_root": image_root}
+        opened = _open_annotated(spec, annotations, on_error, options)
     return opened if exclude is None else without(opened, exclude)
 
 
@@ -102,6 +113,8 @@ def _open_location(location: Location, options: dict[str, Any]) -> Source | Stre
         return open_image(path)
     if files := _files_of_folder(location, names):
         return _open_files(files, options)
+    if is_folder and (layout := layout_of(names)) is not None:
+        return _open_annotated(location, layout, options["on_error"], options)
     _refuse(f"{location}, a folder of images", options, "stream", "classes", "image_root")
     try:
         return open_remote_folder(location) if location.is_url else open_folder(path)
@@ -112,6 +125,16 @@ def _open_location(location: Location, options: dict[str, Any]) -> Source | Stre
         suffix = os.path.splitext(name)[1]
         pattern = f"{str(location).rstrip('/')}/*{suffix}"
         raise SourceError(f"{error}; for the {suffix} files beside its sub-folders, give {pattern}") from None
+
+
+def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[str, Any]) -> Source:
+    from variegate.data.sources.annotated.opening import open_annotated  # most sources have no annotations
+
+    if not isinstance(spec, (str, os.PathLike, Location)):
+        raise SourceError(f"annotations: they are for a folder of images, and the source is a {type(spec).__name__}")
+    location = Location.parse(spec)
+    _refuse(f"{location}, a folder with annotations", options, "stream", "image_root")
+    return open_annotated(location, annotations, on_error, options["classes"])
 
 
 def _open_files(files: list[Location], options: dict[str, Any]) -> Source | StreamSource:

@@ -1,0 +1,1 @@
+"""Images with annotations beside them: COCO, Pascal VOC, YOLO, and folders of masks."""

@@ -1,0 +1,238 @@
+"""COCO's instances and key points: one JSON file for a folder of images.
+
+The file is walked over entry by entry, so that what is in memory at once is its text and the arrays that come of it:
+Python objects for all of it would take five times as much.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
+from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.base import SourceError, first_names
+from variegate.data.sources.file_kinds import is_image_name
+from variegate.data.sources.folder import walk
+from variegate.data.sources.reading import read_file
+from variegate.errors import DecodeError
+from variegate.outside.location import Location
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
+# Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
+_CENTRE = 0.5
+
+
+class Category(NamedTuple):
+    label: int
+    points: int
+
+
+def open_coco(folder: Location, file: Location, mask: str | None, ignored: bool, on_error: str) -> AnnotatedFolder:
+    """Images in the file's order. ``ignored``: objects with ``iscrowd`` are kept. Raises SourceError for what is no
+    such file, for images that are missing, and for objects that are wrong, unless ``on_error`` is "skip"."""
+    complaints = Complaints(on_error)
+    parsed = _Parsed(str(file), ignored, complaints)
+    for member, entry in _entries(_text(file), str(file)):
+        parsed.add(member, entry)
+    return parsed.source(folder, mask)
+
+
+class _Parsed:
+    """What has been read so far."""
+
+    def __init__(self, file: str, ignored: bool, complaints: Complaints) -> None:
+        self._file, self._ignored, self._complaints = file, ignored, complaints
+        self._paths: list[str] = []
+        self._sizes: list[tuple[int, int]] = []
+        self._image_ids: dict[Any, int] = {}
+        self._categories: dict[Any, Category] = {}
+        self._names: list[str] = []
+        # Images and categories may come after the objects: these are looked up at the end.
+        self._builder = ObjectsBuilder()
+        self._images_of: list[Any] = []
+        self._categories_of: list[Any] = []
+        self._points_of: list[list[float] | None] = []
+        self._ids: list[Any] = []
+        self._members: set[str] = set()
+        self._add = {"images": self._add_image, "annotations": self._add_object, "categories": self._add_category}
+
+    def add(self, member: str, entry: Any) -> None:
+        self._members.add(member)
+        if entry is None:
+            return
+        try:
+            self._add[member](entry)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            told = entry.get("id", "none") if isinstance(entry, dict) else repr(entry)[:40]
+            where = f"{self._file}: {member}, the entry with id {told}"
+            if member != "annotations":
+                raise SourceError(f"{where}: {what}") from None
+            self._complaints.add(where, what)
+
+    def _add_image(self, entry: dict[str, Any]) -> None:
+        path = str(entry["file_name"])
+        parts = path.split("/")
+        if path.startswith("/") or ".." in parts or not parts[-1]:
+            raise ValueError(f"file_name is {path!r}; accepted: the path of a file below the folder")
+        if entry["id"] in self._image_ids:
+            raise ValueError("an id that another image has")
+        self._image_ids[entry["id"]] = len(self._paths)
+        self._paths.append("/".join(part for part in parts if part != "."))
+        self._sizes.append((int(entry.get("height") or 0), int(entry.get("width") or 0)))
+
+    def _add_category(self, entry: dict[str, Any]) -> None:
+        if entry["id"] in self._categories:
+            raise ValueError("an id that another category has")
+        self._categories[entry["id"]] = Category(len(self._names), len(entry.get("keypoints") or ()))
+        self._names.append(str(entry["name"]))
+
+    def _add_object(self, entry: dict[str, Any]) -> None:
+        if entry.get("iscrowd") and not self._ignored:
+            self._complaints.ignored += 1
+            return
+        image, category = entry["image_id"], entry["category_id"]
+        hash(image), hash(category)
+        left, top, width, height = entry["bbox"]
+        edges = (float(left), float(top), float(left + width), float(top + height))
+        self._add_shape(entry.get("segmentation"))
+        self._builder.boxes.extend(edges)
+        self._images_of.append(image)
+        self._categories_of.append(category)
+        self._points_of.append(entry.get("keypoints"))
+        self._ids.append(entry.get("id"))
+
+    def _add_shape(self, shape: Any) -> None:
+        shapes = self._builder.shapes
+        if isinstance(shape, dict):
+            height, width = shape["size"]
+            shapes.add_runs(height, width, shape["counts"])
+        else:
+            shapes.add_rings(shape or ())
+
+    def source(self, folder: Location, mask: str | None) -> AnnotatedFolder:
+        """Raises SourceError as ``open_coco`` says."""
+        if missing := [name for name in self._add if name not in self._members]:
+            raise SourceError(f"{self._file}: no {missing[0]!r} in it; accepted: {_ACCEPTED}")
+        if not self._paths:
+            raise SourceError(f"{self._file}: names no images")
+        self._resolve()
+        sizes = np.array(self._sizes, np.int32).reshape(-1, 2)
+        objects = self._builder.done(sizes, self._complaints, self._where)
+        return with_images_there(
+            AnnotatedFolder(folder, tuple(self._names), tuple(self._paths), objects, mask),
+            self._file,
+            self._complaints,
+            "crowd (iscrowd)",
+        )
+
+    def _where(self, k: int) -> str:
+        name = self._paths[self._image_ids[self._images_of[k]]]
+        return f"{self._file}: annotation {self._ids[k]} of {name}"
+
+    def _resolve(self) -> None:
+        """Ids to places; objects of unknown images and categories become objects of no area, which are left out."""
+        builder = self._builder
+        builder.points = max((category.points for category in self._categories.values()), default=0)
+        for k, (image, category) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
+            index, known = self._image_ids.get(image), self._categories.get(category)
+            if index is None or known is None:
+                what = f"image_id {image!r}, which no image has"
+                if index is not None:
+                    what = f"category_id {category!r}, which no category has"
+                self._complaints.add(f"{self._file}: annotation {self._ids[k]}", what)
+                self._complaints.flat -= 1  # it is counted as wrong
+                builder.boxes[4 * k : 4 * k + 4] = type(builder.boxes)("d", (0.0,) * 4)
+            builder.images.append(index or 0)
+            builder.labels.append(known.label if known else 0)
+            if builder.points:
+                self._add_points(k, known)
+
+    def _add_points(self, k: int, category: Category | None) -> None:
+        given, wanted = self._points_of[k] or [], 3 * category.points if category else 0
+        points = np.zeros((self._builder.points, 3), np.float32)
+        if given and category and len(given) != wanted:
+            what = f"{len(given)} numbers of key points; its category has {category.points} points of 3"
+            self._complaints.add(f"{self._file}: annotation {self._ids[k]}", what)
+        elif given and category:
+            points[: category.points] = np.asarray(given, np.float32).reshape(-1, 3)
+            points[:, :2] += np.where(points[:, 2:] > 0, _CENTRE, 0)
+        self._builder.keypoints.frombytes(points.tobytes())
+
+
+def with_images_there(source: AnnotatedFolder, file: str, complaints: Complaints, ignored: str) -> AnnotatedFolder:
+    """The source with its notes, without the images that are not in its folder. Raises SourceError where there are
+    such, unless they are skipped."""
+    walked = walk(source.folder.address())
+    there = {f"{below}/{name}" if below else name for below, names in walked.files.items() for name in names}
+    missing = [path for path in source.paths if path not in there]
+    notes = complaints.notes(ignored)
+    if missing:
+        line = f"{len(missing):,} of {len(source.paths):,} images are not in {source.folder}: {first_names(missing)}"
+        if complaints.on_error != "skip" or len(missing) == len(source.paths):
+            raise SourceError(f"{file}: {line}")
+        notes.append(f"{line}; they are left out")
+    more = sorted(path for path in there.difference(source.paths) if is_image_name(path))
+    if more:
+        notes.append(f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}")
+    return source.without(frozenset(missing), tuple(notes))
+
+
+def _text(file: Location) -> str:
+    try:
+        return read_file(file).decode("utf-8-sig")
+    except DecodeError as error:
+        raise SourceError(str(error)) from None
+    except UnicodeDecodeError:
+        raise SourceError(f"{file}: not UTF-8; accepted: JSON, {_ACCEPTED}") from None
+
+
+def _entries(text: str, file: str) -> Iterator[tuple[str, Any]]:
+    """(member, entry) of the three lists, in the file's order; (member, None) once for each list that is there."""
+    decode = json.JSONDecoder().raw_decode
+    space = _SPACE.match
+    at = 0
+
+    def skip(at: int) -> int:
+        found = space(text, at)
+        return found.end() if found else at
+
+    def expect(at: int, accepted: str) -> str:
+        if text[at : at + 1] not in tuple(accepted):
+            raise json.JSONDecodeError(f"expected {' or '.join(accepted)}", text, at)
+        return text[at]
+
+    try:
+        at = skip(0)
+        if text[at : at + 1] != "{":
+            raise SourceError(f"{file}: not COCO's; accepted: JSON, {_ACCEPTED}")
+        at = skip(at + 1)
+        while text[at : at + 1] != "}":
+            name, at = decode(text, at)
+            expect(at := skip(at), ":")
+            at = skip(at + 1)
+            if name not in ("images", "annotations", "categories"):
+                _, at = decode(text, at)
+            elif text[at : at + 1] != "[":
+                raise SourceError(f"{file}: {name!r} is no list; accepted: {_ACCEPTED}")
+            else:
+                yield name, None
+                at = skip(at + 1)
+                while text[at : at + 1] != "]":
+                    entry, at = decode(text, at)
+                    yield name, entry
+                    at = skip(at)
+                    at = skip(at + 1) if expect(at, ",]") == "," else at
+                at += 1
+            at = skip(at)
+            at = skip(at + 1) if expect(at, ",}") == "," else at
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise SourceError(f"{file}: nested too deeply; accepted: {_ACCEPTED}") from None

@@ -1,0 +1,84 @@
+"""Folders of images and of masks with the same names: a mask's pixels are classes, as they are stored."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from variegate.data.decode import read_bytes
+from variegate.data.decode.mask import read_mask
+from variegate.data.sources.annotated.listing import images_by_stem
+from variegate.data.sources.annotated.source import size_of
+from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, first_names
+from variegate.data.sources.labels import NO_LABEL, check_classes
+from variegate.errors import DecodeError
+from variegate.outside.location import Location, inside
+from variegate.threads import computed_once
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MaskedFolder(IndexedSource):
+    """``paths``: of each image and its mask, relative to ``folder``."""
+
+    folder: Location
+    classes: tuple[str, ...]
+    paths: tuple[tuple[str, str], ...]
+    told: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return describe(self, str(self.folder))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the classes and the names: masks are not read for it."""
+        names = "\0".join([*self.classes, "", *(name for pair in self.paths for name in pair)])
+        return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
+        check_index(index, len(self))
+        image, place = (os.path.join(self.folder.address(), path) for path in self.paths[index])
+        data = read_bytes(image)
+        mask = read_mask(read_bytes(place), place)
+        size = size_of(data, image)
+        if mask.shape != size:
+            shown = [f"{height} x {width}" for height, width in (mask.shape, size)]
+            raise DecodeError(place, f"is {shown[0]}, and its image {self.paths[index][0]} {shown[1]} (height x width)")
+        return Item(data, NO_LABEL, {"mask": mask})
+
+    def name(self, index: int) -> SampleName:
+        return SampleName(inside(str(self.folder), self.paths[index][0]))
+
+    def relative_path(self, index: int) -> str:
+        return self.paths[index][0]
+
+    def notes(self) -> list[str]:
+        return list(self.told)
+
+
+def open_masks(folder: Location, images: str, masks: str, on_error: str, classes: Sequence[str] | None) -> MaskedFolder:
+    """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
+    skipped."""
+    root = Path(folder.address())
+    pictures, found = images_by_stem(root, images), images_by_stem(root, masks)
+    missing = [path for stem, path in pictures.items() if stem not in found]
+    notes = []
+    if missing:
+        line = f"{len(missing):,} of {len(pictures):,} images have no mask in {masks}: {first_names(missing)}"
+        if on_error != "skip" or len(missing) == len(pictures):
+            raise SourceError(f"{folder}: {line}; accepted: a file of the same name, such as {_wanted(missing[0])}")
+        notes.append(f"{line}; they are left out")
+    if more := [path for stem, path in found.items() if stem not in pictures]:
+        notes.append(f"{len(more):,} masks belong to no image: {first_names(more)}")
+    pairs = tuple((path, found[stem]) for stem, path in pictures.items() if stem in found)
+    return MaskedFolder(folder, check_classes(classes), pairs, tuple(notes))
+
+
+def _wanted(image: str) -> str:
+    return os.path.splitext(os.path.basename(image))[0] + ".png"

@@ -1,0 +1,133 @@
+"""``open_source(folder, annotations=...)``: which layout is meant, and with which of its options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from variegate.data.sources.annotated.coco import open_coco
+from variegate.data.sources.annotated.masks import MaskedFolder, open_masks
+from variegate.data.sources.annotated.objects import MASKS
+from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.annotated.voc import open_voc
+from variegate.data.sources.annotated.yolo import open_yolo
+from variegate.data.sources.base import SourceError
+from variegate.outside.location import Location
+
+Annotated = AnnotatedFolder | MaskedFolder
+ACCEPTED = (
+    'a COCO .json file, "voc", "yolo", "masks", or a dict with "format" ("coco", "voc", "yolo", "masks") and options '
+    "of that (docs/targets.md)"
+)
+
+
+class Layout(NamedTuple):
+    """``options``: names that the dict may hold beside "format", and what they are where it does not."""
+
+    open: Callable[..., Annotated]
+    options: dict[str, Any]
+
+
+def open_annotated(
+    folder: Location, annotations: Any, on_error: str = "raise", classes: Sequence[str] | None = None
+) -> Annotated:
+    """Raises SourceError for what is not there or not accepted, TypeError for annotations of other types."""
+    if folder.is_url:
+        raise SourceError(f"{folder}: annotations are read beside folders of this machine; copy them there")
+    if not os.path.isdir(folder.address()):
+        raise SourceError(f"{folder}: annotations= is for a folder of images, and there is no such folder")
+    given = _as_dict(annotations)
+    layout = _LAYOUTS[given.pop("format")]
+    unknown = [name for name in given if name not in layout.options]
+    if unknown:
+        known = ", ".join(layout.options)
+        raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {known}")
+    return layout.open(folder, layout.options | given, on_error, classes)
+
+
+def _as_dict(annotations: Any) -> dict[str, Any]:
+    """With a "format" that is known."""
+    if isinstance(annotations, Mapping):
+        given = dict(annotations)
+        given.setdefault("format", "coco" if "file" in given else None)
+    elif isinstance(annotations, str) and annotations in _LAYOUTS:
+        given = {"format": annotations}
+    elif isinstance(annotations, (str, os.PathLike)):
+        if not os.fspath(annotations).lower().endswith(".json"):
+            raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {ACCEPTED}")
+        given = {"format": "coco", "file": annotations}
+    else:
+        raise TypeError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
+    if not isinstance(given["format"], str) or given["format"] not in _LAYOUTS:
+        raise SourceError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
+    return given
+
+
+def _coco(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
+    _refuse_classes(classes, "COCO's files name")
+    file = _path("file", options["file"])
+    # As it is given, or else from the folder on.
+    found = next((path for path in (Path(file), Path(folder.address(), file)) if path.is_file()), None)
+    if found is None:
+        raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
+    return open_coco(folder, Location.of(str(found)), _mask(options), _flag("ignored", options), on_error)
+
+
+def _voc(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
+    split = None if options["split"] is None else _path("split", options["split"])
+    return open_voc(folder, split, _flag("ignored", options), on_error, classes)
+
+
+def _yolo(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
+    split = None if options["split"] is None else _path("split", options["split"])
+    points = options["keypoints"]
+    if points is not None and not (
+        isinstance(points, (list, tuple))
+        and len(points) == 2
+        and all(type(one) is int for one in points)
+        and points[0] > 0
+        and points[1] in (2, 3)
+    ):
+        raise SourceError(f"annotations: keypoints: got {points!r}; accepted: [number of points, 2 or 3], as kpt_shape")
+    return open_yolo(folder, split, _mask(options), points, on_error, classes)
+
+
+def _masks(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
+    images, masks = (_path(name, options[name]) for name in ("images", "masks"))
+    return open_masks(folder, images, masks, on_error, classes)
+
+
+def _mask(options: dict[str, Any]) -> str | None:
+    mask = options["mask"]
+    if mask not in MASKS:
+        raise SourceError(
+            f"annotations: mask: got {mask!r}; accepted: 'instances', 'classes', 'each', None for no mask"
+        )
+    return None if mask is None else str(mask)
+
+
+def _flag(name: str, options: dict[str, Any]) -> bool:
+    if not isinstance(options[name], bool):
+        raise SourceError(f"annotations: {name}: got {options[name]!r}; accepted: True, False")
+    return bool(options[name])
+
+
+def _path(name: str, value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise SourceError(f"annotations: {name}: got {value!r}; accepted: a path")
+    return str(os.fspath(value))
+
+
+def _refuse_classes(classes: Sequence[str] | None, who: str) -> None:
+    if classes is not None:
+        raise SourceError(f"classes: {who} their classes; leave it out")
+
+
+_LAYOUTS = {
+    "coco": Layout(_coco, {"file": None, "mask": None, "ignored": False}),
+    "voc": Layout(_voc, {"split": None, "ignored": False}),
+    "yolo": Layout(_yolo, {"split": None, "mask": None, "keypoints": None}),
+    "masks": Layout(_masks, {"images": "images", "masks": "masks"}),
+}

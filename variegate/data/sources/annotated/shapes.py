@@ -1,0 +1,158 @@
+"""Outlines of objects: polygons and run lengths, and the pixels that they cover.
+
+A pixel is covered where its centre is inside; pixel (row, column) has its centre at (column + 0.5, row + 0.5). A centre
+right on an outline is inside where that is the left or the upper one. A ring is filled by the even-odd rule; several
+rings of an object are joined. COCO's own rasteriser rounds outlines to a fifth of a pixel first, so that pixels along
+them may differ.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Runs(NamedTuple):
+    """COCO's RLE: lengths of runs down the columns, of 0 and 1 in turn. ``counts``: compressed, or as they are."""
+
+    height: int
+    width: int
+    counts: bytes | tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Of many objects. ``points``: float32 [P, 2], x and y. Ring r holds points ``rings[r]:rings[r + 1]``; object k has
+    rings ``first[k]:last[k]``, or is in ``runs``."""
+
+    points: npt.NDArray[np.float32]
+    rings: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    runs: dict[int, Runs]
+
+    def take(self, order: npt.NDArray[np.int64]) -> Shapes:
+        """Those of some objects, in another order; the points stay where they are."""
+        runs = {new: self.runs[old] for new, old in enumerate(order.tolist()) if old in self.runs} if self.runs else {}
+        return Shapes(self.points, self.rings, self.first[order], self.last[order], runs)
+
+    def mask(self, k: int, height: int, width: int, scale: tuple[float, float] = (1.0, 1.0)) -> Mask:
+        """bool [height, width] of object ``k``; ``scale``: what its x and y are multiplied by. Raises ValueError for
+        runs of another size."""
+        if (runs := self.runs.get(k)) is not None:
+            return decode_runs(runs, height, width)
+        mask = np.zeros((height, width), np.bool_)
+        for ring in range(int(self.first[k]), int(self.last[k])):
+            fill_ring(mask, self.points[self.rings[ring] : self.rings[ring + 1]].astype(np.float64) * scale)
+        return mask
+
+    def parts(self) -> list[bytes]:
+        """All of it, for fingerprints."""
+        runs = repr(sorted(self.runs.items())).encode() if self.runs else b""
+        return [*(part.tobytes() for part in (self.points, self.rings, self.first, self.last)), runs]
+
+
+@dataclass
+class ShapesBuilder:
+    """Objects one after another. ``is_empty``: none of them has an outline."""
+
+    points: array[float] = field(default_factory=lambda: array("f"))
+    rings: array[int] = field(default_factory=lambda: array("q", [0]))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    runs: dict[int, Runs] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self.rings) == 1 and not self.runs
+
+    def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
+        """An object of rings x, y, x, y, ... Raises ValueError or TypeError for what is none, and is as before."""
+        points = array("f")
+        ends = []
+        for ring in rings:
+            if len(ring) < 6 or len(ring) % 2:
+                raise ValueError(f"a polygon of {len(ring)} numbers; accepted: x and y of three points or more")
+            points.extend(ring)
+            ends.append((len(self.points) + len(points)) // 2)
+        self.points.extend(points)
+        self.rings.extend(ends)
+        self.ends.append(len(self.rings) - 1)
+
+    def add_runs(self, height: int, width: int, counts: Any) -> None:
+        """An object of run lengths. Raises ValueError or TypeError for what is none."""
+        kept = counts.encode() if isinstance(counts, str) else tuple(int(count) for count in counts)
+        runs = Runs(int(height), int(width), kept)
+        if not isinstance(kept, bytes):
+            _check_lengths(np.array(kept, np.int64), runs)
+        self.runs[len(self.ends)] = runs
+        self.add_rings(())
+
+    def done(self) -> Shapes:
+        ends = np.array(self.ends, np.int64)
+        points = np.frombuffer(self.points, np.float32).reshape(-1, 2)
+        return Shapes(points, np.array(self.rings, np.int64), np.append(0, ends[:-1])[: len(ends)], ends, self.runs)
+
+
+def fill_ring(mask: Mask, points: npt.NDArray[np.float64]) -> None:
+    """Set the pixels of bool [H, W] whose centres are inside of the ring float64 [N, 2] (x, y); even-odd."""
+    height, width = mask.shape
+    x, y = points[:, 0], points[:, 1]
+    next_x, next_y = np.roll(x, -1), np.roll(y, -1)
+    # An edge crosses the rows whose centres are from its upper end on, and before its lower one.
+    above = np.clip(np.ceil(np.minimum(y, next_y) - 0.5), 0, height).astype(np.int64)
+    below = np.clip(np.ceil(np.maximum(y, next_y) - 0.5), 0, height).astype(np.int64)
+    counts = below - above
+    total = int(counts.sum())
+    if total == 0:
+        return
+    edges = np.repeat(np.arange(len(x)), counts)
+    rows = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + above[edges]
+    slopes = (next_x - x)[edges] / (next_y - y)[edges]
+    crossings = x[edges] + (rows + 0.5 - y[edges]) * slopes
+    columns = np.clip(np.ceil(crossings - 0.5), 0, width).astype(np.int64)
+    top, left = int(rows.min()), int(columns.min())
+    shape = int(rows.max()) + 1 - top, int(columns.max()) + 1 - left
+    flips = np.bincount((rows - top) * shape[1] + columns - left, minlength=shape[0] * shape[1]).reshape(shape)
+    inside = (np.cumsum(flips[:, :-1], axis=1, dtype=np.int32) & 1).astype(np.bool_)
+    mask[top : top + shape[0], left : left + shape[1] - 1] |= inside
+
+
+def decode_runs(runs: Runs, height: int, width: int) -> Mask:
+    """bool [height, width]. Raises ValueError where the runs are of another size, or damaged."""
+    if (runs.height, runs.width) != (height, width):
+        raise ValueError(f"an RLE of {runs.height} x {runs.width}, and the image is {height} x {width}")
+    lengths = uncompressed(runs.counts) if isinstance(runs.counts, bytes) else np.array(runs.counts, np.int64)
+    _check_lengths(lengths, runs)
+    values = np.arange(len(lengths)) % 2 == 1
+    return np.ascontiguousarray(np.repeat(values, lengths).reshape(width, height).T)
+
+
+def uncompressed(counts: bytes) -> npt.NDArray[np.int64]:
+    """COCO's compressed counts (pycocotools' rleFrString): six bits a letter from ``0`` on, five of a number and one
+    that more follow, the last with a sign; from the third on, differences from the one before the last."""
+    letters = np.frombuffer(counts, np.uint8).astype(np.int64) - 48
+    if len(letters) and (letters.min() < 0 or letters.max() > 63 or letters[-1] & 32):
+        raise ValueError("an RLE whose counts are damaged")
+    ends = np.flatnonzero(letters & 32 == 0)
+    starts = np.append(0, ends[:-1] + 1)[: len(ends)]
+    if len(ends) and int((ends - starts).max()) > 11:
+        raise ValueError("an RLE whose counts are damaged")
+    shifts = 5 * (np.arange(len(letters)) - np.repeat(starts, ends - starts + 1))
+    numbers = np.add.reduceat((letters & 31) << shifts, starts) if len(starts) else np.zeros(0, np.int64)
+    numbers = numbers - np.where(letters[ends] & 16, np.int64(1) << 5 * (ends - starts + 1), 0)
+    numbers[1::2] = np.cumsum(numbers[1::2])
+    numbers[2::2] = np.cumsum(numbers[2::2])
+    return numbers
+
+
+def _check_lengths(lengths: npt.NDArray[np.int64], runs: Runs) -> None:
+    expected = runs.height * runs.width
+    if (lengths < 0).any() or int(lengths.sum()) != expected:
+        raise ValueError(f"an RLE of {int(lengths.sum()):,} pixels, not {runs.height} x {runs.width}")

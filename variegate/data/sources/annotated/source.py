@@ -1,0 +1,98 @@
+"""A folder of images, each with objects."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from variegate.data.decode import PillowFile, is_jpeg, read_bytes
+from variegate.data.decode.header import read_header
+from variegate.data.sources.annotated.objects import Objects
+from variegate.data.sources.base import IndexedSource, Item, SampleName, check_index, describe
+from variegate.data.sources.labels import NO_LABEL
+from variegate.errors import DecodeError
+from variegate.outside.location import Location
+from variegate.threads import computed_once
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AnnotatedFolder(IndexedSource):
+    """``classes`` are those of the objects; an image itself has the label -1. ``paths`` are relative to ``folder``,
+    with forward slashes. ``mask``: what form masks are given in (``objects.MASKS``). ``told``: notes."""
+
+    folder: Location
+    classes: tuple[str, ...]
+    paths: tuple[str, ...]
+    objects: Objects
+    mask: str | None = None
+    told: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return describe(self, str(self.folder))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the classes, the names of the images and all annotations."""
+        names = "\0".join([*self.classes, "", *self.paths, str(self.mask)])
+        digest = hashlib.sha256(names.encode("utf-8", "surrogateescape"))
+        digest.update(self.objects.digest())
+        return digest.hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
+        another size than the annotations say."""
+        check_index(index, len(self))
+        path = self._prefix + self.paths[index]
+        data = read_bytes(path)
+        height, width = (int(side) for side in self.objects.sizes[index])
+        is_told = height > 0 and width > 0
+        size = None
+        if is_told or self.mask is not None or self.objects.is_normalised:
+            size = size_of(data, path)
+            if is_told and size != (height, width):
+                raise DecodeError(
+                    path, f"is {size[0]} x {size[1]} (height x width), and {height} x {width} by its annotations"
+                )
+        try:
+            return Item(data, NO_LABEL, self.objects.targets(index, size, self.mask))
+        except ValueError as error:
+            raise DecodeError(path, f"its annotations hold {error}") from None
+
+    def without(self, missing: frozenset[str], told: tuple[str, ...]) -> AnnotatedFolder:
+        """The images but for some, with notes."""
+        if not missing:
+            return replace(self, told=told)
+        kept = np.array([path not in missing for path in self.paths], np.bool_)
+        paths = tuple(path for path in self.paths if path not in missing)
+        return replace(self, paths=paths, objects=self.objects.of_images(kept), told=told)
+
+    def name(self, index: int) -> SampleName:
+        return SampleName(self._prefix + self.paths[index])
+
+    def relative_path(self, index: int) -> str:
+        return self.paths[index]
+
+    def notes(self) -> list[str]:
+        without = int((np.diff(self.objects.starts) == 0).sum())
+        return [*self.told, *([f"{without:,} images have no objects"] if without else [])]
+
+    @computed_once
+    def _prefix(self) -> str:
+        return os.path.join(self.folder.address(), "")
+
+
+def size_of(data: bytes, name: str) -> tuple[int, int]:
+    """Height and width of an image file, upright, by its header. Raises DecodeError."""
+    if is_jpeg(data):
+        try:
+            return read_header(data).oriented_size
+        except ValueError:  # a JPEG that Pillow reads, perhaps
+            pass
+    with PillowFile(data, name) as file:
+        return file.size()
