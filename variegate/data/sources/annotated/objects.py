@@ -101,7 +101,7 @@ class Objects:
         most = int(values.max()) if len(values) else 0
         whole = np.zeros(size, np.uint8 if most <= 255 else np.int32)
         # Small objects lie on top of large ones, which would hide them otherwise.
-        areas = np.array([one.sum() for one in each])
+        areas = np.array([np.count_nonzero(one) for one in each])
         for k in np.argsort(-areas, kind="stable").tolist() if each else ():
             whole[each[k]] = values[k]
         return {"mask": whole}
