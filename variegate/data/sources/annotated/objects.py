@@ -96,7 +96,7 @@ class Objects:
         shapes = self.shapes
         each = [] if shapes is None else [shapes.mask(k, *size, scale) for k in range(some.start, some.stop)]
         if mask == "each":
-            return {"masks": {f"{k:04}": one.astype(np.uint8) for k, one in enumerate(each)}}
+            return {"masks": np.array(each, np.uint8).reshape(len(each), *size)}
         values = labels + 1 if mask == "classes" else np.arange(1, len(each) + 1)
         most = int(values.max()) if len(values) else 0
         whole = np.zeros(size, np.uint8 if most <= 255 else np.int32)
