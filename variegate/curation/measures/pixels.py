@@ -27,6 +27,7 @@ ROUNDING = 0.5
 SHARPEST_PART = 0.1
 # So many pixels are added up in 32 bits: 65536 * 255^2 < 2^32.
 _PIECE = 1 << 16
+_GREEN, _BLUE = np.uint64(1), np.uint64(2)
 
 
 class PixelMeasures(NamedTuple):
@@ -122,8 +123,10 @@ def _measure(rows: Any, factor: Any, line: Any, added: Any, plane: Any, sums: An
 def _add_piece(row: Any, start: Any, stop: Any, line: Any, sums: Any) -> None:
     r1, g1, b1 = np.uint32(0), np.uint32(0), np.uint32(0)
     r2, g2, b2 = np.uint32(0), np.uint32(0), np.uint32(0)
-    for x in range(start, stop):
-        r, g, b = np.uint32(row[3 * x]), np.uint32(row[3 * x + 1]), np.uint32(row[3 * x + 2])
+    for at in range(start, stop):
+        # Without a sign, no index is looked at for being counted from the end, and the loop is vectorised.
+        x, i = np.uint64(at), np.uint64(3 * at)
+        r, g, b = np.uint32(row[i]), np.uint32(row[i + _GREEN]), np.uint32(row[i + _BLUE])
         r1, g1, b1 = np.uint32(r1 + r), np.uint32(g1 + g), np.uint32(b1 + b)
         r2, g2, b2 = np.uint32(r2 + r * r), np.uint32(g2 + g * g), np.uint32(b2 + b * b)
         luma = r * np.uint32(19595) + g * np.uint32(38470) + b * np.uint32(7471) + np.uint32(0x8000)
