@@ -33,7 +33,8 @@ class Fingerprints:
 
 def read_fingerprints(table: pa.Table) -> Fingerprints:
     """Raises ValueError for a signature that is not of this version's length."""
-    table = table.filter(pc.is_valid(table["pixel_hash"]))
+    if table["pixel_hash"].null_count:
+        table = table.filter(pc.is_valid(table["pixel_hash"]))
     names = pc.if_else(
         pc.less(table["label"], 0),
         pa.scalar(None, pa.string()),

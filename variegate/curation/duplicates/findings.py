@@ -56,8 +56,10 @@ def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = U
     same = first_of_same(images.pixels)
     same_in_split = first_of_same(np.column_stack([images.pixels, images.splits.astype(np.uint64)]))
     first = np.nonzero((same_in_split == np.arange(len(same))) & (images.sides >= LEAST_SIDE))[0]
+    # Of a large set, the signatures are not copied without need.
+    signatures = images.signatures if len(first) == len(same) else images.signatures[first]
     partners = find_partners(
-        images.looks[first], images.signatures[first], images.splits[first], images.labels[first], distance, unlike
+        images.looks[first], signatures, images.splits[first], images.labels[first], distance, unlike
     )
     copies = _Copies(same_in_split)
     links = {
