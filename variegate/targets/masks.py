@@ -33,7 +33,7 @@ def read_places(
     def work(numbers: npt.NDArray[np.int64]) -> None:
         for n in numbers.tolist():
             width = int(sizes[n, 1, 1])
-            _read(stages, int(rows[n]), int(sizes[n, 0, 1]), made[n], np.empty((2, width)), np.empty(width, np.bool_))
+            _read(stages, int(rows[n]), int(sizes[n, 0, 1]), made[n], np.empty((2, width)), np.empty(width, np.uint8))
 
     share_out(work, len(made), num_threads, 1)
     return made
@@ -51,56 +51,71 @@ def shown(mask: npt.NDArray[Any], places: Indices, fill: int) -> npt.NDArray[Any
 @pixel_kernel
 def _take(source: Any, fill: Any, places: Any, out: Any) -> None:
     for line in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            at = places[line, i]
-            out[line, i] = source[at] if at >= 0 else fill[0]
+        here, shown_here = places[line], out[line]
+        for at in range(out.shape[1]):
+            i = np.uint64(at)
+            place = here[i]
+            shown_here[i] = source[np.uint64(place)] if place >= 0 else fill[0]
 
 
 @pixel_kernel
 def _read(stages: Any, row: Any, columns: Any, out: Any, places: Any, inside: Any) -> None:
+    # Indices without a sign are not looked at for being counted from the end: loops over a line are vectorised.
     x, y = places[0], places[1]
     for line in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            x[i], y[i], inside[i] = i + 0.5, line + 0.5, True
+        for at in range(out.shape[1]):
+            i = np.uint64(at)
+            x[i], y[i], inside[i] = at + 0.5, line + 0.5, np.uint8(1)
         for s in range(stages.begin[row + 1] - 1, stages.begin[row] - 1, -1):
-            kind, height, width = stages.kind[s], stages.before[s, 0], stages.before[s, 1]
+            kind, height, width = stages.kind[s], float(stages.before[s, 0]), float(stages.before[s, 1])
             if kind == ERASE:
                 continue
             if kind == GRID:
-                for i in range(out.shape[1]):
-                    if inside[i]:
-                        dx, dy = displacement(stages.numbers[s], stages.grids, x[i], y[i])
-                        x[i], y[i] = x[i] + dx, y[i] + dy
+                for at in range(out.shape[1]):
+                    if inside[at]:
+                        dx, dy = displacement(stages.numbers[s], stages.grids, x[at], y[at])
+                        x[at], y[at] = x[at] + dx, y[at] + dy
             elif kind == REPEAT:
                 numbers = stages.numbers[s]
-                for i in range(out.shape[1]):
-                    x[i] = _repeated(x[i] - numbers[LEFT], width, numbers[MODE])
-                    y[i] = _repeated(y[i] - numbers[TOP], height, numbers[MODE])
+                for at in range(out.shape[1]):
+                    x[at] = _repeated(x[at] - numbers[LEFT], width, numbers[MODE])
+                    y[at] = _repeated(y[at] - numbers[TOP], height, numbers[MODE])
             elif kind == SCALE:
                 columns_at, lines_at = stages.numbers[s, FIRST], stages.numbers[s, FIRST] + stages.after[s, 1]
-                for i in range(out.shape[1]):
-                    if inside[i]:
-                        x[i] = stages.tables[columns_at + int(x[i])]
-                        y[i] = stages.tables[lines_at + int(y[i])]
+                for at in range(out.shape[1]):
+                    if inside[at]:
+                        x[at] = stages.tables[columns_at + int(x[at])]
+                        y[at] = stages.tables[lines_at + int(y[at])]
             else:
-                m = stages.back[s]
-                a, b, c, d, e, f, g, h = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
-                if g == 0.0 and h == 0.0:
-                    for i in range(out.shape[1]):
-                        u, v = x[i], y[i]
-                        x[i], y[i] = a * u + b * v + c, d * u + e * v + f
-                else:
-                    for i in range(out.shape[1]):
-                        u, v = x[i], y[i]
-                        depth = g * u + h * v + m[8]
-                        x[i], y[i] = (a * u + b * v + c) / depth, (d * u + e * v + f) / depth
-            for i in range(out.shape[1]):
-                inside[i] = inside[i] and x[i] >= 0.0 and x[i] < width and y[i] >= 0.0 and y[i] < height
+                _map_back(stages.back[s], x, y)
+            for at in range(out.shape[1]):
+                i = np.uint64(at)
+                within = (x[i] >= 0.0) & (x[i] < width) & (y[i] >= 0.0) & (y[i] < height)
+                inside[i] &= np.uint8(within)
             if stages.rounds[s]:
-                for i in range(out.shape[1]):
+                for at in range(out.shape[1]):
+                    i = np.uint64(at)
                     x[i], y[i] = np.floor(x[i]) + 0.5, np.floor(y[i]) + 0.5
-        for i in range(out.shape[1]):
-            out[line, i] = np.int32(y[i]) * columns + np.int32(x[i]) if inside[i] else -1
+        whole = out[line]
+        for at in range(out.shape[1]):
+            i = np.uint64(at)
+            whole[i] = np.int32(y[i]) * np.int32(columns) + np.int32(x[i]) if inside[i] else np.int32(-1)
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _map_back(m: Any, x: Any, y: Any) -> None:
+    a, b, c, d, e, f, g, h = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
+    if g == 0.0 and h == 0.0:
+        for at in range(x.shape[0]):
+            i = np.uint64(at)
+            u, v = x[i], y[i]
+            x[i], y[i] = a * u + b * v + c, d * u + e * v + f
+    else:
+        for at in range(x.shape[0]):
+            i = np.uint64(at)
+            u, v = x[i], y[i]
+            depth = g * u + h * v + m[8]
+            x[i], y[i] = (a * u + b * v + c) / depth, (d * u + e * v + f) / depth
 
 
 @pixel_kernel
