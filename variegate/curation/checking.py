@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variegate.curation.duplicates import DISTANCE, find_duplicates
+from variegate.curation.duplicates import find_duplicates
 from variegate.curation.finding import DataFinding
 from variegate.curation.judging import Thresholds, judge, thresholds_for
 from variegate.curation.notes import notes_on_classes, notes_on_names
@@ -211,8 +211,7 @@ class Checking:
         return position.samples
 
     def _find(self, table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
-        distance = self._options.near_distance
-        return [*judge(table, thresholds), *find_duplicates(table, DISTANCE if distance is None else distance)]
+        return [*judge(table, thresholds), *find_duplicates(table, self._options.near_distance)]
 
     def _plan(self) -> str:
         """A digest of all that the measures depend on."""

@@ -12,10 +12,11 @@ import pyarrow as pa
 from variegate.curation.duplicates.columns import TEST, TRAIN, Fingerprints, read_fingerprints
 from variegate.curation.duplicates.grouping import Rows, distances, first_of_alike, first_of_same
 from variegate.curation.duplicates.lookup import MOST_DISTANCE, find_partners
+from variegate.curation.duplicates.nearness import distance_for
 from variegate.curation.duplicates.search import NOBODY
 from variegate.curation.finding import DataFinding
 
-DISTANCE, UNLIKE = 11, 0.35
+UNLIKE = 0.35
 # Of images with fewer pixels a side, the small pictures have all that there is: digits of 8 pixels all look alike.
 LEAST_SIDE = 16
 _BITS = 64
@@ -31,15 +32,15 @@ class _Link(NamedTuple):
     group: int
 
 
-def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = UNLIKE) -> list[DataFinding]:
+def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float = UNLIKE) -> list[DataFinding]:
     """What ``table`` (of a check, over both splits) says of images that are there more than once:
 
     - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All of a group are
       named, the first one too: leaving out all but one of each group leaves one of each picture.
     - ``near_duplicates``: images of a split that look alike, flipped or not: ``measure`` is the number of 64 bits that
-      their hashes differ in, up to ``distance`` (0 to 15), and no more of their signatures than ``unlike`` (0 to 1) may
-      differ. Every image of a group looks like its first one. Of images with the same pixels, the first one speaks for
-      all. Images of less than ``LEAST_SIDE`` pixels a side look like none.
+      their hashes differ in, up to ``distance`` (0 to 15; None: what ``distance_for`` gives), and no more of their
+      signatures than ``unlike`` (0 to 1) may differ. Every image of a group looks like its first one. Of images with
+      the same pixels, the first one speaks for all. Images of less than ``LEAST_SIDE`` pixels a side look like none.
     - ``leaks``: images of split train that are, or look like, one of split test; measure 0 where pixels are the same.
       A group is a test image and what of it is in the train split: both splits' images are named.
     - ``contradictions``: images of different classes, of any split, that are the same or look alike. Images without a
@@ -48,7 +49,7 @@ def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = U
     ``why`` names the partner's file. Groups are numbered from 0 in the order of their first images, over all kinds.
     Images without a fingerprint are passed over. Raises ValueError for a distance or an ``unlike`` out of range.
     """
-    if not 0 <= distance <= MOST_DISTANCE:
+    if distance is not None and not 0 <= distance <= MOST_DISTANCE:
         raise ValueError(f"distance {distance}: from 0 to {MOST_DISTANCE} bits of 64")
     if not 0 <= unlike <= 1:
         raise ValueError(f"unlike {unlike}: from 0 to 1")
@@ -56,6 +57,8 @@ def find_duplicates(table: pa.Table, distance: int = DISTANCE, unlike: float = U
     same = first_of_same(images.pixels)
     same_in_split = first_of_same(np.column_stack([images.pixels, images.splits.astype(np.uint64)]))
     first = np.nonzero((same_in_split == np.arange(len(same))) & (images.sides >= LEAST_SIDE))[0]
+    if distance is None:
+        distance = distance_for(images.looks[first])
     # Of a large set, the signatures are not copied without need.
     signatures = images.signatures if len(first) == len(same) else images.signatures[first]
     partners = find_partners(
