@@ -80,6 +80,18 @@ def test_cut_off(kind: str, left: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_what_follows_the_end_of_a_jpeg_is_not_missing() -> None:
+    """Films behind the photos of phones, and padding; the thumbnail within has an end of its own."""
+    thumbnail = b"Exif\0\0" + saved("JPEG", PHOTO.resize((40, 30)))
+    data = saved("JPEG", exif=thumbnail)
+    for rest in (bytes(4096), b"....ftypmp42" * 400):
+        facts, image = facts_of(data + rest)
+        assert image is not None
+        assert not facts.is_truncated
+        assert facts_of(data[:-200] + rest)[0].is_truncated
+    assert facts_of(data[: len(data) * 2 // 3])[0].is_truncated
+
+
 def test_a_compressed_tiff_that_is_cut_off_has_lost_its_directory() -> None:
     data = saved("TIFF", compression="tiff_lzw")
     assert facts_of(data[: len(data) // 2])[0].is_truncated

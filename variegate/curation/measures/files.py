@@ -23,6 +23,7 @@ _measured = Budget(TOTAL)
 _PNG, _GIF = b"\x89PNG\r\n\x1a\n", (b"GIF87a", b"GIF89a")
 _TIFF = (b"II*\0", b"MM\0*")
 _PNG_END, _GIF_END = b"IEND\xaeB`\x82", b"\0;"
+_JPEG_END = b"\xff\xd9"
 _AMONG_LAST = 64
 _PREMATURE = "premature end"
 
@@ -55,9 +56,11 @@ class FileFacts:
 
     def _read_jpeg(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T:
         self.kind = "JPEG"
-        # A file that was cut off and given an end again is filled with gray: only libjpeg's warning tells.
         self.is_truncated = not is_complete(data)
         header = checked_header(data, name)
+        # Phones write a film, or notes of their own, behind the picture's end. A thumbnail's end comes before the
+        # height. A file that was cut off and given an end again is filled with gray: only libjpeg's warning tells.
+        self.is_truncated = self.is_truncated and data.find(_JPEG_END, header.height_offset) < 0
         self.mode = {1: "L", 4: "CMYK"}.get(header.components, "RGB")
         self.orientation = header.orientation
         height, width = self.height, self.width = header.oriented_size
