@@ -178,6 +178,22 @@ def test_findings_of_a_source_that_has_changed_are_refused(tmp_path, folder_of):
         vg.clean(place, exclude_list=tmp_path / "list.txt", findings=found, drop=DROP)
 
 
+def test_a_list_replaces_nothing_but_a_list(tmp_path, folder_of):
+    place, found = folder_of()
+    mine = tmp_path / "mine.txt"
+    mine.write_text("a list by hand\n")
+    image = next(file for file in Path(place).rglob("*") if file.is_file())
+    for path in (found, mine, image):
+        before = path.read_bytes()
+        with pytest.raises(SourceError, match=r"exclude_list: .* is no list of variegate clean"):
+            vg.clean(place, exclude_list=path, findings=found, drop=DROP)
+        assert path.read_bytes() == before
+    with pytest.raises(SourceError, match=r"exclude_list: .* accepted: a new file"):
+        vg.clean(place, exclude_list=tmp_path, findings=found, drop=DROP)
+    for _ in range(2):
+        vg.clean(place, exclude_list=tmp_path / "list.txt", findings=found, drop=DROP)
+
+
 def test_tables_that_are_none_are_refused(tmp_path, folder_of):
     place, found = folder_of()
     pq.write_table(pq.read_table(found).replace_schema_metadata({}), tmp_path / "bare.parquet")

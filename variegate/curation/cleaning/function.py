@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -30,7 +31,10 @@ from variegate.engine.expansion.run import check_apart
 from variegate.options.cleaning import CleaningOptions
 from variegate.outside.addresses import shown
 from variegate.outside.durable import write_atomically
+from variegate.outside.files import check_regular
 from variegate.outside.location import Location
+
+_LIST_BEGINS = f"{HEADER}left out of ".encode()
 
 
 @dataclass
@@ -114,6 +118,8 @@ def run_cleaning(
             f"exclude_list: got {str(options.exclude_list)!r} beside a folder to write to; accepted: one of both, as a "
             "copy has no need of a list"
         )
+    if options.exclude_list is not None:
+        _check_list(options.exclude_list)
     left_out = choose(found, kinds)
     if len(left_out) == len(opened):
         raise SourceError(f"{_shown(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds")
@@ -154,6 +160,22 @@ def _copies_of(source: Source, kept: npt.NDArray[np.int64]) -> Copies:
     )
 
 
+def _check_list(path: Path) -> None:
+    """Raises SourceError where something else than an earlier list is there: an image of the source, or the table."""
+    try:
+        check_regular(path)
+        with open(path, "rb") as file:
+            begin = file.read(len(_LIST_BEGINS))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SourceError(f"exclude_list: {path}: {error.strerror}; accepted: a new file") from None
+    if begin not in (b"", _LIST_BEGINS):
+        raise SourceError(
+            f"exclude_list: {path}: is there, and is no list of variegate clean; accepted: a new file, or such a list"
+        )
+
+
 def _write_list(options: CleaningOptions, opened: Source, place: str, made: Cleaned) -> None:
     """Raises SourceError where a name would leave out images that stay."""
     out = options.exclude_list
@@ -171,7 +193,7 @@ def _write_list(options: CleaningOptions, opened: Source, place: str, made: Clea
     if isinstance(opened, KeptSource) and opened.exclude:
         earlier = read_names(opened.exclude)[0]
     counted = ", ".join(f"{count:,} {name}" for name, count in made.counts.items()) or "nothing"
-    header = f"{HEADER}left out of {' '.join(shown(place).split())} by variegate clean: {counted}"
+    header = f"{_LIST_BEGINS.decode()}{' '.join(shown(place).split())} by variegate clean: {counted}"
     lines = [header, *earlier, *(one.file for one in made.left_out)]
     write_atomically(out, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"), durable=True)
 
