@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import variegate as vg
 from variegate.cli import main
 from variegate.curation.checking import Checking
 
@@ -71,6 +72,18 @@ def test_the_findings_are_in_the_current_folder(
     assert run(photos) == 0
     assert (tmp_path / "findings.parquet").exists()
     assert "findings.parquet" in capsys.readouterr().out
+
+
+def test_a_report_replaces_nothing_but_a_report(photos: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><title>My page</title>")
+    with pytest.raises(ValueError, match="is no report of variegate check"):
+        vg.check(photos, report=page)
+    assert "My page" in page.read_text()
+    with pytest.raises(ValueError, match="where the findings go"):
+        vg.check(photos, out=tmp_path / "new.html", report=tmp_path / "new.html")
+    for _ in range(2):
+        vg.check(photos, report=tmp_path / "new.html")
 
 
 @pytest.mark.parametrize(

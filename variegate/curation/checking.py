@@ -34,6 +34,7 @@ from variegate.threads import default_threads
 
 # Called with what is being done, images done, and of how many (0: not known).
 OnProgress = Callable[[str, int, int], object]
+_REPORT_BEGIN = 4096  # bytes, in which the title is
 _ROWS_A_RECORD, _SECONDS_A_RECORD = 8192, 1.0
 
 
@@ -70,7 +71,7 @@ class Checking:
         self._out = None if options.out is None else Path(os.path.abspath(options.out))
         if self._out is not None:
             check_out(self._out)
-        _check_report(options.report)
+        _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
         self.sources = {split: open_source(one, on_error="skip") for split, one in given.items()}
         for split, one in given.items():
@@ -136,7 +137,7 @@ class Checking:
         # With a dot in front no folder of images takes it for a class.
         folder = self._out.with_name(f".{self._out.name}.partial")
         path = folder / "journal"
-        with _gone_if_empty(folder), locked(folder / "lock", str(self._options.out)):
+        with _gone_if_empty(folder), locked(folder / "lock", str(self._options.out), "file"):
             journal = ScanJournal(path, self._plan())
             with closing(journal):
                 if journal.is_other:
@@ -253,7 +254,19 @@ def _gone_if_empty(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
-def _check_report(path: Path | None) -> None:
+def _check_report(path: Path | None, out: Path | None) -> None:
     """Nothing but a report is to be replaced by one."""
-    if path is not None and (path.suffix.lower() not in (".html", ".htm") or path.is_dir()):
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
+    if Path(os.path.abspath(path)) == out:
+        raise ValueError(f"report: got {str(path)!r}, where the findings go; accepted: another name")
+    if path.is_file():
+        with suppress(OSError), open(path, "rb") as file:
+            begin = file.read(_REPORT_BEGIN)
+            if begin and b"<title>Data check" not in begin:
+                raise ValueError(
+                    f"report: got {str(path)!r}, which is there, and is no report of variegate check; accepted: a new "
+                    "file, or an earlier report"
+                )

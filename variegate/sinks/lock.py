@@ -16,9 +16,9 @@ _WITHOUT = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 _TURNS = 100
 
 
-def acquire(path: str, shown: str) -> int | None:
+def acquire(path: str, shown: str, kind: str = "folder") -> int | None:
     """Lock the file, which is made with its folder -> a descriptor, to be closed; None where there are no locks (on
-    Windows, on some network disks). The file may be removed while it is locked.
+    Windows, on some network disks). The file may be removed while it is locked. ``kind``: what ``shown`` is.
 
     Raises SourceError where another process, or this one, holds it.
     """
@@ -49,7 +49,7 @@ def acquire(path: str, shown: str) -> int | None:
             who = f"another run (process {holder})" if holder else "another run"
             os.close(descriptor)
             raise SourceError(
-                f"{shown}: {who} is writing there; wait until it has ended, or choose another folder"
+                f"{shown}: {who} is writing there; wait until it has ended, or choose another {kind}"
             ) from None
         except OSError as error:
             os.close(descriptor)
@@ -60,11 +60,11 @@ def acquire(path: str, shown: str) -> int | None:
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], shown: str) -> Iterator[None]:
+def locked(path: str | os.PathLike[str], shown: str, kind: str = "folder") -> Iterator[None]:
     """``acquire`` for as long as the context lasts; then the file is removed. Of a holder that was killed the file
     stays, and is taken over by the next."""
     path = os.fspath(path)
-    descriptor = acquire(path, shown)
+    descriptor = acquire(path, shown, kind)
     try:
         yield
     finally:
