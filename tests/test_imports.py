@@ -88,7 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {
         *("program", "transforms", "executors", "backends", "augmenter"),
-        *("data", "data/decode", "data/sources", "pickling", "mixed_labels"),
+        *("data", "data/decode", "data/sources", "pickling", "mixed_labels", "targets"),
     },
     "integrations": {
         *("program", "transforms", "backends", "augmenter", "warm"),

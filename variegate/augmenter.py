@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ from variegate.transforms.finish import cuts_of
 
 if TYPE_CHECKING:
     from variegate.backends.cuda import CapturedAugmenter
+    from variegate.targets.samples import OfImage
     from variegate.targets.settings import Targets
 
 
@@ -151,12 +152,13 @@ class Augmenter(BoundTransform):
         partners: Any,
     ) -> list[dict[str, Any]]:
         """A call with dicts."""
-        from variegate.targets.following import Follower
         from variegate.targets.samples import check_batch, image_like, of_images
         from variegate.targets.settings import Targets
 
         options = Targets() if options is None else options
         check_batch(samples, options)
+        if options.padded:
+            raise ValueError("targets: got padded=True; accepted: False, as padding is for the batches of a vg.Loader")
         refuse_views(self.transform, "samples with targets")
         if self.consistent:
             raise ValueError(
@@ -164,22 +166,50 @@ class Augmenter(BoundTransform):
             )
         if not samples:
             return []
-        batch = self._runner.take([sample["image"] for sample in samples])
-        images = of_images(samples, batch.shapes, options)
+        images = [sample["image"] for sample in samples]
+        check = partial(of_images, samples, options=options)
         labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
-        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
-        if (cut := cuts_of(program.output)) is not None:
-            raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
-        follower = Follower(program, images, options, self.num_threads)
-        made = with_wanted_channels(self._runner.run(program, batch), program.output)
-        mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
+        made, mixed, belonging = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
         results = []
-        for n, result in enumerate(follower.results()):
+        for n, result in enumerate(belonging):
             result["image"] = image_like(made[n], samples[n]["image"], self.layout)
             if labels is not None:
                 result["label"] = labels[n] if mixed is None else label_of(mixed, n)
             results.append({key: result[key] for key in samples[n]})
         return results
+
+    def follow(
+        self,
+        images: Any,
+        check: Callable[[npt.NDArray[np.int32]], Sequence[OfImage]],
+        options: Targets,
+        labels: Any = None,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        partners: Any = None,
+    ) -> tuple[Any, Any, list[dict[str, Any]]]:
+        """Augment images, or an ``EncodedBatch``, as a call does, with what belongs to them.
+
+        ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it. -> (images, mixed
+        labels or None where nothing was mixed, what belongs to each image by key).
+        """
+        from variegate.targets.following import Follower
+
+        is_encoded = isinstance(images, EncodedBatch)
+        batch = images if is_encoded else self._runner.take(images)
+        if is_encoded:
+            batch.scales = SCALES if self.fast_decode else ()
+        belonging = check(batch.shapes)
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
+        if (cut := cuts_of(program.output)) is not None:
+            raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
+        follower = Follower(program, belonging, options, self.num_threads)
+        run = self._runner.decode_and_run if is_encoded else self._runner.run
+        made = with_wanted_channels(run(program, batch), program.output)
+        mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
+        return made, mixed, follower.results()
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
         """What clips consist of, and how many each has; None for images."""

@@ -53,7 +53,7 @@ def measure(
     options: dict[str, Any] = {name: getattr(asked, name) for name in names}
     options["num_threads"] = default_threads() if asked.threads is None else asked.threads
     # Samples are drawn as by a shuffled epoch, then taken in a cycle.
-    options |= {"shuffle": False, "on_error": "skip", "rank": 0, "world_size": 1}
+    options |= {"shuffle": False, "on_error": "skip", "rank": 0, "world_size": 1, "targets": False}
     # Made first: what is wrong with the arguments or the place is known before anything is read.
     loader = Loader(source, transform, **options)
     place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__

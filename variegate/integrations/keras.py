@@ -98,6 +98,8 @@ def _check_loader(loader: Any) -> None:
     if not isinstance(loader.source, Source):
         accepted = "a source that can be indexed, as open_source(..., stream=False) gives"
         raise TypeError(f"loader: its source is a stream, whose length is not known; accepted: {accepted}")
+    if loader.targets is not None:
+        raise ValueError("loader: its batches have targets; accepted: one made with targets=False")
     if loader.device.startswith("cuda"):
         why = "Keras moves batches to its devices itself, from the host's memory"
         raise ValueError(f"loader: got device={loader.device!r}; accepted: 'cpu'. {why}")

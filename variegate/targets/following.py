@@ -78,7 +78,7 @@ class Follower:
             moved, _ = move_points(self._stages, np.repeat(row, 4), corners.reshape(-1, 2))
             told = from_corners(moved.astype(np.float64).reshape(-1, 4, 2))
         else:
-            told = np.empty((len(corners), 4))
+            told = np.zeros((len(corners), 4))
         keep = np.zeros(len(corners), np.bool_)
         for n in range(len(corners)):
             left = _within(seen[n, 0], parts[number[n]].boxes)

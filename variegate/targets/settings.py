@@ -30,6 +30,8 @@ class Targets:
         clip: boxes that reach beyond their image are cut off; else they are refused.
         per_box: further keys that have one entry for each box, as "iscrowd": they are dropped and joined as boxes are.
         passed: further keys that come back as they are, as "image_id". Other keys are refused.
+        padded: of a ``vg.Loader``: what has an entry for each box becomes one tensor for the batch, and "count" says
+            how many entries of each sample are its own. Refused by an ``Augmenter``.
 
     Raises ValueError naming the option.
     """
@@ -43,12 +45,14 @@ class Targets:
     clip: bool = False
     per_box: Sequence[str] = ()
     passed: Sequence[str] = ()
+    padded: bool = False
 
     def __post_init__(self) -> None:
         one_of("box_format", self.box_format, BOX_FORMATS)
         one_of("point_origin", self.point_origin, ("corner", "centre"))
         one_of("normalized", self.normalized, (True, False))
         one_of("clip", self.clip, (True, False))
+        one_of("padded", self.padded, (True, False))
         integer("mask_fill", self.mask_fill, -(2**31), 2**31 - 1)
         number("min_area", self.min_area, 0.0)
         number("min_visibility", self.min_visibility, 0.0, 1.0)
@@ -64,6 +68,8 @@ class Targets:
                     raise refused(name, keys, f"keys that are none of {taken[key]}")
                 taken[key] = name
             object.__setattr__(self, name, tuple(keys))
+        if self.padded and "count" in taken:
+            raise refused(taken["count"], getattr(self, taken["count"]), "keys but 'count' with padded=True")
 
     def accepts(self) -> str:
         """The keys of samples, for errors."""

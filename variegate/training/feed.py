@@ -73,7 +73,7 @@ class Feed:
         self.transform, self.plain = self._transforms(validation)
         more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
         more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
-        more |= self._cache()
+        more |= {"targets": False, **self._cache()}
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
         given = self.adaptation.of_epoch if self.adaptation.gives else None
         trained: dict[str, Any] = {"on_error": "skip", "max_errors": 0.1, "partners": partners}

@@ -79,7 +79,8 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     read are left out. Raises SourceError where sizes differ, and where labels are not classes.
     """
     transform: Transform = Identity() if size is None else Compose([Resize(size)])
-    loader = Loader(source, transform, _BATCH, device, shuffle=False, on_error="skip", layout="NHWC", prefetch=1)
+    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
+    loader = Loader(source, transform, _BATCH, device, **options)
     parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
     for batch in loader:
         images, marks = batch

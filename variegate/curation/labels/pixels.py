@@ -50,7 +50,7 @@ def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, 
 
 
 def _of_source(source: Source, indices: Ints, size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
-    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1}
+    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
     ids = source.ids(indices)
     order = np.argsort(ids)
     for batch in Loader(source, Resize(size), _BATCH, "cpu", sampler=indices, **options):

@@ -2,5 +2,6 @@
 
 from variegate.data.loader.batch import Batch, Failure, TooManyErrors
 from variegate.data.loader.loader import Loader
+from variegate.data.loader.targets import TargetBatch
 
-__all__ = ["Batch", "Failure", "Loader", "TooManyErrors"]
+__all__ = ["Batch", "Failure", "Loader", "TargetBatch", "TooManyErrors"]

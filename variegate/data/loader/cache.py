@@ -11,6 +11,7 @@ import torch
 
 from variegate.checks import integer
 from variegate.data.loader.disk_cache import DiskCache, Picture
+from variegate.data.loader.targets import targets_nbytes
 from variegate.threads import at_fork
 
 
@@ -39,9 +40,9 @@ class HostCache:
     def put(self, sample_id: int, picture: Any, label: Any) -> Any:
         """The pixels as they are to be used from here on; held, where there is still room."""
         with self._lock:
-            if sample_id not in self._held and self.nbytes + picture.nbytes <= self._max_bytes:
+            if sample_id not in self._held and self.nbytes + picture.nbytes + targets_nbytes(label) <= self._max_bytes:
                 self._held[sample_id] = picture, label
-                self.nbytes += picture.nbytes
+                self.nbytes += picture.nbytes + targets_nbytes(label)
         return picture
 
 

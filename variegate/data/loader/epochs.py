@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from threading import Lock
 
-from variegate.data.loader.batch import Batch
-from variegate.data.loader.making import BatchResult
+from variegate.data.loader.making import AnyBatch, BatchResult
 from variegate.data.loader.observer import StageTimes
 from variegate.data.loader.reading import Rows, Waiting
 from variegate.threads import Lookahead, at_fork
@@ -119,17 +118,17 @@ def _read_and_make(step: Waiting, make: MakeBatch) -> BatchResult | None:
     return None if rows is None else make(rows)
 
 
-class BatchIterator(Iterator[Batch]):
+class BatchIterator(Iterator[AnyBatch]):
     """The batches of a run. Threads may share it: each batch goes to one of them.
 
     ``hand_out``: (what was made, its epoch) -> what the consumer gets.
     """
 
-    def __init__(self, run: EpochRun, epochs: Epochs, hand_out: Callable[[BatchResult, int], Batch]) -> None:
+    def __init__(self, run: EpochRun, epochs: Epochs, hand_out: Callable[[BatchResult, int], AnyBatch]) -> None:
         self._run, self._epochs, self._hand_out = run, epochs, hand_out
         self._lock = Lock()
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> AnyBatch:
         self._run.check_process()
         with self._lock:
             try:
@@ -138,7 +137,7 @@ class BatchIterator(Iterator[Batch]):
                 self.close()
                 raise
 
-    def _next(self) -> Batch:
+    def _next(self) -> AnyBatch:
         times = self._run.times
         begin, waited = time.perf_counter(), times.total("wait").seconds
         result = self._run.take()

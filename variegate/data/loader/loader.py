@@ -11,12 +11,13 @@ import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
 from variegate.checks import integer
-from variegate.data.loader.batch import Batch, Failure
+from variegate.data.loader.batch import Failure
 from variegate.data.loader.epochs import BatchIterator, Epochs
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
 from variegate.data.loader.options import ConditionsOfEpoch, OnError, Partners
 from variegate.data.loader.pipeline import Pipeline
 from variegate.pickling import CopiedByState, check_copied
+from variegate.targets.settings import Targets
 from variegate.threads import at_fork, check_running
 from variegate.transforms import Transform
 
@@ -83,6 +84,10 @@ class Loader(CopiedByState):
             of an epoch that gives a function of ids, uint64[N] -> {name: N values}. The former is asked when an epoch
             begins, or goes on, in the thread that iterates; what it gives is called by the threads that make batches,
             and must say the same until the epoch is over. No batch of an epoch is made before it begins.
+        targets: ``vg.Targets(...)`` for batches that are dicts (``TargetBatch``) with the boxes, masks and key points
+            of the source: "image" as one tensor, of the others a list with an entry for each sample, or tensors that
+            are padded (``padded=True``). None is ``vg.Targets()`` for a source with annotations (COCO, VOC, YOLO,
+            folders of masks), and no targets for others; False gives ``images, labels`` for any.
 
     A copy by pickling is made of the arguments and stands where this loader stands: its next iteration is the one that
     this loader would begin next. So does a loader in a forked child. An iteration stays with its process.
@@ -126,6 +131,7 @@ class Loader(CopiedByState):
         index: str | os.PathLike[str] | None = None,
         views: int | None = None,
         conditions: ConditionsOfEpoch | None = None,
+        targets: Targets | Literal[False] | None = None,
     ) -> None:
         self._start({name: value for name, value in locals().items() if name != "self"})
 
@@ -136,6 +142,7 @@ class Loader(CopiedByState):
         self.rank, self.world_size, self.num_threads = options.rank, options.world_size, options.num_threads
         self.source, self.augmenter, self.cache = pipeline.source, pipeline.augmenter, pipeline.cache
         self.shuffle = pipeline.shuffle
+        self.targets = None if pipeline.targets is None else pipeline.targets.options
         self._epochs = Epochs(self.prefetch, pipeline.is_early, pipeline.run)
         at_fork(self)
         # What is made anew in a copy; a class derived from this one may have more.
@@ -205,8 +212,10 @@ class Loader(CopiedByState):
         """Batches of a whole epoch on this rank. Raises TypeError for a stream, whose length nobody knows."""
         return len(self._pipeline.share(self.epoch))
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Any]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun.
+
+        Of each ``next`` a ``Batch``; with targets a ``TargetBatch``.
 
         Threads may share the iterator: each batch goes to one of them.
         """
@@ -220,7 +229,7 @@ class Loader(CopiedByState):
             raise
         return BatchIterator(run, self._epochs, self._pipeline.hand_out)
 
-    def batch(self, step: int, epoch: int | None = None) -> Batch:
+    def batch(self, step: int, epoch: int | None = None) -> Any:
         """Batch ``step`` of an epoch (None: the current one), made now, whatever is being iterated over.
 
         Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError for a stream.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from variegate.data.loader.batch import Batch, Failure, tensors_of
 from variegate.data.loader.observer import Observer
 from variegate.data.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.data.loader.reading import Rows
+from variegate.data.loader.targets import BatchTargets, RowsRefused, TargetBatch
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.threads import extra_seconds
 from variegate.mixed_labels import MixedLabels, check_partners, num_partners
@@ -27,12 +29,14 @@ from variegate.threads import by_openmp
 # (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
 FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
 
+AnyBatch = Batch | TargetBatch
+
 
 @dataclass
 class BatchResult:
     """A batch, and what went wrong with it."""
 
-    batch: Batch
+    batch: AnyBatch
     done: int
     failures: list[Failure]
     ready: Any = None  # what a consumer on another stream has to wait for
@@ -53,8 +57,10 @@ class BatchMaker:
         options: LoaderOptions,
         substitutes: FindSubstitutes,
         index: EntropyIndex | None = None,
+        targets: BatchTargets | None = None,
     ) -> None:
         self.augmenter, self.options, self.substitutes, self.index = augmenter, options, substitutes, index
+        self.targets = targets
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
@@ -70,9 +76,10 @@ class BatchMaker:
             with torch.cuda.device(self._device), torch.cuda.stream(stream):
                 result = self._make(epoch, observer, rows, given)
                 batch = result.batch
-                parts = [part.pin_memory().to(self._device, non_blocking=True) for part in tensors_of(batch.labels)]
-                labels = MixedLabels(*parts) if isinstance(batch.labels, MixedLabels) else parts[0]
-                result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
+                if isinstance(batch, Batch):
+                    parts = [part.pin_memory().to(self._device, non_blocking=True) for part in tensors_of(batch.labels)]
+                    labels = MixedLabels(*parts) if isinstance(batch.labels, MixedLabels) else parts[0]
+                    result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
                 result.ready = torch.cuda.Event()
                 result.ready.record()
         finally:
@@ -93,14 +100,15 @@ class BatchMaker:
         observer.stage_done("augment", max(seconds, 0.0), len(result.batch.ids), result.batch.nbytes)
         return result
 
-    def hand_over(self, result: BatchResult) -> Batch:
+    def hand_over(self, result: BatchResult) -> AnyBatch:
         """The batch, for use on the caller's current stream."""
         batch = result.batch
         if self._device is None:
             return batch
         current = torch.cuda.current_stream(self._device)
         current.wait_event(result.ready)
-        for tensor in (*tensors_of(batch.labels), *tensors_of(batch.images)):
+        labels = tensors_of(batch.labels) if isinstance(batch, Batch) else ()
+        for tensor in (*labels, *tensors_of(batch.images)):
             # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
             tensor.record_stream(current)
         return batch
@@ -115,7 +123,7 @@ class _OneBatch:
         self._given = given
         self._augmenter, self._substitutes = maker.augmenter, maker.substitutes
         self._on_error, self._limits = maker.options.on_error, maker.options.decode_limits
-        self._index = maker.index
+        self._index, self._targets = maker.index, maker.targets
         self._is_mixed = bool(needed := num_partners(self._augmenter.transform))
         if self._is_mixed and rows.partners is None:
             rows = replace(rows, partners=check_partners("batch", len(rows.ids), needed))
@@ -134,7 +142,7 @@ class _OneBatch:
         number = len(rows.padding)
         if not bad:
             copies = None if rows.copies is None else rows.copies[:number]
-            batch = Batch(_whole(outputs), _labels(targets), rows.ids[:number], rows.padding, copies)
+            batch = self._batch(_whole(outputs), targets, rows.ids[:number], rows.padding, copies)
             return BatchResult(batch, rows.done, [])
         failures = [self._failure(row) for row in sorted(bad)]
         images, labels, padding = _by_row(outputs), _each(targets), rows.padding.copy()
@@ -145,14 +153,29 @@ class _OneBatch:
             images[row], labels[row] = self._replace(row)
             padding[row] = True
         kept = [row for row in range(len(images)) if row not in bad or row in replaced]
-        batch = Batch(
+        batch = self._batch(
             _whole([images[row] for row in kept]),
-            _labels([labels[row] for row in kept]),
+            [labels[row] for row in kept],
             rows.ids[kept],
             padding[kept],
             None if rows.copies is None else rows.copies[kept],
         )
         return BatchResult(batch, rows.done, failures)
+
+    def _batch(
+        self,
+        images: Any,
+        labels: Any,
+        ids: npt.NDArray[np.uint64],
+        padding: npt.NDArray[np.bool_],
+        copies: npt.NDArray[np.uint32] | None,
+    ) -> AnyBatch:
+        """``labels``: with targets, for each row what belongs to its image and its label."""
+        if self._targets is None:
+            return Batch(images, _labels(labels), ids, padding, copies)
+        own = _labels([label for _, label in labels])
+        joined = self._targets.join(images, [of_row for of_row, _ in labels], own)
+        return TargetBatch(joined, ids, padding, copies)
 
     def _augment_good(self) -> tuple[Any, Any]:
         """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
@@ -169,6 +192,9 @@ class _OneBatch:
         failures: dict[int, DecodeError] = {}
         try:
             result = self._augment(rows, failures)
+        except RowsRefused as refusal:
+            bad.update(refusal.errors)
+            return self._augment_good()
         except ValueError:
             if self._on_error == "raise":
                 raise
@@ -194,28 +220,52 @@ class _OneBatch:
 
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
-        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": conditions_by_labels(rows.labels)}
+        labels = rows.labels if self._targets is None else [each.label for each in rows.labels]
+        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": conditions_by_labels(labels)}
         if self._given is not None:
             key["given"] = {**(key["given"] or {}), **self._given(rows.ids)}
         key["copy"] = 0 if rows.copies is None else rows.copies
         if self._is_mixed:
-            key |= {"partners": rows.partners, "labels": rows.labels}
+            key |= {"partners": rows.partners, "labels": labels}
         outputs = self._run(rows, key, failures)
-        return outputs if self._is_mixed else (outputs, rows.labels)
+        return outputs if self._is_mixed or self._targets is not None else (outputs, rows.labels)
+
+    def _follow(
+        self, rows: Rows, failures: dict[int, DecodeError], images: Any, *, given: Any, labels: Any = None, **key: Any
+    ) -> tuple[Any, list[tuple[dict[str, Any], Any]]]:
+        """As a call of the Augmenter; in the place of the labels, for each row what belongs to its image and its label.
+        Raises RowsRefused, for files without a size as well, which the targets would be checked against."""
+        assert self._targets is not None
+
+        def check(shapes: npt.NDArray[np.int32]) -> Any:
+            if failures:
+                raise RowsRefused(dict(failures))
+            names = [str(rows.name_of(row)) for row in range(len(rows.labels))]
+            return self._targets.check([each.targets for each in rows.labels], shapes, names)  # type: ignore[union-attr]
+
+        options = self._targets.options
+        outputs, mixed, belonging = self._augmenter.follow(images, check, options, labels, conditions=given, **key)
+        own = [each.label for each in rows.labels] if mixed is None else _each(mixed)
+        keys = rows.labels[0].targets
+        return outputs, [({key: found[key] for key in keys}, own[row]) for row, found in enumerate(belonging)]
 
     def _run(self, rows: Rows, key: dict[str, Any], failures: dict[int, DecodeError]) -> Any:
         data = rows.data
+        call: Any = self._augmenter
+        decode_and_run: Any = call.decode_and_run
+        if self._targets is not None:
+            call = decode_and_run = partial(self._follow, rows, failures)
         if isinstance(data, np.ndarray):
-            return self._augmenter(data, **key)
+            return call(data, **key)
         on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
         for piece in on_device:
             # A picture that the cache had no room for dies with this batch, its memory not before it was read.
             piece.record_stream(torch.cuda.current_stream(piece.device))
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
-            return self._augmenter(data, **key)
+            return call(data, **key)
         encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *self._limits)
         encoded.is_timed_exactly, encoded.index = self._observer.is_exact, self._index
-        outputs = self._augmenter.decode_and_run(encoded, **key)
+        outputs = decode_and_run(encoded, **key)
         seconds, files = sum(encoded.decode_seconds), [piece for piece in data if not isinstance(piece, np.ndarray)]
         self._observer.stage_done("decode", seconds, len(files), sum(map(len, files)))
         extra = extra_seconds.get()

@@ -15,6 +15,7 @@ from variegate.backends.runner import Decode, Dtype, Geometry, Layout
 from variegate.checks import integer, one_of
 from variegate.data.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.data.loader.ranks import find_rank, processes_here
+from variegate.targets.settings import Targets
 from variegate.threads import default_threads
 from variegate.transforms import Identity, MultiView, Transform
 
@@ -61,6 +62,8 @@ class LoaderOptions:
     partners: Partners
     conditions: ConditionsOfEpoch | None
     index: str | os.PathLike[str] | None
+    targets: Targets | bool | None
+    has_views: bool  # ``views`` made the transform several
 
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> LoaderOptions:
@@ -80,10 +83,13 @@ class LoaderOptions:
         for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
             options[name] = check_limit(name, given[name], default)
         one_of("partners", given["partners"], get_args(Partners))
+        options["has_views"] = given["views"] is not None
         options["transform"] = _with_views(given["transform"], options.pop("views"))
         if not (given["conditions"] is None or callable(given["conditions"])):
             accepted = "None, or a function of an epoch that gives a function of ids"
             raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")
+        if given["targets"] not in (None, False) and not isinstance(given["targets"], Targets):
+            raise TypeError(f"targets: got {given['targets']!r}; accepted: vg.Targets(...), False for none, or None")
         on_error, max_errors = given["on_error"], given["max_errors"]
         if on_error not in get_args(OnError):
             raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, get_args(OnError))))

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from variegate.augmenter import Augmenter
-from variegate.data.loader.batch import Batch, FailureLog
+from variegate.data.loader.batch import FailureLog
 from variegate.data.loader.cache import open_cache
 from variegate.data.loader.epochs import EpochRun, Position
 from variegate.data.loader.indexing import open_entropy_index
-from variegate.data.loader.making import BatchMaker, BatchResult
+from variegate.data.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.data.loader.observer import Observer, StageTimes
 from variegate.data.loader.options import LoaderOptions, OnError
 from variegate.data.loader.order import IndexedOrder, check_done, make_state, read_state
@@ -23,6 +23,7 @@ from variegate.data.loader.picks import check_picking, picks_of
 from variegate.data.loader.ranks import Share, check_alike, processes_here
 from variegate.data.loader.reading import Reader, reader_threads
 from variegate.data.loader.stream import StreamOrder
+from variegate.data.loader.targets import targets_of
 from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.packed import checked_statistics
@@ -62,6 +63,7 @@ class Pipeline:
             decode=options.decode,
             fast_decode=options.fast_decode,
         )
+        self.targets = targets_of(options, source, self.augmenter.transform)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
         self.portable = {**given, "source": source, "rank": options.rank, "world_size": options.world_size}
@@ -76,7 +78,7 @@ class Pipeline:
             processes=processes_here(),
         )
         self.index = open_entropy_index(options.index, source)
-        reader = Reader(options, self.cache, in_memory=isinstance(source, PixelSource))
+        reader = Reader(options, self.cache, isinstance(source, PixelSource), self.targets is not None)
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
             self._check_partners()
@@ -91,7 +93,7 @@ class Pipeline:
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = given["rank"] is not None or is_alone
-        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes, self.index)
+        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes, self.index, self.targets)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
         self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
@@ -176,7 +178,7 @@ class Pipeline:
             times=times,
         )
 
-    def hand_out(self, result: BatchResult, epoch: int) -> Batch:
+    def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""
         # A share of a stream is taken of what was seen so far, but of no less than that.
         rows = self.length(epoch)
@@ -184,7 +186,7 @@ class Pipeline:
         self.log.add(result.failures, -(-samples // self.options.world_size))
         return self._maker.hand_over(result)
 
-    def batch(self, step: int, epoch: int) -> Batch:
+    def batch(self, step: int, epoch: int) -> AnyBatch:
         """One batch, made now."""
         share = self.share(epoch)
         if not 0 <= step < len(share):

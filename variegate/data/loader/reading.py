@@ -17,6 +17,7 @@ from variegate.data.loader.cache import PixelCache
 from variegate.data.loader.disk_cache import Picture
 from variegate.data.loader.observer import Observer, Stage
 from variegate.data.loader.options import LoaderOptions
+from variegate.data.loader.targets import Annotated
 from variegate.data.sources.base import Item, SampleName
 from variegate.errors import DecodeError
 
@@ -108,12 +109,16 @@ class Reader:
     """Reads samples, and decodes those that must be decoded whole.
 
     With a cache every picture is decoded whole, whether the cache has room for it or not: pixels must not depend on
-    that. ``in_memory``: the source's pixels lie in memory already, and gain only by another memory.
+    that. ``in_memory``: the source's pixels lie in memory already, and gain only by another memory. ``has_targets``:
+    labels are ``Annotated``.
     """
 
-    def __init__(self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool) -> None:
+    def __init__(
+        self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool, has_targets: bool = False
+    ) -> None:
+        self._has_targets = has_targets
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
-        self.may_gather = in_memory and (cache is None or not cache.holds_device_memory)
+        self.may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read(
         self,
@@ -141,6 +146,8 @@ class Reader:
             return cached
         try:
             item = sample.fetch()
+            if self._has_targets:
+                item = item._replace(label=Annotated(item.label, item.targets))
             nbytes = item.data.nbytes if isinstance(item.data, np.ndarray) else len(item.data)
             clock.stop("read", nbytes)
             data = self._open(sample, item)

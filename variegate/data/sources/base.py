@@ -79,7 +79,8 @@ class Source(Protocol):
     """Samples by index. Any thread may call any method; a copy made by pickling reads the same.
 
     A source that knows its labels without reading samples may also have ``labels(indices)``: an array of them, int64[N]
-    where they are classes (-1 for none), or None. Weights by class need it.
+    where they are classes (-1 for none), or None. Weights by class need it. ``has_targets``: True where every sample
+    has targets; then ``has_image_labels``, False where images have no labels of their own beside them.
     """
 
     @property

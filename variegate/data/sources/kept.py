@@ -51,6 +51,14 @@ class KeptSource:
     def is_remote(self) -> bool:
         return bool(self.whole.is_remote)
 
+    @property
+    def has_targets(self) -> bool:
+        return bool(getattr(self.whole, "has_targets", False))
+
+    @property
+    def has_image_labels(self) -> bool:
+        return bool(getattr(self.whole, "has_image_labels", True))
+
     @computed_once
     def fingerprint(self) -> str:
         """Of the whole and of which samples are kept; not of names that were no sample's."""

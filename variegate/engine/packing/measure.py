@@ -53,6 +53,7 @@ def measure_speedup(source: Source, packed: str, side: int = 224, threads: int |
         "num_threads": threads,
         "rank": 0,
         "world_size": 1,
+        "targets": False,
     }
     loaders = [Loader(source, transform, **options), Loader(after, transform, index="auto", **options)]
     batches = [_endless(loader) for loader in loaders]

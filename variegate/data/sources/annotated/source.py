@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class AnnotatedFolder(IndexedSource):
     objects: Objects
     mask: str | None = None
     told: tuple[str, ...] = ()
+    has_targets: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return describe(self, str(self.folder))
