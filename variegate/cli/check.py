@@ -124,10 +124,18 @@ def _print(result: CheckResult, options: CheckOptions) -> None:
     else:
         say("nothing was found")
     print_facts(list(_facts(result)))
-    dropped = sorted({one.finding for one in result.findings if one.file is not None}, key=_seriousness)
+    found = {one.finding for one in result.findings if one.file is not None and one.split == "train"}
+    dropped = sorted(filter(_is_dropped, found), key=_seriousness)
     if dropped and result.out is not None:
         src, table_file = shlex.quote(options.src), shlex.quote(result.out)
-        say(f"next: variegate clean {src} DST --from {table_file} --drop {','.join(dropped[:_EXAMPLES])}")
+        say(f"next: variegate clean {src} DST --from {table_file} --drop {','.join(dropped)}")
+
+
+def _is_dropped(name: str) -> bool:
+    """What few data sets want to keep; dark or tiny images may be what a model is to learn from."""
+    from variegate.curation.finding import FINDING_KINDS
+
+    return FINDING_KINDS[name].is_serious or name == "duplicates"
 
 
 def _seriousness(name: str) -> tuple[bool, int]:

@@ -126,7 +126,7 @@ class Checking:
         from variegate.curation.labels import doubtful_labels  # it trains, with torch
 
         tell_epochs = partial(tell, "training for labels, epoch")
-        doubts = doubtful_labels(table, self.sources["train"], findings, self._options.seed, tell_epochs, stop)
+        doubts = doubtful_labels(table, self.sources["train"], findings, self._options.seed or 0, tell_epochs, stop)
         self.notes += doubts.notes
         return doubts.findings
 

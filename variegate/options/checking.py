@@ -27,7 +27,7 @@ class CheckingOptions(ThresholdOptions):
         "'variegate[labels]'.",
         "Training",
     )
-    seed: int = option(0, "What the trainings of --labels follow from.", "Training", low=0)
+    seed: int | None = option(None, "What the trainings of --labels follow from; 0 without it.", "Training", low=0)
     near_distance: int | None = option(
         None,
         "Near duplicates: their perceptual hashes differ in at most so many of 64 bits, 0 to 15.",
@@ -41,6 +41,8 @@ class CheckingOptions(ThresholdOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_options(self, "seed", "near_distance", "threads")
+        if self.seed is not None and not self.labels:
+            raise ValueError("seed: got it without labels, for which alone anything is trained; accepted: with labels")
         # Not found out when all images are measured.
         if self.near_distance is not None and self.near_distance > 15:
             raise ValueError(f"near_distance: got {self.near_distance}; accepted: an integer from 0 to 15")

@@ -55,3 +55,5 @@ class ThresholdOptions:
             if value is not None and not low <= value <= high:
                 accepted = f"{low:g} or more" if high == math.inf else f"{low:g} to {high:g}"
                 raise ValueError(f"{name}: got {value!r}; accepted: {accepted}, or nothing")
+        if self.tiny is not None and self.huge is not None and self.tiny >= self.huge:
+            raise ValueError(f"tiny: got {self.tiny!r} with huge {self.huge!r}; accepted: less than that")
