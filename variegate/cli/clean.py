@@ -54,7 +54,8 @@ def clean(options: CleanOptions) -> None:
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
     from variegate.curation.cleaning.choosing import parse_drop
-    from variegate.curation.cleaning.function import open_checked, run_cleaning
+    from variegate.curation.cleaning.function import run_cleaning
+    from variegate.curation.cleaning.opening import open_checked
     from variegate.outside.durable import WriteError
 
     kinds = parse_drop(options.drop) if options.drop.strip() else ()

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
@@ -21,10 +20,11 @@ from variegate.curation.finding import DataFinding
 from variegate.curation.judging import Thresholds, judge, thresholds_for
 from variegate.curation.notes import notes_on_classes, notes_on_names
 from variegate.curation.result import CheckResult, channel_statistics, check_out, in_order, write_findings
-from variegate.curation.scan.columns import MEASURED, batch_of, with_findings
+from variegate.curation.scan.columns import MEASURED, with_findings
 from variegate.curation.scan.journal import ScanJournal
-from variegate.curation.scan.passing import Position, pass_over
-from variegate.curation.scan.row import Row, prepare
+from variegate.curation.scan.passing import Position
+from variegate.curation.scan.recording import Recording, record_pass
+from variegate.curation.scan.row import prepare
 from variegate.data.sources.base import FileSource, Source, SourceError, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import stamps_of
@@ -35,7 +35,6 @@ from variegate.threads import default_threads
 # Called with what is being done, images done, and of how many (0: not known).
 OnProgress = Callable[[str, int, int], object]
 _REPORT_BEGIN = 4096  # bytes, in which the title is
-_ROWS_A_RECORD, _SECONDS_A_RECORD = 8192, 1.0
 
 
 def check(
@@ -163,9 +162,10 @@ class Checking:
                 position = journal.positions.get(split, position)
                 batches += journal.batches.get(split, [])
             self.resumed += position.samples
-            record = partial(_record, batches, journal, split)
+            threads = self._options.threads or default_threads()
+            recording = Recording(split, batches, journal)
             tell_samples = partial(self._tell, tell, before)
-            before += self._pass(split, source, position, record, tell_samples, stop)
+            before += record_pass(source, threads, position, recording, tell_samples, stop)
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
         self._seconds = time.perf_counter() - started
@@ -176,40 +176,6 @@ class Checking:
 
     def _tell(self, tell: OnProgress, before: int, samples: int) -> None:
         tell("checking", before + samples, self.total)
-
-    def _pass(
-        self,
-        split: str,
-        source: Source | StreamSource,
-        position: Position,
-        record: Callable[[pa.RecordBatch, Position], object],
-        tell: Callable[[int], object],
-        stop: Event | None,
-    ) -> int:
-        """Record what is measured, every second or so, and when it is interrupted -> samples that are done."""
-        rows: list[Row] = []
-        last = time.monotonic()
-        tell(position.samples)
-        with (
-            closing(pass_over(source, self._options.threads or default_threads(), position)) as done,
-            warnings.catch_warnings(),
-        ):
-            # A line for every image with a deep gray or an odd header; the columns have it.
-            warnings.simplefilter("ignore")
-            try:
-                for some, position in done:
-                    rows += some
-                    tell(position.samples)
-                    now = time.monotonic()
-                    if len(rows) >= _ROWS_A_RECORD or now - last >= _SECONDS_A_RECORD:
-                        record(batch_of(split, rows), position)
-                        rows, last = [], now
-                    if stop is not None and stop.is_set():
-                        break
-            finally:
-                if rows:
-                    record(batch_of(split, rows), position)
-        return position.samples
 
     def _find(self, table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
         return [*judge(table, thresholds), *find_duplicates(table, self._options.near_distance)]
@@ -235,14 +201,6 @@ class Checking:
                     f"{self._options.out}: would lie among the files of {given}, and be one of them the next time; "
                     "choose another folder"
                 )
-
-
-def _record(
-    batches: list[pa.RecordBatch], journal: ScanJournal | None, split: str, batch: pa.RecordBatch, position: Position
-) -> None:
-    batches.append(batch)
-    if journal is not None:
-        journal.append(split, batch, position)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from variegate.curation import checking
+from variegate.curation.scan import recording
 from variegate.data.sources.base import Item, SourceError
 from variegate.data.sources.folder import FolderSource
 
@@ -27,7 +27,7 @@ IMAGES = 200
 
 @pytest.fixture(autouse=True)
 def _record_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_SECONDS_A_RECORD", 0.0)
+    monkeypatch.setattr(recording, "_SECONDS_A_RECORD", 0.0)
 
 
 @pytest.fixture
@@ -180,8 +180,8 @@ def test_kill_9(folder: Path, tmp_path: Path, expected: bytes) -> None:
     out = tmp_path / "found.parquet"
     script = (
         "import sys, time, variegate as vg\n"
-        "from variegate.curation import checking\n"
-        "checking._SECONDS_A_RECORD = 0.0\n"
+        "from variegate.curation.scan import recording\n"
+        "recording._SECONDS_A_RECORD = 0.0\n"
         "def slowly(what, done, total):\n"
         "    time.sleep(0.02)\n"
         f"vg.check({str(folder)!r}, out={str(out)!r}, on_progress=slowly, threads=1)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from threading import Event
@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from variegate.curation.cleaning.choosing import LeftOut, choose, counts_of, parse_drop
 from variegate.curation.cleaning.copying import Copies, FileCopies
-from variegate.curation.cleaning.found import Found, read_found
+from variegate.curation.cleaning.found import Found
+from variegate.curation.cleaning.opening import check_names, open_checked, shown_source
 from variegate.curation.cleaning.run import THREADS, CopyRun, OnProgress, kept_indices
 from variegate.curation.cleaning.shards import ShardCopies
 from variegate.curation.finding import FINDING_KINDS
@@ -23,16 +24,13 @@ from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.exclusion import HEADER, read_names
 from variegate.data.sources.file_kinds import KIND_NAMES
 from variegate.data.sources.kept import KeptSource
-from variegate.data.sources.naming import sample_key, sample_keys
-from variegate.data.sources.opening import open_source
-from variegate.data.sources.stamps import UNKNOWN, stamps_of
-from variegate.engine.arguments import absolute_place, open_by_index
+from variegate.data.sources.naming import sample_keys
+from variegate.engine.arguments import absolute_place
 from variegate.engine.expansion.run import check_apart
 from variegate.options.cleaning import CleaningOptions
 from variegate.outside.addresses import shown
 from variegate.outside.durable import write_atomically
 from variegate.outside.files import check_regular
-from variegate.outside.location import Location
 
 _LIST_BEGINS = f"{HEADER}left out of ".encode()
 
@@ -87,21 +85,6 @@ def clean(
     return made
 
 
-def open_checked(source: Any, findings: str | PathLike[str], split: str) -> tuple[Found, Source]:
-    """The table, and the source that it is of. Raises SourceError where it is of another, or of what it was."""
-    found = read_found(findings, split)
-    opened = open_by_index(source, "skip")
-    place = _shown(source)
-    if opened.fingerprint != found.fingerprint and (placed := _of_stream(source, opened, found)) is not None:
-        found = placed
-    elif opened.fingerprint != found.fingerprint:
-        raise SourceError(f"{place}: holds other images than those that {found.place} is of; run variegate check again")
-    if len(found) and not 0 <= found.index.min() <= found.index.max() < len(opened):
-        raise SourceError(f"{found.place}: names images that {place} does not have; run variegate check again")
-    _check_unchanged(opened, found)
-    return found, opened
-
-
 def run_cleaning(
     source: Any,
     opened: Source,
@@ -122,8 +105,10 @@ def run_cleaning(
         _check_list(options.exclude_list)
     left_out = choose(found, kinds)
     if len(left_out) == len(opened):
-        raise SourceError(f"{_shown(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds")
-    _check_names(opened, found, left_out)
+        raise SourceError(
+            f"{shown_source(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds"
+        )
+    check_names(opened, found, left_out)
     target = options.exclude_list if destination is None else destination
     made = Cleaned(len(opened), left_out, counts_of(left_out), shown(str(target)), notes=_notes(opened, kinds, found))
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, PathLike)) else f"a {type(source).__name__}"
@@ -198,60 +183,9 @@ def _write_list(options: CleaningOptions, opened: Source, place: str, made: Clea
     write_atomically(out, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"), durable=True)
 
 
-def _of_stream(source: Any, opened: Source, found: Found) -> Found | None:
-    """The table of a check that read the same shards as a stream, with the indices that their images have; None where
-    it is of anything else."""
-    if not isinstance(source, (str, PathLike)):
-        return None
-    try:
-        stream = open_source(source, stream=True)
-    except SourceError:  # of a kind that is no stream
-        return None
-    if stream.fingerprint != found.fingerprint:
-        return None
-    places = {key: index for index, key in enumerate(sample_keys(opened))}
-    unknown = next((file for file in found.files if file not in places), None)
-    if unknown is not None or len(places) < len(opened):
-        why = f"names {unknown!r}, which is not there" if unknown is not None else "has names that are several images'"
-        raise SourceError(
-            f"{found.place}: is of a stream of {_shown(source)}, and {why}; accepted: a check of it by index"
-        )
-    return replace(found, index=np.array([places[file] for file in found.files], np.int64))
-
-
-def _check_unchanged(opened: Source, found: Found) -> None:
-    """Of files, sizes tell; of shards, the fingerprint has told."""
-    if not isinstance(opened, FileSource) or (stamps := stamps_of(opened)) is None:
-        return
-    now = stamps.sizes[found.index]
-    changed = np.flatnonzero((found.sizes >= 0) & (now != found.sizes))
-    # Unreadable files may have had no size to note.
-    changed = changed[(now[changed] != UNKNOWN) | (found.sizes[changed] > 0)]
-    if len(changed):
-        first = int(changed[0])
-        now_is = "is not there" if now[first] == UNKNOWN else f"is {int(now[first]):,} bytes"
-        more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
-        raise SourceError(
-            f"{opened.name(int(found.index[first]))}: has changed since it was checked: was "
-            f"{int(found.sizes[first]):,} bytes, {now_is}{more}; run variegate check again"
-        )
-
-
-def _check_names(opened: Source, found: Found, left_out: Sequence[LeftOut]) -> None:
-    for one in left_out:
-        if (key := sample_key(opened, one.index)) != one.file:
-            raise SourceError(f"{found.place}: calls image {one.index:,} {one.file!r}, and it is {key!r}; check again")
-
-
 def _notes(opened: Source, kinds: Sequence[str], found: Found) -> list[str]:
     there = found.counts()
     none = [kind for kind in kinds if kind not in there]
     # Whoever says "all" knows that not all of it is there.
     notes = [f"found in no image: {', '.join(none)}"] if none and len(kinds) < len(FINDING_KINDS) else []
     return [*opened.notes(), *notes]
-
-
-def _shown(source: Any) -> str:
-    if isinstance(source, (str, PathLike)):
-        return str(Location.parse(source))
-    return f"a {type(source).__name__}"
