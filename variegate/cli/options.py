@@ -23,7 +23,7 @@ class CommandOptions:
     """What every command takes."""
 
     as_json: bool = option(
-        False, "Print a line of JSON for every event, for other programs to read.", "Output", flag="--json"
+        False, "Print JSON alone, an object a line, for other programs to read.", "Output", flag="--json"
     )
 
 

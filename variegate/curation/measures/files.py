@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from variegate.curation.measures.gif import has_gif_end
 from variegate.data.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.data.decode.memory import TOTAL, Budget
 from variegate.errors import DecodeError
@@ -22,7 +23,7 @@ _measured = Budget(TOTAL)
 
 _PNG, _GIF = b"\x89PNG\r\n\x1a\n", (b"GIF87a", b"GIF89a")
 _TIFF = (b"II*\0", b"MM\0*")
-_PNG_END, _GIF_END = b"IEND\xaeB`\x82", b"\0;"
+_PNG_END = b"IEND\xaeB`\x82"
 _JPEG_END = b"\xff\xd9"
 _AMONG_LAST = 64
 _PREMATURE = "premature end"
@@ -92,7 +93,7 @@ def _is_cut_off(data: bytes) -> bool:
     if data.startswith(_PNG):
         return _PNG_END not in data[-_AMONG_LAST:] and _PNG_END not in data
     if data.startswith(_GIF):
-        return _GIF_END not in data[-_AMONG_LAST:]
+        return not has_gif_end(data)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return int.from_bytes(data[4:8], "little") + 8 > len(data)
     if data.startswith(_TIFF):  # its directory often comes last
