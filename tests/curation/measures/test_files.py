@@ -120,12 +120,7 @@ def test_bytes_behind_the_end_are_no_truncation(more: bytes) -> None:
 
 
 def test_what_follows_the_end_of_a_gif() -> None:
-    frames = {
-        "save_all": True,
-        "append_images": [PHOTO.rotate(90), PHOTO.rotate(180)],
-        "duration": 40,
-        "comment": b"no;",
-    }
+    frames = [PHOTO.rotate(90), PHOTO.rotate(180)]
     data = saved("GIF", save_all=True, append_images=frames, duration=40, comment=b"no;")
     assert not facts_of(data + bytes(4096))[0].is_truncated
     # The end of another file behind it is not its own.
