@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-single bench-loader bench-training bench-gpu wheel install clean
+.PHONY: help demo test test-all lint bench bench-single bench-targets bench-loader bench-training bench-gpu wheel install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -22,6 +22,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-single   one image at a time, beside Pillow and torchvision"
+	@echo "make bench-targets  masks and boxes, beside AlbumentationsX"
 	@echo "make bench-loader   the same for whole loaders, on all cores"
 	@echo "make bench-training   what the trainer costs beside a bare loop: steps, start, checkpoints, ranks"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
@@ -49,6 +50,9 @@ bench: $(VENV)/.installed-demo
 
 bench-single: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.run_single $(BENCH_ARGS)
+
+bench-targets: $(VENV)/.installed-demo
+	$(BIN)/python -m benchmarks.run_targets $(BENCH_ARGS)
 
 bench-loader: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.run_loader $(BENCH_ARGS)

@@ -152,3 +152,20 @@ def test_findings_of_a_check_are_counted_by_how_files_were_damaged() -> None:
         "motion": 1,
         "upscaled": 0,
     }
+
+
+def test_rows_of_targets_are_checked_and_their_samples_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.targets import catalogue as rows
+    from benchmarks.targets import ours as with_targets
+    from benchmarks.targets.samples import make_samples
+
+    with pytest.raises(ValueError, match="--rows blur: accepted, with commas: detection, mosaic"):
+        rows.select("blur")
+    row = rows.Row("small", "small", "affine", side=48, out=48, batch=3, boxes=3, masks=2, has_instances=True)
+    samples = make_samples([jpeg(60, 70), jpeg(50, 90)], row)
+    assert [len(sample["masks"]) for sample in samples] == [3, 3, 3]
+    assert list(samples[0]["mask"]) == ["mask", "mask1"]
+    assert all(check.passed for check in with_targets.checks(row, samples))
+    right = with_targets.bounds
+    monkeypatch.setattr(with_targets, "bounds", lambda mask: right(mask) + 4)
+    assert [check.passed for check in with_targets.checks(row, samples)] == [True, True, False]

@@ -1,0 +1,1 @@
+"""Images with masks and boxes: Variegate beside AlbumentationsX."""
