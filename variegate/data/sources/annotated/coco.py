@@ -53,6 +53,7 @@ class _Parsed:
         self._image_ids: dict[Any, int] = {}
         self._categories: dict[Any, Category] = {}
         self._names: list[str] = []
+        self._entries: list[dict[str, Any]] = []
         # Images and categories may come after the objects: these are looked up at the end.
         self._builder = ObjectsBuilder()
         self._images_of: list[Any] = []
@@ -92,6 +93,7 @@ class _Parsed:
             raise ValueError("an id that another category has")
         self._categories[entry["id"]] = Category(len(self._names), len(entry.get("keypoints") or ()))
         self._names.append(str(entry["name"]))
+        self._entries.append(entry)
 
     def _add_object(self, entry: dict[str, Any]) -> None:
         if entry.get("iscrowd") and not self._ignored:
@@ -103,6 +105,7 @@ class _Parsed:
         edges = (float(left), float(top), float(left + width), float(top + height))
         self._add_shape(entry.get("segmentation"))
         self._builder.boxes.extend(edges)
+        self._builder.ignored.append(bool(entry.get("iscrowd")))
         self._images_of.append(image)
         self._categories_of.append(category)
         self._points_of.append(entry.get("keypoints"))
@@ -126,11 +129,14 @@ class _Parsed:
         sizes = np.array(self._sizes, np.int32).reshape(-1, 2)
         objects = self._builder.done(sizes, self._complaints, self._where)
         return with_images_there(
-            AnnotatedFolder(folder, tuple(self._names), tuple(self._paths), objects, mask),
+            AnnotatedFolder(folder, tuple(self._names), tuple(self._paths), objects, mask, (), self._about()),
             self._file,
             self._complaints,
             "crowd (iscrowd)",
         )
+
+    def _about(self) -> dict[str, Any]:
+        return {"format": "coco", "categories": self._entries}
 
     def _where(self, k: int) -> str:
         name = self._paths[self._image_ids[self._images_of[k]]]

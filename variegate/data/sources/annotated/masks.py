@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 from variegate.data.decode import read_bytes
 from variegate.data.decode.mask import read_mask
@@ -21,12 +22,16 @@ from variegate.threads import computed_once
 
 @dataclass(frozen=True, repr=False, eq=False)
 class MaskedFolder(IndexedSource):
-    """``paths``: of each image and its mask, relative to ``folder``."""
+    """``paths``: of each image and its mask, relative to ``folder``. ``about``: as of an ``AnnotatedFolder``, with
+    ``images``, the folder of these."""
 
     folder: Location
     classes: tuple[str, ...]
     paths: tuple[tuple[str, str], ...]
     told: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    has_targets: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return describe(self, str(self.folder))
@@ -77,7 +82,8 @@ def open_masks(folder: Location, images: str, masks: str, on_error: str, classes
     if more := [path for stem, path in found.items() if stem not in pictures]:
         notes.append(f"{len(more):,} masks belong to no image: {first_names(more)}")
     pairs = tuple((path, found[stem]) for stem, path in pictures.items() if stem in found)
-    return MaskedFolder(folder, check_classes(classes), pairs, tuple(notes))
+    about = {"format": "masks", "images": images}
+    return MaskedFolder(folder, check_classes(classes), pairs, tuple(notes), about)
 
 
 def _wanted(image: str) -> str:

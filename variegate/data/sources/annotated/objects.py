@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.annotated.shapes import Shapes, ShapesBuilder
+from variegate.data.sources.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
 from variegate.data.sources.base import SourceError
 
 MASKS = (None, "instances", "classes", "each")
@@ -52,7 +52,8 @@ class Complaints:
 class Objects:
     """Of image i: ``starts[i]:starts[i + 1]``. ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32
     [I, 2], the images' heights and widths by the annotations; 0 where they do not say. ``keypoints``: float32 [M, K, 3]
-    with visibility. ``is_normalised``: places are parts of the image's width and height."""
+    with visibility. ``is_normalised``: places are parts of the image's width and height. ``ignored``: bool [M], COCO's
+    ``iscrowd`` and VOC's ``difficult``, where such objects are kept."""
 
     starts: npt.NDArray[np.int64]
     boxes: npt.NDArray[np.float32]
@@ -61,6 +62,7 @@ class Objects:
     keypoints: npt.NDArray[np.float32] | None
     shapes: Shapes | None
     is_normalised: bool = False
+    ignored: npt.NDArray[np.bool_] | None = None
 
     def targets(self, image: int, size: tuple[int, int] | None, mask: str | None) -> dict[str, Any]:
         """Arrays of the image's own, in pixels. ``size``: its height and width, None where nothing depends on it;
@@ -76,6 +78,14 @@ class Objects:
             found |= self._masks(some, labels, size, scale, mask)
         return found
 
+    def about(self, image: int) -> dict[str, npt.NDArray[Any]]:
+        """What else is known of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
+        ``shapes.OUTLINES``."""
+        some = range(int(self.starts[image]), int(self.starts[image + 1]))
+        ignored = np.zeros(len(some), np.bool_) if self.ignored is None else self.ignored[some.start : some.stop]
+        kinds = [NO_OUTLINE if self.shapes is None else self.shapes.kind(k) for k in some]
+        return {"ignored": ignored, "outline": np.array(kinds, np.int64)}
+
     def of_images(self, kept: npt.NDArray[np.bool_]) -> Objects:
         """Those of the images where ``kept``, bool [I], is True."""
         counts = np.diff(self.starts)
@@ -88,6 +98,7 @@ class Objects:
             sizes=self.sizes[kept],
             keypoints=None if self.keypoints is None else self.keypoints[order],
             shapes=None if self.shapes is None else self.shapes.take(order),
+            ignored=None if self.ignored is None else self.ignored[order],
         )
 
     def _masks(
@@ -120,7 +131,7 @@ class Objects:
 @dataclass
 class ObjectsBuilder:
     """Objects in any order: ``images`` holds the image of each, ``boxes`` four edges, ``keypoints`` ``points`` times x,
-    y and visibility."""
+    y and visibility, ``ignored`` 0 or 1 of each, or nothing."""
 
     points: int = 0
     images: array[int] = field(default_factory=lambda: array("q"))
@@ -128,6 +139,7 @@ class ObjectsBuilder:
     labels: array[int] = field(default_factory=lambda: array("q"))
     keypoints: array[float] = field(default_factory=lambda: array("f"))
     shapes: ShapesBuilder = field(default_factory=ShapesBuilder)
+    ignored: array[int] = field(default_factory=lambda: array("b"))
 
     def done(
         self, sizes: npt.NDArray[np.int32], complaints: Complaints, where: Where, is_normalised: bool = False
@@ -149,6 +161,7 @@ class ObjectsBuilder:
             None if points is None else points[order],
             None if self.shapes.is_empty else self.shapes.done().take(order),
             is_normalised,
+            np.frombuffer(self.ignored, np.bool_)[order] if any(self.ignored) else None,
         )
 
 

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 Mask = npt.NDArray[np.bool_]
+# How the outline of an object is told.
+OUTLINES = NO_OUTLINE, RINGS, RUNS = 0, 1, 2
 
 
 class Runs(NamedTuple):
@@ -52,6 +54,10 @@ class Shapes:
         for ring in range(int(self.first[k]), int(self.last[k])):
             fill_ring(mask, self.points[self.rings[ring] : self.rings[ring + 1]].astype(np.float64) * scale)
         return mask
+
+    def kind(self, k: int) -> int:
+        """One of ``OUTLINES``."""
+        return RUNS if k in self.runs else RINGS if self.last[k] > self.first[k] else NO_OUTLINE
 
     def parts(self) -> list[bytes]:
         """All of it, for fingerprints."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from variegate.threads import computed_once
 @dataclass(frozen=True, repr=False, eq=False)
 class AnnotatedFolder(IndexedSource):
     """``classes`` are those of the objects; an image itself has the label -1. ``paths`` are relative to ``folder``,
-    with forward slashes. ``mask``: what form masks are given in (``objects.MASKS``). ``told``: notes."""
+    with forward slashes. ``mask``: what form masks are given in (``objects.MASKS``). ``told``: notes. ``about``: what a
+    data set in the same layout needs to have beside objects, as JSON has it: ``format``, and by that COCO's
+    ``categories`` as they are, ``split`` and ``kpt_shape``."""
 
     folder: Location
     classes: tuple[str, ...]
@@ -30,6 +33,7 @@ class AnnotatedFolder(IndexedSource):
     objects: Objects
     mask: str | None = None
     told: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
     has_targets: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 

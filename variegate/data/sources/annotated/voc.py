@@ -75,10 +75,12 @@ def open_voc(
                 builder.boxes.extend(one.box)
                 builder.labels.append(labels[one.name])
                 builder.shapes.add_rings(())
+                builder.ignored.append(one.is_difficult)
                 wheres.append(where)
     objects = builder.done(np.array(sizes, np.int32).reshape(-1, 2), complaints, wheres.__getitem__)
     paths = tuple(images[stem] for stem in stems)
-    return AnnotatedFolder(folder, names, paths, objects, None, (*notes, *complaints.notes("difficult")))
+    told = (*notes, *complaints.notes("difficult"))
+    return AnnotatedFolder(folder, names, paths, objects, None, told, {"format": "voc", "split": split})
 
 
 def _stems(root: Path, split: str | None, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:

@@ -45,9 +45,9 @@ def open_yolo(
     """Images in the order of their names. ``split``: the folder below ``images`` and ``labels``, such as "train"; None:
     all. ``keypoints``, ``classes``: before what data.yaml says."""
     root = Path(folder.address())
-    about = _about(root / "data.yaml")
-    names = check_classes(classes) or about.classes
-    points = about.keypoints if keypoints is None else (keypoints[0], keypoints[1])
+    said = _about(root / "data.yaml")
+    names = check_classes(classes) or said.classes
+    points = said.keypoints if keypoints is None else (keypoints[0], keypoints[1])
     images = images_by_stem(root, f"images/{split}" if split else "images")
     labels = root / "labels" / (split or "")
     if not labels.is_dir():
@@ -81,7 +81,8 @@ def open_yolo(
     if without:
         notes.append(f"{without:,} images have no file in labels, and so no objects")
     names = names or tuple(map(str, range(most + 1)))
-    return AnnotatedFolder(folder, names, tuple(images.values()), objects, mask, tuple(notes))
+    about = {"format": "yolo", "split": split, "kpt_shape": None if points is None else list(points)}
+    return AnnotatedFolder(folder, names, tuple(images.values()), objects, mask, tuple(notes), about)
 
 
 def _add(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tuple[int, int] | None) -> int:
