@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.augmenter_samples import SamplesAugmenter
 from variegate.backends.clips import frames_of, shapes_of_clips
 from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
 from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
-from variegate.bound_transform import BoundTransform
 from variegate.checks import integer, renamed
 from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.mixed_labels import as_tensor_of_labels, check_partners, label_of, mix_labels, num_partners
+from variegate.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
 from variegate.per_image import (
     Conditions,
     Copies,
@@ -42,15 +42,13 @@ from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import check_running
 from variegate.transforms.base import refuse_views
-from variegate.transforms.finish import cuts_of
 
 if TYPE_CHECKING:
     from variegate.backends.cuda import CapturedAugmenter
-    from variegate.targets.samples import OfImage
     from variegate.targets.settings import Targets
 
 
-class Augmenter(BoundTransform):
+class Augmenter(SamplesAugmenter):
     """Augments batches, every sample by its own random program.
 
     Args:
@@ -140,76 +138,6 @@ class Augmenter(BoundTransform):
         program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), frames, partners)
         outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
         return outputs if labels is None else (outputs, self._labels(program, labels))
-
-    def _of_samples(
-        self,
-        samples: Any,
-        options: Targets | None,
-        ids: Ids,
-        epoch: int,
-        copy: Copies,
-        conditions: Conditions,
-        partners: Any,
-    ) -> list[dict[str, Any]]:
-        """A call with dicts."""
-        from variegate.targets.samples import check_batch, image_like, of_images
-        from variegate.targets.settings import Targets
-
-        options = Targets() if options is None else options
-        check_batch(samples, options)
-        if options.padded:
-            raise ValueError("targets: got padded=True; accepted: False, as padding is for the batches of a vg.Loader")
-        refuse_views(self.transform, "samples with targets")
-        if self.consistent:
-            raise ValueError(
-                "samples: got dicts with consistent=True; accepted: clips alone, or dicts of single images"
-            )
-        if not samples:
-            return []
-        images = [sample["image"] for sample in samples]
-        check = partial(of_images, samples, options=options)
-        labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
-        made, mixed, belonging = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
-        results = []
-        for n, result in enumerate(belonging):
-            result["image"] = image_like(made[n], samples[n]["image"], self.layout)
-            if labels is not None:
-                result["label"] = labels[n] if mixed is None else label_of(mixed, n)
-            results.append({key: result[key] for key in samples[n]})
-        return results
-
-    def follow(
-        self,
-        images: Any,
-        check: Callable[[npt.NDArray[np.int32]], Sequence[OfImage]],
-        options: Targets,
-        labels: Any = None,
-        ids: Ids = None,
-        epoch: int = 0,
-        copy: Copies = 0,
-        conditions: Conditions = None,
-        partners: Any = None,
-    ) -> tuple[Any, Any, list[dict[str, Any]]]:
-        """Augment images, or an ``EncodedBatch``, as a call does, with what belongs to them.
-
-        ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it. -> (images, mixed
-        labels or None where nothing was mixed, what belongs to each image by key).
-        """
-        from variegate.targets.following import Follower
-
-        is_encoded = isinstance(images, EncodedBatch)
-        batch = images if is_encoded else self._runner.take(images)
-        if is_encoded:
-            batch.scales = SCALES if self.fast_decode else ()
-        belonging = check(batch.shapes)
-        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
-        if (cut := cuts_of(program.output)) is not None:
-            raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
-        follower = Follower(program, belonging, options, self.num_threads)
-        run = self._runner.decode_and_run if is_encoded else self._runner.run
-        made = with_wanted_channels(run(program, batch), program.output)
-        mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
-        return made, mixed, follower.results()
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
         """What clips consist of, and how many each has; None for images."""

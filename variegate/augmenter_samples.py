@@ -1,0 +1,113 @@
+"""Calls with dicts: images together with the boxes, masks and key points that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.backends.decode_plan import SCALES
+from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.images import with_wanted_channels
+from variegate.bound_transform import BoundTransform
+from variegate.mixed_labels import label_of
+from variegate.per_image import Conditions, Copies, Ids, with_labels
+from variegate.program.program import Program
+from variegate.transforms.base import refuse_views
+from variegate.transforms.finish import cuts_of
+
+if TYPE_CHECKING:
+    from variegate.targets.samples import OfImage
+    from variegate.targets.settings import Targets
+
+
+class SamplesAugmenter(BoundTransform):
+    """What of an ``Augmenter`` deals with samples that are dicts; subclasses sample and mix labels."""
+
+    def _sample(
+        self,
+        shapes: npt.NDArray[np.int32],
+        ids: Any,
+        epoch: int,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        frames: list[int] | None = None,
+        partners: Any = None,
+    ) -> Program:
+        raise NotImplementedError(f"{type(self).__name__} does not define _sample()")
+
+    def _labels(self, program: Program, labels: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not define _labels()")
+
+    def _of_samples(
+        self,
+        samples: Any,
+        options: Targets | None,
+        ids: Ids,
+        epoch: int,
+        copy: Copies,
+        conditions: Conditions,
+        partners: Any,
+    ) -> list[dict[str, Any]]:
+        """A call with dicts."""
+        from variegate.targets.samples import check_batch, image_like, of_images
+        from variegate.targets.settings import Targets
+
+        options = Targets() if options is None else options
+        check_batch(samples, options)
+        if options.padded:
+            raise ValueError("targets: got padded=True; accepted: False, as padding is for the batches of a vg.Loader")
+        refuse_views(self.transform, "samples with targets")
+        if self.consistent:
+            raise ValueError(
+                "samples: got dicts with consistent=True; accepted: clips alone, or dicts of single images"
+            )
+        if not samples:
+            return []
+        images = [sample["image"] for sample in samples]
+        check = partial(of_images, samples, options=options)
+        labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
+        made, mixed, belonging = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
+        results = []
+        for n, result in enumerate(belonging):
+            result["image"] = image_like(made[n], samples[n]["image"], self.layout)
+            if labels is not None:
+                result["label"] = labels[n] if mixed is None else label_of(mixed, n)
+            results.append({key: result[key] for key in samples[n]})
+        return results
+
+    def follow(
+        self,
+        images: Any,
+        check: Callable[[npt.NDArray[np.int32]], Sequence[OfImage]],
+        options: Targets,
+        labels: Any = None,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        partners: Any = None,
+    ) -> tuple[Any, Any, list[dict[str, Any]]]:
+        """Augment images, or an ``EncodedBatch``, as a call does, with what belongs to them.
+
+        ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it. -> (images, mixed
+        labels or None where nothing was mixed, what belongs to each image by key).
+        """
+        from variegate.targets.following import Follower
+
+        is_encoded = isinstance(images, EncodedBatch)
+        batch = images if is_encoded else self._runner.take(images)
+        if is_encoded:
+            batch.scales = SCALES if self.fast_decode else ()
+        belonging = check(batch.shapes)
+        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
+        if (cut := cuts_of(program.output)) is not None:
+            raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
+        follower = Follower(program, belonging, options, self.num_threads)
+        run = self._runner.decode_and_run if is_encoded else self._runner.run
+        made = with_wanted_channels(run(program, batch), program.output)
+        mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
+        return made, mixed, follower.results()
