@@ -11,6 +11,7 @@ from variegate.data.sources.annotated.coco import open_coco
 from variegate.data.sources.annotated.masks import MaskedFolder, open_masks
 from variegate.data.sources.annotated.objects import MASKS
 from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.annotated.typed import split_typed
 from variegate.data.sources.annotated.voc import open_voc
 from variegate.data.sources.annotated.yolo import open_yolo
 from variegate.data.sources.base import SourceError
@@ -18,8 +19,8 @@ from variegate.outside.location import Location
 
 Annotated = AnnotatedFolder | MaskedFolder
 ACCEPTED = (
-    'a COCO .json file, "voc", "yolo", "masks", or a dict with "format" ("coco", "voc", "yolo", "masks") and options '
-    "of that (docs/targets.md)"
+    'a COCO .json file, "voc", "yolo", "masks", each with options after commas ("yolo,split=train"), or a dict with '
+    '"format" ("coco", "voc", "yolo", "masks") and options of that (docs/targets.md)'
 )
 
 
@@ -52,12 +53,17 @@ def _as_dict(annotations: Any) -> dict[str, Any]:
     if isinstance(annotations, Mapping):
         given = dict(annotations)
         given.setdefault("format", "coco" if "file" in given else None)
-    elif isinstance(annotations, str) and annotations in _LAYOUTS:
-        given = {"format": annotations}
     elif isinstance(annotations, (str, os.PathLike)):
-        if not os.fspath(annotations).lower().endswith(".json"):
+        first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
+        if first in _LAYOUTS:
+            given = {"format": first}
+        elif os.fspath(first).lower().endswith(".json"):
+            given = {"format": "coco", "file": first}
+        else:
             raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {ACCEPTED}")
-        given = {"format": "coco", "file": annotations}
+        if twice := given.keys() & options.keys():
+            raise SourceError(f"annotations: got {min(twice)}= after {first!r}, which says it; leave one out")
+        given |= options
     else:
         raise TypeError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
     if not isinstance(given["format"], str) or given["format"] not in _LAYOUTS:
