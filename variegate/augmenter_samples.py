@@ -106,7 +106,7 @@ class SamplesAugmenter(BoundTransform):
         program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
         if (cut := cuts_of(program.output)) is not None:
             raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
-        follower = Follower(program, belonging, options, self.num_threads)
+        follower = Follower(program, belonging, options, self.num_threads, self._runner.mask_executor)
         run = self._runner.decode_and_run if is_encoded else self._runner.run
         made = with_wanted_channels(run(program, batch), program.output)
         mixed = None if labels is None or program.mixture is None else self._labels(program, labels)

@@ -70,6 +70,10 @@ class CudaRunner:
                     "it needs; accepted without it: 'cpu', 'auto'"
                 )
 
+    @property
+    def mask_executor(self) -> CudaExecutor:
+        return self._executor
+
     def take(self, images: Any) -> DeviceImages:
         placed = self._in_place(images)
         if placed is not None:

@@ -43,6 +43,7 @@ def take_host_batch(images: Any) -> HostBatch:
 class _HostRunner:
     """Takes images into the host's memory."""
 
+    mask_executor = None
     take = staticmethod(take_host_batch)
 
     def shapes(self, images: Any) -> npt.NDArray[np.int32]:

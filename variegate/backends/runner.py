@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.images import Tensors
 from variegate.data.decode.gpu import check_decode
 from variegate.program.program import Program
+
+if TYPE_CHECKING:
+    from variegate.executors.cuda.executor import CudaExecutor
 
 Dtype = Literal["float32", "float16", "bfloat16"]
 Layout = Literal["NCHW", "NHWC"]
@@ -27,6 +30,11 @@ class Runner(Protocol):
     @property
     def lower(self) -> Callable[[Program], Program]:
         """Sampled programs to the fused ones of this device."""
+        ...
+
+    @property
+    def mask_executor(self) -> CudaExecutor | None:
+        """Of the device where masks are made beside images; None for the host."""
         ...
 
     def take(self, images: Any) -> Any:
@@ -72,6 +80,8 @@ def make_runner(
 class ForkedRunner:
     """Takes the place of a GPU's runner in a forked child, whose context stayed with the parent: plans programs, and
     refuses to run any."""
+
+    mask_executor = None
 
     def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
         self._device, self.lower = device, lower

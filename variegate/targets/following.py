@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,8 @@ import torch
 
 from variegate.program.program import Program
 from variegate.targets.box_formats import from_corners, from_edges
-from variegate.targets.masks import Indices, read_places, shown
-from variegate.targets.parts import Part, parts_of
+from variegate.targets.parts import Joined, Part, parts_of
+from variegate.targets.pasting import OutputMasks, masks_on_host
 from variegate.targets.points import ERASED, LEFT_IMAGE, move_points
 from variegate.targets.regions import move_boxes
 from variegate.targets.samples import OfImage
@@ -20,50 +20,51 @@ from variegate.targets.settings import Targets
 from variegate.targets.stages import Stages, stages_of
 from variegate.targets.wrapping import wrap_results
 
+if TYPE_CHECKING:
+    from variegate.executors.cuda.executor import CudaExecutor
+
 Array = npt.NDArray[Any]
 
 
-class _Joined(NamedTuple):
-    """What one part brings to an output."""
-
-    part: Part
-    of: OfImage
-    kept: npt.NDArray[np.intp]  # which of its boxes
-    boxes: Array
-    points: Array | None
-
-
 class Follower:
-    """One batch. ``program``: as it was sampled; ``images``: what belongs to each image of the batch."""
+    """One batch. ``program``: as it was sampled; ``images``: what belongs to each image of the batch. ``executor``:
+    of the device where masks are made; None for the host."""
 
-    def __init__(self, program: Program, images: Sequence[OfImage], options: Targets, num_threads: int | None) -> None:
-        self._images, self._options, self._threads = images, options, num_threads
+    def __init__(
+        self,
+        program: Program,
+        images: Sequence[OfImage],
+        options: Targets,
+        num_threads: int | None,
+        executor: CudaExecutor | None = None,
+    ) -> None:
+        self._images, self._options, self._threads, self._executor = images, options, num_threads, executor
         self._stages: Stages = stages_of(program)
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
         self._outputs = parts_of(program)
 
     def results(self) -> list[dict[str, Any]]:
         """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
-        every = [part for parts in self._outputs for part in parts]
-        joined = iter(self._join(every))
-        places = self._mask_places(every)
-        results = []
-        for n, parts in enumerate(self._outputs):
-            brought = [next(joined) for _ in parts]
-            results.append(self._result(self._images[n], brought, places))
-        return results
+        joined = iter(self._join([part for parts in self._outputs for part in parts]))
+        outputs = [[next(joined) for _ in parts] for parts in self._outputs]
+        masks = self._masks(outputs)
+        return [self._result(self._images[n], brought, masks[n]) for n, brought in enumerate(outputs)]
 
-    def _mask_places(self, parts: Sequence[Part]) -> dict[int, Indices]:
+    def _masks(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
         if not any(of.masks or of.has_mask_names or of.instances is not None for of in self._images):
-            return {}
-        rows = np.array(sorted({part.row for part in parts}), np.int64)
-        return dict(zip(rows.tolist(), read_places(self._stages, rows, self._sizes[rows], self._threads), strict=True))
+            return [OutputMasks({}, None)] * len(outputs)
+        fill = self._options.mask_fill
+        if self._executor is not None:
+            from variegate.targets.device_masks import masks_on_device
 
-    def _join(self, parts: Sequence[Part]) -> list[_Joined]:
+            return masks_on_device(self._executor, self._stages, self._sizes, outputs, fill)
+        return masks_on_host(self._stages, self._sizes, outputs, fill, self._threads)
+
+    def _join(self, parts: Sequence[Part]) -> list[Joined]:
         of = [self._images[part.source] for part in parts]
         boxes, kept = self._boxes(parts, of)
         points = self._points(parts, of, kept)
-        return [_Joined(*each) for each in zip(parts, of, kept, boxes, points, strict=True)]
+        return [Joined(*each) for each in zip(parts, of, kept, boxes, points, strict=True)]
 
     # -- boxes -------------------------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class Follower:
 
     # -- one output --------------------------------------------------------------------------------------------
 
-    def _result(self, own: OfImage, brought: Sequence[_Joined], places: dict[int, Indices]) -> dict[str, Any]:
+    def _result(self, own: OfImage, brought: Sequence[Joined], masks: OutputMasks) -> dict[str, Any]:
         height, width = self._sizes[brought[0].part.row, 1].tolist()
         result: dict[str, Any] = {}
         options, scale = self._options, np.array([width, height], np.float64)
@@ -154,46 +155,11 @@ class Follower:
         for key in own.lists:
             result[key] = _join_lists([(each.of.lists[key], each) for each in brought])
         if own.masks or own.has_mask_names:
-            made = {name: self._paste(name, brought, places, (height, width)) for name in own.masks}
-            result[own.mask_key] = made if own.has_mask_names else made[""]
-        if own.instances is not None:
-            result["masks"] = self._instances(brought, places, (height, width))
+            result[own.mask_key] = masks.named if own.has_mask_names else masks.named[""]
+        if masks.instances is not None:
+            result["masks"] = masks.instances
         wrap_results(result, own.kinds, (height, width))
         return {**result, **own.passed}
-
-    def _paste(
-        self, name: str, brought: Sequence[_Joined], places: dict[int, Indices], size: tuple[int, int]
-    ) -> torch.Tensor:
-        """One mask of an output; where images are blended it is that of the greatest weight."""
-        masks = [each.of.masks[name] for each in brought]
-        out = np.full(size, self._fill(np.result_type(*masks)), np.result_type(*masks))
-        # Own ones last among equals, so that they lie on top.
-        for n in sorted(range(len(brought)), key=lambda n: (brought[n].part.weight, -n)):
-            part = brought[n].part
-            for left, top, right, bottom in part.boxes.tolist():
-                read = places[part.row][top:bottom, left:right]
-                out[top:bottom, left:right] = shown(masks[n], read, self._fill(masks[n].dtype))
-        return torch.from_numpy(out)
-
-    def _instances(self, brought: Sequence[_Joined], places: dict[int, Indices], size: tuple[int, int]) -> torch.Tensor:
-        every = []
-        for each in brought:
-            masks = each.of.instances
-            assert masks is not None
-            kept = each.kept if each.of.corners is not None else np.arange(len(masks))
-            out = np.full((len(kept), *size), self._fill(masks.dtype), masks.dtype)
-            for left, top, right, bottom in each.part.boxes.tolist():
-                read = places[each.part.row][top:bottom, left:right]
-                for n, at in enumerate(kept.tolist()):
-                    out[n, top:bottom, left:right] = shown(masks[at], read, self._fill(masks.dtype))
-            every.append(out)
-        return torch.from_numpy(np.concatenate(every))
-
-    def _fill(self, dtype: np.dtype[Any]) -> int:
-        low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        if not low <= self._options.mask_fill <= high:
-            raise ValueError(f"mask_fill: got {self._options.mask_fill}; accepted for {dtype} masks: {low} to {high}")
-        return self._options.mask_fill
 
 
 def _area(edges: Array) -> float:
@@ -211,7 +177,7 @@ def _within(edges: Array, boxes: Array) -> Array:
     return np.concatenate([first[seen].min(axis=0), last[seen].max(axis=0), [areas.sum()]])
 
 
-def _join_lists(parts: Sequence[tuple[Any, _Joined]]) -> Any:
+def _join_lists(parts: Sequence[tuple[Any, Joined]]) -> Any:
     kept = [each.kept if each.of.corners is not None else np.arange(len(values)) for values, each in parts]
     if all(isinstance(values, list) for values, _ in parts):
         return [values[n] for (values, _), at in zip(parts, kept, strict=True) for n in at.tolist()]

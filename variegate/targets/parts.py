@@ -5,12 +5,13 @@ Of several rows of one image in the same place (AugMix) the one of the greatest 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program.program import Program
+from variegate.targets.samples import OfImage
 
 
 class Part(NamedTuple):
@@ -20,6 +21,22 @@ class Part(NamedTuple):
     source: int  # which image of the batch
     weight: float
     boxes: npt.NDArray[np.int64]
+
+
+class Joined(NamedTuple):
+    """What one part brings to an output."""
+
+    part: Part
+    of: OfImage
+    kept: npt.NDArray[np.intp]  # which of its boxes
+    boxes: npt.NDArray[Any]
+    points: npt.NDArray[Any] | None
+
+    @property
+    def kept_instances(self) -> npt.NDArray[np.intp]:
+        """Which of its instance masks, of which it has some."""
+        assert self.of.instances is not None
+        return self.kept if self.of.corners is not None else np.arange(len(self.of.instances))
 
 
 def parts_of(program: Program) -> list[list[Part]]:

@@ -16,9 +16,17 @@ from variegate.targets.settings import KEYS, Targets
 from variegate.targets.wrapping import is_tv_tensor, wrapped_as
 
 Floats = npt.NDArray[np.float64]
+# On the host, or where it is on a GPU.
+Mask = npt.NDArray[Any] | torch.Tensor
 # So far beyond its image a box may reach for rounding's sake, in pixels.
 _SLACK = 1e-2
-_MASKS = (np.uint8, np.int16, np.int32, np.int64, np.bool_)
+_MASKS = {
+    torch.uint8: np.uint8,
+    torch.int16: np.int16,
+    torch.int32: np.int32,
+    torch.int64: np.int64,
+    torch.bool: np.bool_,
+}
 
 
 @dataclass
@@ -34,10 +42,10 @@ class OfImage:
     size: tuple[int, int]
     corners: Floats | None = None
     points: Floats | None = None
-    masks: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    masks: dict[str, Mask] = field(default_factory=dict)
     mask_key: str = "mask"
     has_mask_names: bool = False
-    instances: npt.NDArray[Any] | None = None
+    instances: Mask | None = None
     lists: dict[str, Any] = field(default_factory=dict)
     passed: dict[str, Any] = field(default_factory=dict)
     kinds: dict[str, Any] = field(default_factory=dict)
@@ -187,15 +195,20 @@ def _check_number(made: OfImage, key: str, number: int, is_per_box: bool = True)
         raise ValueError(f"{made.name}[{key!r}]: got {number} for {boxes} boxes; accepted: one for each box")
 
 
-def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> npt.NDArray[Any]:
+def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
     accepted = f"{'[M, H, W]' if ndim == 3 else '[H, W]'} of the image's size, {size[0]}x{size[1]}, of uint8 or int32"
-    array = _array(name, value, accepted)
-    if array.dtype not in _MASKS:
-        raise TypeError(f"{name}: got {array.dtype}{list(array.shape)}; accepted: {accepted} (int16, int64, bool, too)")
-    array = array.reshape(0, *size) if ndim == 3 and array.shape[0] == 0 else array
-    if array.ndim != ndim or array.shape[-2:] != size:
-        raise ValueError(f"{name}: got shape {array.shape}; accepted: {accepted}")
-    return np.ascontiguousarray(array)
+    if isinstance(value, torch.Tensor) and value.is_cuda:
+        mask: Mask = value.detach().as_subclass(torch.Tensor)
+        dtype: Any = _MASKS.get(value.dtype, value.dtype)
+    else:
+        mask = _array(name, value, accepted)
+        dtype = mask.dtype
+    if dtype not in _MASKS.values():
+        raise TypeError(f"{name}: got {dtype}{list(mask.shape)}; accepted: {accepted} (int16, int64, bool, too)")
+    mask = mask.reshape(0, *size) if ndim == 3 and mask.shape[0] == 0 else mask
+    if mask.ndim != ndim or mask.shape[-2:] != size:
+        raise ValueError(f"{name}: got shape {tuple(mask.shape)}; accepted: {accepted}")
+    return mask.contiguous() if isinstance(mask, torch.Tensor) else np.ascontiguousarray(mask)
 
 
 def _named_masks(made: OfImage, key: str, value: Any) -> None:
@@ -209,14 +222,20 @@ def _named_masks(made: OfImage, key: str, value: Any) -> None:
         made.masks[name] = _mask(f"{made.name}[{key!r}][{name!r}]", mask, made.size, 2)
 
 
-def _instances(made: OfImage, value: Any) -> npt.NDArray[Any]:
+def _instances(made: OfImage, value: Any) -> Mask:
     name = f"{made.name}['masks']"
     if isinstance(value, (list, tuple)):
         masks = [_mask(f"{name}[{i}]", mask, made.size, 2) for i, mask in enumerate(value)]
-        value = np.stack(masks) if masks else np.empty((0, *made.size), np.uint8)
+        value = _stacked_masks(masks) if masks else np.empty((0, *made.size), np.uint8)
     masks_MHW = _mask(name, value, made.size, 3)
     _check_number(made, "masks", len(masks_MHW))
     return masks_MHW
+
+
+def _stacked_masks(masks: Sequence[Mask]) -> Mask:
+    if all(isinstance(mask, torch.Tensor) for mask in masks):
+        return torch.stack([mask for mask in masks if isinstance(mask, torch.Tensor)])
+    return np.stack([mask.cpu().numpy() if isinstance(mask, torch.Tensor) else mask for mask in masks])
 
 
 def _list(made: OfImage, key: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from variegate.program.compiled import inner_kernel
 from variegate.targets.stages import COLUMNS, FIRST, LINES, STEP_X, STEP_Y, UNIT
 
-_NODES_PER_STEP = 2.0**-26
+NODES_PER_STEP = 2.0**-26
 # A solution of a grid is good enough at this distance in the image; beyond the second the point is not to be seen.
 _CLOSE, CLOSE_ENOUGH = 0.01, 0.1
 _ROUNDS = 40
@@ -21,8 +21,8 @@ def displacement(numbers: Any, grids: Any, x: Any, y: Any) -> Any:
 
     Node (0, 0) lies at the centre of the first pixel."""
     lines, columns = numbers[LINES], numbers[COLUMNS]
-    u = min(max((x - 0.5) * (numbers[STEP_X] * _NODES_PER_STEP), 0.0), columns - 1.0)
-    v = min(max((y - 0.5) * (numbers[STEP_Y] * _NODES_PER_STEP), 0.0), lines - 1.0)
+    u = min(max((x - 0.5) * (numbers[STEP_X] * NODES_PER_STEP), 0.0), columns - 1.0)
+    v = min(max((y - 0.5) * (numbers[STEP_Y] * NODES_PER_STEP), 0.0), lines - 1.0)
     j, i = min(int(u), columns - 2), min(int(v), lines - 2)
     j, i = max(j, 0), max(i, 0)
     s, t = u - j, v - i

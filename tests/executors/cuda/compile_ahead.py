@@ -23,6 +23,10 @@ from variegate.executors.cuda.images import place_tensor
 from variegate.executors.cuda.launch import Launch
 from variegate.program.lowering import lower
 from variegate.program.program import Program
+from variegate.targets.device_masks import prepare_masks
+from variegate.targets.parts import Joined, parts_of
+from variegate.targets.samples import OfImage
+from variegate.targets.stages import stages_of
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -67,17 +71,31 @@ def launches(transform: Transform, options: dict[str, Any], is_channels_last: bo
     return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64)).launches
 
 
+def mask_launch() -> Launch:
+    """What masks of a batch are made by, whatever is done to them."""
+    program = vg.Augmenter(T.RandomRotation(30)).program([(32, 48)] * 4, ids=np.arange(4))
+    nothing, of = np.empty(0), OfImage("sample", (32, 48), masks={"": np.zeros((32, 48), np.uint8)})
+    outputs = [[Joined(part, of, nothing.astype(int), nothing, None) for part in parts] for parts in parts_of(program)]
+    sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1)
+    _, launch = prepare_masks(CudaExecutor(torch.device("cpu")), stages_of(program), sizes, outputs, 0)
+    assert launch is not None
+    return launch
+
+
 def main() -> None:
     seen = set()
-    for name, transform, options, is_channels_last in works():
-        for number, launch in enumerate(launches(transform, options, is_channels_last)):
+    queues = [(name, launches(*work)) for name, *work in works()]
+    for name, queue in (*queues, ("masks", [mask_launch()])):
+        for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))
             if key in seen:
                 continue
             seen.add(key)
-            used = resources_of(compile_launch(launch, int(sys.argv[1])).asm["cubin"])
-            kernel = f"{name}, launch {number}, {key[0]}"
-            print(json.dumps({"kernel": kernel, "warps": launch.options["num_warps"], **asdict(used)}), flush=True)
+            code = compile_launch(launch, int(sys.argv[1])).asm
+            told = {"kernel": f"{name}, launch {number}, {key[0]}", "warps": launch.options["num_warps"]}
+            # A division is one instruction here; inside of it products may be fused.
+            told["fused"] = code["ptx"].count("fma.rn.f64")
+            print(json.dumps({**told, **asdict(resources_of(code["cubin"]))}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,218 @@
+"""Masks of a batch made on a CUDA device, all of them by one launch, and left there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.executors.cuda import mask_layout as M
+from variegate.executors.cuda.executor import CudaExecutor
+from variegate.executors.cuda.kernels.masks import read_masks
+from variegate.executors.cuda.launch import Launch
+from variegate.executors.threads import share_out
+from variegate.targets.device_steps import step_records
+from variegate.targets.parts import Joined
+from variegate.targets.pasting import OutputMasks, checked_fill, order_of
+from variegate.targets.samples import Mask
+from variegate.targets.stages import Stages
+
+_ALIGNMENT = 16
+_KINDS = {1: M.BYTE, 2: M.SHORT, 4: M.INT, 8: M.LONG}
+_TORCH: dict[np.dtype[Any], torch.dtype] = {
+    np.dtype(np.uint8): torch.uint8,
+    np.dtype(np.int16): torch.int16,
+    np.dtype(np.int32): torch.int32,
+    np.dtype(np.int64): torch.int64,
+    np.dtype(np.bool_): torch.bool,
+}
+_NUMPY = {ours: theirs for theirs, ours in _TORCH.items()}
+# As the images' launches; products and sums are rounded one by one.
+_OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}
+
+
+def masks_on_device(
+    executor: CudaExecutor,
+    stages: Stages,
+    sizes: npt.NDArray[np.integer],
+    outputs: Sequence[Sequence[Joined]],
+    mask_fill: int,
+) -> list[OutputMasks]:
+    """``sizes``: int[R, 2, 2] of the rows' images and of their results. ``outputs``: what each is joined from, its own
+    image first. Queued on the current stream. Masks that are tensors are read where they are.
+
+    Raises DeviceMemoryError where the device has no room for them.
+    """
+    with executor.current():
+        made, launch = prepare_masks(executor, stages, sizes, outputs, mask_fill)
+        if launch is not None:
+            launch.run()
+    return made
+
+
+def prepare_masks(
+    executor: CudaExecutor,
+    stages: Stages,
+    sizes: npt.NDArray[np.integer],
+    outputs: Sequence[Sequence[Joined]],
+    mask_fill: int,
+) -> tuple[list[OutputMasks], Launch | None]:
+    """-> (memory for the masks, the launch that writes them; None where there are none). Masks that are read must stay
+    until it is queued."""
+    plan, made = _Plan(sizes, mask_fill), _room(executor, sizes, outputs)
+    for joined, masks in zip(outputs, made, strict=True):
+        plan.add(joined, masks)
+    return made, _launch(executor, stages, plan) if plan.planes else None
+
+
+def dtype_of(mask: Mask) -> np.dtype[Any]:
+    return _NUMPY[mask.dtype] if isinstance(mask, torch.Tensor) else mask.dtype
+
+
+# -- what is to be made ----------------------------------------------------------------------------------------------
+
+
+def _room(
+    executor: CudaExecutor, sizes: npt.NDArray[np.integer], outputs: Sequence[Sequence[Joined]]
+) -> list[OutputMasks]:
+    """Memory for the masks of every output."""
+    made = [OutputMasks({}, None) for _ in outputs]
+    wanted: dict[str | None, list[tuple[int, tuple[int, ...], np.dtype[Any]]]] = {}
+    for n, joined in enumerate(outputs):
+        size = tuple(sizes[joined[0].part.row, 1].tolist())
+        for name in joined[0].of.masks:
+            dtype = np.result_type(*(dtype_of(each.of.masks[name]) for each in joined))
+            wanted.setdefault(name, []).append((n, size, dtype))
+        if joined[0].of.instances is not None:
+            number = sum(len(each.kept_instances) for each in joined)
+            dtype = np.result_type(*(dtype_of(each.of.instances) for each in joined))  # type: ignore[arg-type]
+            wanted.setdefault(None, []).append((n, (number, *size), dtype))
+    for key, every in wanted.items():
+        room = _tensors(executor, [(shape, dtype) for _, shape, dtype in every])
+        for (n, *_), tensor in zip(every, room, strict=True):
+            if key is None:
+                made[n] = made[n]._replace(instances=tensor)
+            else:
+                made[n].named[key] = tensor
+    return made
+
+
+def _tensors(executor: CudaExecutor, wanted: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> list[torch.Tensor]:
+    """Side by side in one tensor where they are alike, as images are."""
+    if len(set(wanted)) == 1:
+        shape, dtype = wanted[0]
+        return list(executor.memory.empty((len(wanted), *shape), _TORCH[dtype]))
+    nbytes = [int(np.prod(shape)) * dtype.itemsize for shape, dtype in wanted]
+    starts = np.cumsum([0, *(_whole(size) for size in nbytes)]).tolist()
+    memory = executor.memory.empty(starts[-1])
+    return [
+        memory[start : start + size].view(_TORCH[dtype]).view(shape)
+        for start, size, (shape, dtype) in zip(starts, nbytes, wanted, strict=False)
+    ]
+
+
+class _Plan:
+    """Records of outputs, entries and planes, and the host's masks that they read, in one run of bytes."""
+
+    def __init__(self, sizes: npt.NDArray[np.integer], mask_fill: int) -> None:
+        self._sizes, self._mask_fill = sizes, mask_fill
+        self.outputs: list[tuple[int, ...]] = []
+        self.entries: list[tuple[int, ...]] = []
+        self.planes: list[tuple[int, ...]] = []
+        self.uploads: list[npt.NDArray[Any]] = []
+        self.offsets: list[int] = []
+        self.end = 0
+        self._offset_of: dict[int, int] = {}
+
+    def add(self, joined: Sequence[Joined], made: OutputMasks) -> None:
+        height, width = self._sizes[joined[0].part.row, 1].tolist()
+        first_entry = len(self.entries)
+        pasted = [(n, tuple(box)) for n in order_of(joined) for box in joined[n].part.boxes.tolist()]
+        bottom = max((at for at, (_, box) in enumerate(pasted) if box == (0, 0, width, height)), default=0)
+        numbers = [0 if made.instances is None else len(each.kept_instances) for each in joined]
+        before = np.cumsum([0, *numbers]).tolist()
+        seen: set[int] = set()
+        for at, (n, box) in enumerate(pasted):
+            each, first_plane = joined[n], len(self.planes)
+            if at >= bottom:
+                # What lies below a mask that covers everything is not to be seen.
+                for name, target in made.named.items():
+                    self._add_plane(each.of.masks[name], 0, target, 0, is_first=at == bottom)
+            if made.instances is not None and each.of.instances is not None:
+                for place, instance in enumerate(each.kept_instances.tolist()):
+                    target_at = before[n] + place
+                    self._add_plane(each.of.instances, instance, made.instances, target_at, is_first=n not in seen)
+                seen.add(n)
+            if len(self.planes) > first_plane:
+                columns = int(self._sizes[each.part.row, 0, 1])
+                has_first = any(plane[M.IS_FIRST] for plane in self.planes[first_plane:])
+                # The row stands where its steps will, until their places are known.
+                steps = (each.part.row, each.part.row + 1)
+                self.entries.append((*box, *steps, columns, first_plane, len(self.planes), has_first))
+        if len(self.entries) > first_entry:
+            self.outputs.append((height, width, first_entry, len(self.entries)))
+
+    def _add_plane(self, source: Mask, source_at: int, target: torch.Tensor, target_at: int, is_first: bool) -> None:
+        """One mask, or number ``source_at`` of several, to number ``target_at`` of the target's."""
+        dtype, result = dtype_of(source), _NUMPY[target.dtype]
+        fill = checked_fill(self._mask_fill, dtype)
+        checked_fill(self._mask_fill, result)
+        offset = source_at * source.shape[-2] * source.shape[-1] * dtype.itemsize
+        if isinstance(source, torch.Tensor):
+            read: tuple[int, ...] = (source.data_ptr() + offset, 0)
+        else:
+            read = (self._upload(source) + offset, 1)
+        written = target.data_ptr() + target_at * target.shape[-2] * target.shape[-1] * result.itemsize
+        self.planes.append((*read, _KINDS[dtype.itemsize], written, _KINDS[result.itemsize], fill, is_first))
+
+    def _upload(self, mask: npt.NDArray[Any]) -> int:
+        """Where it will be among the masks that are sent; one that several outputs show is sent once."""
+        if id(mask) not in self._offset_of:
+            self._offset_of[id(mask)] = self.end
+            self.uploads.append(mask)
+            self.offsets.append(self.end)
+            self.end += _whole(mask.nbytes)
+        return self._offset_of[id(mask)]
+
+
+# -- the launch ------------------------------------------------------------------------------------------------------
+
+
+def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
+    outputs, entries = np.array(plan.outputs, np.int64), np.array(plan.entries, np.int64)
+    planes = np.array(plan.planes, np.int64)
+    records, begin = step_records(stages, 0, 0)
+    sections = {"outputs": outputs, "entries": entries, "planes": planes, "steps": records}
+    sections |= {"nodes": stages.grids.reshape(-1), "places": stages.tables}
+    at, end = {}, 0
+    for name, values in sections.items():
+        at[name] = end
+        end += _whole(values.nbytes)
+    sections["steps"], begin = step_records(stages, at["nodes"], at["places"])
+    entries[:, [M.STEPS, M.STEPS_END]] = begin[entries[:, [M.STEPS, M.STEPS_END]]]
+    planes[:, M.SOURCE] += end * planes[:, M.IS_IN_BUFFER]
+    staging = executor.memory.staging(end + plan.end)
+    memory = staging.numpy()
+    for name, values in sections.items():
+        memory[at[name] : at[name] + values.nbytes].view(values.dtype)[...] = values.reshape(-1)
+
+    def copy(numbers: npt.NDArray[np.int64]) -> None:
+        for n in numbers.tolist():
+            mask, offset = plan.uploads[n], end + plan.offsets[n]
+            memory[offset : offset + mask.nbytes] = mask.reshape(-1).view(np.uint8)
+
+    share_out(copy, len(plan.uploads), None)
+    buffer = executor.memory.upload(staging, len(staging))
+    height, width = executor.block
+    tiles = int((-(-outputs[:, M.HEIGHT] // height) * -(-outputs[:, M.WIDTH] // width)).max())
+    arguments = (buffer, at["outputs"], at["entries"], at["planes"], at["steps"], len(outputs))
+    constants = {"BLOCK_Y": height, "BLOCK_X": width, "VERSION": M.VERSION}
+    return Launch(read_masks, len(outputs), tiles, arguments, constants, _OPTIONS)
+
+
+def _whole(size: int) -> int:
+    """In whole units of alignment."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
