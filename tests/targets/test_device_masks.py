@@ -86,7 +86,7 @@ def test_pads_that_repeat_an_image_many_times(flags: int) -> None:
 def test_chains_of_steps() -> None:
     rng = np.random.default_rng(0)
     sizes = [(int(h), int(w)) for h, w in rng.integers(1, 40, (12, 2))]
-    chains = []
+    chains: list[list[Step]] = []
     while len(chains) < len(sizes):
         size = sizes[len(chains)]
         chain = random_chain(rng, size, [*GEOMETRY, *INTERPOLATING], int(rng.integers(2, 6)))
@@ -187,6 +187,13 @@ def test_tensors_are_read_where_they_are() -> None:
     sent = [_prepared(program, images)[1].arguments[0].numel() for images in (on_host, there)]
     assert sent[0] - sent[1] == shared.nbytes
     check(program, there)
+
+
+def test_tensors_of_another_device_are_refused() -> None:
+    program = program_of([[step(Op.HFLIP)]], [_image((5, 6))])
+    of = OfImage("samples[0]", (5, 6), masks={"": torch.zeros(5, 6, dtype=torch.uint8, device="meta")})
+    with pytest.raises(ValueError, match=r"samples\[0\]: got a mask on meta; accepted: masks on cpu or on the host"):
+        Follower(program, [of], vg.Targets(), 1, EXECUTOR).results()
 
 
 def test_results_side_by_side_and_one_by_one() -> None:

@@ -17,7 +17,7 @@ from variegate.executors.threads import share_out
 from variegate.targets.device_steps import step_records
 from variegate.targets.parts import Joined
 from variegate.targets.pasting import OutputMasks, checked_fill, order_of
-from variegate.targets.samples import Mask
+from variegate.targets.samples import Mask, OfImage
 from variegate.targets.stages import Stages
 
 _ALIGNMENT = 16
@@ -44,7 +44,8 @@ def masks_on_device(
     """``sizes``: int[R, 2, 2] of the rows' images and of their results. ``outputs``: what each is joined from, its own
     image first. Queued on the current stream. Masks that are tensors are read where they are.
 
-    Raises DeviceMemoryError where the device has no room for them.
+    Raises ValueError for tensors of another device and for a fill that a mask cannot hold, DeviceMemoryError where the
+    device has no room.
     """
     with executor.current():
         made, launch = prepare_masks(executor, stages, sizes, outputs, mask_fill)
@@ -62,6 +63,7 @@ def prepare_masks(
 ) -> tuple[list[OutputMasks], Launch | None]:
     """-> (memory for the masks, the launch that writes them; None where there are none). Masks that are read must stay
     until it is queued."""
+    _check_places(executor.device, [each.of for joined in outputs for each in joined])
     plan, made = _Plan(sizes, mask_fill), _room(executor, sizes, outputs)
     for joined, masks in zip(outputs, made, strict=True):
         plan.add(joined, masks)
@@ -73,6 +75,13 @@ def dtype_of(mask: Mask) -> np.dtype[Any]:
 
 
 # -- what is to be made ----------------------------------------------------------------------------------------------
+
+
+def _check_places(device: torch.device, images: Sequence[OfImage]) -> None:
+    for of in images:
+        for mask in (*of.masks.values(), of.instances):
+            if isinstance(mask, torch.Tensor) and mask.device != device:
+                raise ValueError(f"{of.name}: got a mask on {mask.device}; accepted: masks on {device} or on the host")
 
 
 def _room(

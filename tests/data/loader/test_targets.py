@@ -15,7 +15,9 @@ from PIL import Image
 import variegate as vg
 from tests.data.loader.loading import load
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.executors.poison import poisoned_executor
 from variegate import transforms as T
+from variegate.backends.cuda import CudaRunner
 from variegate.data.loader import TargetBatch
 from variegate.data.sources.base import Item
 from variegate.errors import DecodeError
@@ -253,3 +255,11 @@ def test_a_batch_is_made_anew_and_copied() -> None:
     assert again.ids.tolist() == batch.ids.tolist()
     assert again.keys() == batch.keys()
     assert type(batch)({"image": batch["image"]}).images is batch["image"]
+
+
+def test_masks_made_by_the_gpus_kernel_are_batched_alike() -> None:
+    """In Triton's interpreter."""
+    loader, interpreted = (load(AnnotatedMemory(4), CROP, batch_size=2) for _ in range(2))
+    interpreted._pipeline.augmenter._runner = CudaRunner("cpu", 1, "composed", executor=poisoned_executor("cpu"))
+    for batch, wanted in zip(interpreted, loader, strict=True):
+        assert {key: plain(value) for key, value in batch.items()} == {k: plain(value) for k, value in wanted.items()}

@@ -107,8 +107,8 @@ class BatchMaker:
             return batch
         current = torch.cuda.current_stream(self._device)
         current.wait_event(result.ready)
-        labels = tensors_of(batch.labels) if isinstance(batch, Batch) else ()
-        for tensor in (*labels, *tensors_of(batch.images)):
+        whole = batch if isinstance(batch, Batch) else batch.on_device()
+        for tensor in tensors_of(whole):
             # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
             tensor.record_stream(current)
         return batch

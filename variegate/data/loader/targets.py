@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +37,8 @@ class TargetBatch(dict[str, Any]):
     [N, H, W] where sizes agree; ``"label"`` a tensor; every other key a list with an entry for each sample. With
     ``vg.Targets(padded=True)``, what has an entry for each box is one tensor [N, M, ...], M the most boxes of a sample:
     boxes and others are filled with 0, labels with -1; and ``"count"``, int64[N], is the number of each sample's own.
-    Names that are lists, and key points that belong to no box, stay lists. All but images is in the host's memory.
+    Names that are lists, and key points that belong to no box, stay lists. Images and masks are on the loader's device,
+    everything else in the host's memory.
 
     ``ids``, ``padding`` and ``copies`` are those of a ``Batch``.
     """
@@ -65,6 +66,10 @@ class TargetBatch(dict[str, Any]):
         """Of the images."""
         images = self.images
         return images.nbytes if isinstance(images, torch.Tensor) else sum(image.nbytes for image in images)
+
+    def on_device(self) -> Iterator[torch.Tensor]:
+        """Every tensor on a GPU."""
+        return (tensor for tensor in _tensors_in(list(self.values())) if tensor.is_cuda)
 
 
 class RowsRefused(ValueError):
@@ -151,6 +156,14 @@ def _nbytes(_key: str, value: Any) -> int:
     return sum(starmap(_nbytes, value.items())) if isinstance(value, Mapping) else int(getattr(value, "nbytes", 0))
 
 
+def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors_in(part)
+
+
 def _listed(keys: Any) -> str:
     return ", ".join(map(repr, keys))
 
@@ -171,7 +184,7 @@ def _padded(values: list[Any], counts: Sequence[int], fill: int) -> Any:
     if len(kinds) > 1 or [len(value) for value in values] != list(counts):
         return values
     shape, dtype = next(iter(kinds))
-    whole = torch.full((len(values), max(counts), *shape), fill, dtype=dtype)
+    whole = torch.full((len(values), max(counts), *shape), fill, dtype=dtype, device=values[0].device)
     for row, value in enumerate(values):
         whole[row, : len(value)] = value
     return whole
