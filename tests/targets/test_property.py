@@ -90,6 +90,33 @@ def test_mask_lies_within_the_box(name: str, device: str) -> None:
     check()
 
 
+def test_a_small_image_that_is_bent_and_enlarged() -> None:
+    """What a field shows between the centres of pixels counts as well, since the next map may show it."""
+    bend = T.OneOf([T.ElasticTransform(60.0, 4.0), T.GridDistortion(distort_limit=0.5), T.ThinPlateSpline()])
+    augmenter = vg.Augmenter(T.Compose([bend, T.Resize((70, 90))]), device="cpu", num_threads=1)
+    boxes = [(3, 2, 4, 3), (0, 0, 9, 1), (6, 0, 7, 7), (0, 5, 9, 7)]
+    samples = []
+    for left, top, right, bottom in boxes:
+        mask = np.zeros((7, 9), np.uint8)
+        mask[top:bottom, left:right] = 1
+        samples.append({"image": np.zeros((7, 9, 3), np.uint8), "boxes": [(left, top, right, bottom)]})
+        samples[-1] |= {"masks": mask[None], "mask": mask}
+    results = augmenter(samples * 50, ids=range(200))
+    check_together(results)
+    # A box is left where its mask is, but for what is thinner than a pixel.
+    assert all(len(result["boxes"]) or int(result["mask"].sum()) < 20 for result in results)
+
+
+def test_a_box_that_ends_where_a_crop_begins_is_dropped_however_it_rounds() -> None:
+    for begin in range(1, 40):
+        crop = T.Function("resized_crop", {"top": 0, "left": begin, "height": HEIGHT, "width": 1, "size": [86, 61]})
+        augmenter = vg.Augmenter(crop, device="cpu", num_threads=1)
+        [result] = augmenter([sample((begin - 1, 0, begin, HEIGHT))])
+        assert result["boxes"].shape == (0, 4)
+        [result] = augmenter([sample((begin + 1, 0, begin + 2, HEIGHT))]) if begin + 2 <= WIDTH else [result]
+        assert result["boxes"].shape == (0, 4)
+
+
 @pytest.mark.parametrize("name", MIXES)
 @pytest.mark.parametrize("before", ["flips", "affine", "elastic"])
 def test_mixed_masks_lie_within_their_boxes(name: str, before: str) -> None:

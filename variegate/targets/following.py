@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+# What is thinner, in pixels, is a box by rounding alone: as float32 its sides may be equal.
+_LEAST_SIDE = 1e-3
+
 
 class Follower:
     """One batch. ``program``: as it was sampled; ``images``: what belongs to each image of the batch. ``executor``:
@@ -171,7 +174,7 @@ def _within(edges: Array, boxes: Array) -> Array:
     first, last = np.maximum(edges[:2], boxes[:, :2]), np.minimum(edges[2:], boxes[:, 2:])
     sides = np.maximum(last - first, 0.0)
     areas = sides.prod(axis=1)
-    seen = areas > 0.0
+    seen = (sides > _LEAST_SIDE).all(axis=1)
     if not seen.any():
         return np.zeros(5)
     return np.concatenate([first[seen].min(axis=0), last[seen].max(axis=0), [areas.sum()]])

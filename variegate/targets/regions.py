@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.targets.stages import ERASE, GRID, Stages
-from variegate.targets.walk import CLOSE_ENOUGH, area, bounds, cut, cut_to, displacement, farthest, holds, undisplaced
+from variegate.targets.walk import CLOSE_ENOUGH, area, bounds, cut, cut_to, displacement, farthest, meets, undisplaced
 
 # Every step cuts off at most five corners, and so adds as many; beyond this a polygon becomes its box.
 _CORNERS, _FULL = 96, 80
@@ -35,7 +35,7 @@ def move_boxes(
     polygons = np.ascontiguousarray(corners, np.float64)
     seen = np.empty((len(polygons), 2, 4))
     share = np.ones(len(polygons))
-    room = np.empty((3, _CORNERS, 2))
+    room = np.empty((4, _CORNERS, 3))
     frame = np.empty((2, 4))
     size = np.ascontiguousarray(size, np.int64)
     _move(stages, np.ascontiguousarray(row, np.int64), polygons, size, seen, share, room, frame)
@@ -63,7 +63,7 @@ def _move(stages: Any, row: Any, boxes: Any, size: Any, seen: Any, share: Any, r
             if count == 0:
                 break
             if stages.kind[s] == GRID:
-                count = _bend(stages, s, polygon, count, reach)
+                count = _bend(stages, s, polygon, count, reach, room[3])
             else:
                 count = _project(stages.ahead[s], stages.after[s], polygon, count, room, frames)
             if stages.is_aligned[s]:
@@ -138,20 +138,28 @@ def _project(m: Any, after: Any, polygon: Any, count: Any, room: Any, frames: An
 
 
 @inner_kernel()
-def _bend(stages: Any, s: Any, polygon: Any, count: Any, reach: Any) -> int:
+def _bend(stages: Any, s: Any, polygon: Any, count: Any, reach: Any, sides: Any) -> int:
     """A polygon by a grid of displacements."""
     numbers, grids, after = stages.numbers[s], stages.grids, stages.after[s]
     bounds(polygon, count, reach)
     far = farthest(numbers, grids) + 1.0
     left, right = max(int(np.floor(reach[0] - far)), 0), min(int(np.ceil(reach[2] + far)), after[1])
     top, bottom = max(int(np.floor(reach[1] - far)), 0), min(int(np.ceil(reach[3] + far)), after[0])
-    first = _scan(numbers, grids, polygon, count, True, top, bottom, left, right)
-    if np.isnan(first):
+    _normals(polygon, count, sides)
+    first, one = _scan(numbers, grids, sides, count, reach, True, top, bottom, left, right)
+    last, other = _scan(numbers, grids, sides, count, reach, True, bottom, top, left, right)
+    if np.isnan(first) and np.isnan(last):
         return _bend_corners(numbers, grids, after, polygon, count)
-    last = _scan(numbers, grids, polygon, count, True, bottom, top, left, right)
+    if np.isnan(last):  # it lies between the image's border and the first line of pixels' centres
+        last, other = first + 0.5, one
+    elif np.isnan(first):
+        first, one = last - 0.5, other
     low, high = max(int(np.floor(first)), 0), min(int(np.ceil(last)), after[0])
-    begin = _scan(numbers, grids, polygon, count, False, left, right, low, high)
-    end = _scan(numbers, grids, polygon, count, False, right, left, low, high)
+    begin, _ = _scan(numbers, grids, sides, count, reach, False, left, right, low, high)
+    end, _ = _scan(numbers, grids, sides, count, reach, False, right, left, low, high)
+    # What lies between two columns, the lines found.
+    begin = min(one, other) - 0.5 if np.isnan(begin) else begin
+    end = max(one, other) + 0.5 if np.isnan(end) else end
     # Corners may stick out between the pixels that were looked at.
     for i in range(count):
         x, y, error = undisplaced(numbers, grids, after, polygon[i, 0], polygon[i, 1])
@@ -163,34 +171,76 @@ def _bend(stages: Any, s: Any, polygon: Any, count: Any, reach: Any) -> int:
 
 @inner_kernel()
 def _scan(
-    numbers: Any, grids: Any, polygon: Any, count: Any, by_line: Any, begin: Any, end: Any, low: Any, high: Any
-) -> float:
-    """The border of what reads within the polygon, from lines (or columns) ``begin`` towards ``end``; NaN for nothing.
-    Each is looked at from ``low`` to ``high``."""
+    numbers: Any,
+    grids: Any,
+    sides: Any,
+    count: Any,
+    reach: Any,
+    by_line: Any,
+    begin: Any,
+    end: Any,
+    low: Any,
+    high: Any,
+) -> Any:
+    """The border of what reads within the polygon, from lines (or columns) ``begin`` towards ``end``, and where along
+    it; NaN for nothing. Each is looked at from ``low`` to ``high``."""
     step = 1 if end > begin else -1
-    at = begin + 0.5 * step
+    outside, at = float(begin), begin + 0.5 * step
+    found = _hit(numbers, grids, sides, count, reach, by_line, outside, low, high)
+    if not np.isnan(found):
+        return outside, found
     while (end - at) * step > 0.0:
-        if _hits(numbers, grids, polygon, count, by_line, at, low, high):
-            inside, outside = at, at - step
+        found = _hit(numbers, grids, sides, count, reach, by_line, at, low, high)
+        if not np.isnan(found):
+            inside = at
             for _ in range(3):
                 middle = 0.5 * (inside + outside)
-                if _hits(numbers, grids, polygon, count, by_line, middle, low, high):
-                    inside = middle
-                else:
+                here = _hit(numbers, grids, sides, count, reach, by_line, middle, low, high)
+                if np.isnan(here):
                     outside = middle
-            return float(outside)
-        at += step
+                else:
+                    inside, found = middle, here
+            return outside, found
+        outside, at = at, at + step
+    return np.nan, np.nan
+
+
+@inner_kernel()
+def _hit(
+    numbers: Any, grids: Any, sides: Any, count: Any, reach: Any, by_line: Any, at: Any, low: Any, high: Any
+) -> float:
+    """Where first along a line something reads within the polygon, pixels' centres and straight on from each to the
+    next; NaN for nothing. Right to a pixel."""
+    last_x, last_y = np.nan, np.nan
+    for n in range(low, high + 2):
+        across = min(max(n - 0.5, low), high)
+        x, y = (across, at) if by_line else (at, across)
+        dx, dy = displacement(numbers, grids, x, y)
+        x, y = x + dx, y + dy
+        is_beside = (
+            (x < reach[0] and last_x < reach[0])
+            or (x > reach[2] and last_x > reach[2])
+            or (y < reach[1] and last_y < reach[1])
+            or (y > reach[3] and last_y > reach[3])
+        )
+        if n > low and not is_beside and meets(sides, count, last_x, last_y, x, y):
+            return float(across)
+        last_x, last_y = x, y
     return np.nan
 
 
 @inner_kernel()
-def _hits(numbers: Any, grids: Any, polygon: Any, count: Any, by_line: Any, at: Any, low: Any, high: Any) -> bool:
-    for n in range(low, high):
-        x, y = (n + 0.5, at) if by_line else (at, n + 0.5)
-        dx, dy = displacement(numbers, grids, x, y)
-        if holds(polygon, count, x + dx, y + dy):
-            return True
-    return False
+def _normals(polygon: Any, count: Any, sides: Any) -> None:
+    """For each side a, b, c with ``a x + b y + c >= 0`` within."""
+    twice = 0.0
+    for n in range(count):
+        m = n + 1 if n + 1 < count else 0
+        twice += polygon[n, 0] * polygon[m, 1] - polygon[m, 0] * polygon[n, 1]
+    sign = 1.0 if twice >= 0.0 else -1.0
+    for n in range(count):
+        m = n + 1 if n + 1 < count else 0
+        sides[n, 0], sides[n, 1] = sign * (polygon[n, 1] - polygon[m, 1]), sign * (polygon[m, 0] - polygon[n, 0])
+        sides[n, 2] = -sides[n, 0] * polygon[n, 0] - sides[n, 1] * polygon[n, 1]
 
 
 @inner_kernel()

@@ -179,12 +179,18 @@ def bounds(polygon: Any, count: Any, out: Any) -> None:
 
 
 @inner_kernel()
-def holds(polygon: Any, count: Any, x: Any, y: Any) -> bool:
-    """Whether a convex polygon holds a point, its border included."""
-    left, right = False, False
+def meets(sides: Any, count: Any, x: Any, y: Any, next_x: Any, next_y: Any) -> bool:
+    """Whether a straight line from (x, y) to the next place has anything within a convex polygon, its border included.
+
+    ``sides``: for each a, b, c with ``a x + b y + c >= 0`` within."""
+    begin, end = 0.0, 1.0
     for n in range(count):
-        m = n + 1 if n + 1 < count else 0
-        ax, ay = polygon[n, 0], polygon[n, 1]
-        side = (polygon[m, 0] - ax) * (y - ay) - (polygon[m, 1] - ay) * (x - ax)
-        left, right = left or side > 0.0, right or side < 0.0
-    return not (left and right) and count > 2
+        here = sides[n, 0] * x + sides[n, 1] * y + sides[n, 2]
+        there = sides[n, 0] * next_x + sides[n, 1] * next_y + sides[n, 2]
+        if here < 0.0 and there < 0.0:
+            return False
+        if here < 0.0:
+            begin = max(begin, here / (here - there))
+        elif there < 0.0:
+            end = min(end, here / (here - there))
+    return begin <= end and count > 2
