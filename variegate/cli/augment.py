@@ -21,14 +21,15 @@ from variegate.cli.options import MOST_EPOCH, ExcludeOptions, PolicyOptions, dev
 from variegate.cli.tiles import augment_tiles
 from variegate.data.sources.file_kinds import IMAGES_HELP
 from variegate.options import option
-from variegate.options.expansion import DeviceOptions, GoingOnOptions
+from variegate.options.expansion import DeviceOptions, GoingOnOptions, TargetOptions
 
 if TYPE_CHECKING:
     from variegate.engine.expansion import Expansion
+    from variegate.targets.settings import Targets
 
 
 @dataclass(frozen=True, kw_only=True)
-class AugmentOptions(GoingOnOptions, DeviceOptions, ExcludeOptions, PolicyOptions):
+class AugmentOptions(GoingOnOptions, DeviceOptions, TargetOptions, ExcludeOptions, PolicyOptions):
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
@@ -80,14 +81,14 @@ def augment(options: AugmentOptions) -> None:
         return
     from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
     from variegate.engine.engine import Engine
-    from variegate.engine.expansion import Expansion, Plan, check_apart
+    from variegate.engine.expansion import Expansion, check_apart, plan_for
     from variegate.outside.addresses import shown
 
     as_json = options.as_json
     transform = build_transform(options.policy, parse_size(options.size))
-    source = open_by_index(options.place, options.on_error)
+    source = open_by_index(options.place, options.on_error, options.annotations)
     check_apart(options.src, options.dst)
-    plan = Plan(
+    plan = plan_for(
         source,
         transform,
         options.copies,
@@ -98,6 +99,8 @@ def augment(options: AugmentOptions) -> None:
         options.quality,
         options.shard_size,
         absolute_place(options.src),
+        annotations=options.annotations,
+        targets=_targets(options),
     )
     engine = Engine(
         device_list(options.devices),
@@ -119,6 +122,14 @@ def augment(options: AugmentOptions) -> None:
     if expansion.report.written + expansion.report.resumed == 0:
         none = f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
         raise fail(none, FAILED, as_json)
+
+
+def _targets(options: AugmentOptions) -> Targets | None:
+    """None where nothing is said of them."""
+    from variegate.targets.settings import Targets
+
+    found = Targets(min_area=options.min_area, min_visibility=options.min_visibility, mask_fill=options.mask_fill)
+    return None if found == Targets() else found
 
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from variegate.engine.tiling.folder import FolderRun
 
 # What says how files of ordinary images are written, and read.
-_IDLE = ("layout", "shard_size", "format", "quality", "address", "index", "ordered", "changed", "exclude")
+_IDLE = (
+    *("layout", "shard_size", "format", "quality", "address", "index", "ordered", "changed", "exclude"),
+    *("annotations", "min_area", "min_visibility", "mask_fill"),
+)
 _JSON_EVERY = 1.0
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from variegate.options import option
+from variegate.options.annotations import AnnotationOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,21 @@ class DeviceOptions:
         "least_loaded", "How a task's device is chosen.", "Devices"
     )
     steal: bool = option(True, "Let an idle device take a task from the longest queue.", "Devices")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(AnnotationOptions):
+    """Which boxes are kept, and what masks show where there is no image."""
+
+    min_area: float = option(
+        0.0, "Leave out boxes of which less than so many pixels are left.", "Augmentation", low=0, metavar="PIXELS"
+    )
+    min_visibility: float = option(
+        0.0, "Leave out boxes of which less than this share is left.", "Augmentation", low=0, high=1, metavar="SHARE"
+    )
+    mask_fill: int = option(
+        0, "What masks show where images show their fill colour; 255 is often not counted.", "Augmentation"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ FORMATS: tuple[ImageFormat, ...] = get_args(ImageFormat)
 _LONGEST_SIDE = {"jpg": 65_535, "webp": 16_383}
 # Level 6, Pillow's default, takes twice as long for files 2 to 3 % smaller.
 _PNG_LEVEL = 3
+_MOST_IN_PNG = 65_535
 
 
 def check_format(name: str, quality: int) -> None:
@@ -48,4 +49,19 @@ def encode_image(img_HWC: npt.NDArray[np.uint8], name: str, quality: int = 95) -
         image.save(buffer, "PNG", compress_level=_PNG_LEVEL)
     else:
         image.save(buffer, "WEBP", quality=quality)
+    return buffer.getvalue()
+
+
+def encode_mask(mask_HW: npt.NDArray[Any]) -> bytes:
+    """Numbers of 0 to 65,535 [H, W] -> the bytes of a PNG with one number a pixel: 8 bits for uint8, else 16.
+
+    Raises ValueError for others, which PNG has no room for.
+    """
+    if mask_HW.dtype != np.uint8:
+        low, high = (int(mask_HW.min()), int(mask_HW.max())) if mask_HW.size else (0, 0)
+        if low < 0 or high > _MOST_IN_PNG:
+            raise ValueError(f"a mask with numbers from {low:,} to {high:,}; a PNG holds 0 to {_MOST_IN_PNG:,}")
+        mask_HW = mask_HW.astype(np.uint16)
+    buffer = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(mask_HW)).save(buffer, "PNG", compress_level=_PNG_LEVEL)
     return buffer.getvalue()

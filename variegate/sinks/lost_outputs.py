@@ -21,7 +21,7 @@ from variegate.sinks.storage import Storage
 Row = dict[str, Any]
 SpanOf = Callable[[Row], tuple[int, int]]
 # What is looked at of a row. Rows of earlier versions have no sizes.
-_COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes")
+_COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes", "mask_file", "mask_bytes")
 _FOLDERS_CACHED = 16
 _ROWS_A_RECORD = 1024
 _MOST_PENDING = 64 << 20
@@ -119,11 +119,13 @@ class _Search:
             return "unwanted"
         if row["status"] != "written":
             return ""
-        size = self._size_of(printable(row["file"]))
-        wanted = row.get("shard_bytes" if self._is_sharded else "bytes")
-        if size is None:
+        files = [(row["file"], row.get("shard_bytes" if self._is_sharded else "bytes"))]
+        if row.get("mask_file"):
+            files.append((row["mask_file"], row["mask_bytes"]))
+        sizes = [(self._size_of(printable(file)), wanted) for file, wanted in files]
+        if any(size is None for size, _ in sizes):
             return "missing"
-        return "resized" if wanted is not None and size != wanted else ""
+        return "resized" if any(wanted not in (None, size) for size, wanted in sizes) else ""
 
     def _count(self, span: tuple[int, int], outputs: list[Row], problems: list[str]) -> None:
         reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
@@ -135,7 +137,8 @@ class _Search:
             self.found.resized += problem == "resized"
             self.found.unwanted += problem == "unwanted"
             if problem == "unwanted" and is_written and not self._is_sharded:
-                self._storage.remove(real_name(self._storage, printable(row["file"])))
+                for file in filter(None, (row["file"], row.get("mask_file"))):
+                    self._storage.remove(real_name(self._storage, printable(file)))
             if is_written and not problem:
                 kept.append(row["copy"])
         if kept:

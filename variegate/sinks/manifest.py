@@ -5,8 +5,9 @@ Columns: file (relative to the destination; null if quarantined), member (within
 height and width (of the output), operations (JSON), sha256 (hex) and bytes (both of the output's encoded bytes),
 shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
 number. Bytes of names that are not UTF-8 are written as ``\\udcff``. A run of ``variegate pack`` has one more: packed
-(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). Format 1 had no columns after
-sha256, and no checksums of its own pages.
+(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). One of a data set with
+annotations has mask_file, mask_bytes and mask_sha256, and targets (JSON, ``annotated/records.py``). Format 1 had no
+columns after sha256, and no checksums of its own pages.
 
 ``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
 a manifest is never there without it.
@@ -48,6 +49,8 @@ _TYPES = {
 }
 _FIRST_FORMAT = list(_TYPES)[:16]
 _PACKED = {**_TYPES, "packed": "string"}
+_ANNOTATED = {**_TYPES, "mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string", "targets": "string"}
+_KNOWN = [list(types) for types in (_TYPES, _PACKED, _ANNOTATED)]
 
 
 def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
@@ -171,7 +174,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
-    if b"variegate.settings" not in metadata or file.schema.names not in (list(_TYPES), _FIRST_FORMAT, list(_PACKED)):
+    if b"variegate.settings" not in metadata or file.schema.names not in (_FIRST_FORMAT, *_KNOWN):
         raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
     try:
         settings = json.loads(metadata[b"variegate.settings"])
@@ -187,7 +190,7 @@ def _schema(settings: dict[str, Any]) -> pa.Schema:
 
     # Sorted, so that equal settings are equal bytes whatever order they were put together in.
     metadata = {"variegate.format": str(FORMAT), "variegate.settings": json.dumps(settings, sort_keys=True)}
-    types = _PACKED if settings.get("command") == "pack" else _TYPES
+    types = _ANNOTATED if "annotated" in settings else _PACKED if settings.get("command") == "pack" else _TYPES
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()], metadata)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.stamps import printable
 from variegate.data.sources.tar.labels import CLASS_NAMES, class_names_bytes
+from variegate.sinks.annotated.files import SETTING, annotation_problems
 from variegate.sinks.lost_outputs import Row, real_name
 from variegate.sinks.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
 from variegate.sinks.run_record import (
@@ -60,6 +61,8 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
         found.problems += _beside(storage, manifest.settings, expected)
         if manifest.settings.get("command") == "pack":
             found.problems += packed_beside(storage, manifest, expected)
+        if SETTING in manifest.settings:
+            found.problems += annotation_problems(storage, manifest, expected)
         for checked in _check_outputs(storage, manifest, expected, threads):
             found.outputs += checked.outputs
             found.good += checked.good

@@ -17,7 +17,8 @@ from variegate.data.sources.tar.readers import StreamReader
 from variegate.sinks.lost_outputs import Row, real_name, size_lookup
 from variegate.sinks.storage import Storage
 
-COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256")
+_OF_MASK = ("mask_file", "mask_bytes", "mask_sha256")
+COLUMNS = ("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256", *_OF_MASK)
 _CHUNK = 1 << 20
 _FILES_A_TASK = 64
 _ROWS_AT_ONCE = 64
@@ -56,6 +57,14 @@ class _ShardContent(NamedTuple):
     sha256: str
 
 
+class _Listed(NamedTuple):
+    """A file, as the manifest has it."""
+
+    name: str
+    bytes: int | None
+    sha256: str
+
+
 Task = Callable[[], Verified]
 
 
@@ -64,9 +73,10 @@ def file_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Ite
     size_of = size_lookup(storage)
     rows = iter(rows)
     while some := list(islice(rows, _FILES_A_TASK)):
-        expected.update(row["file"] for row in some)
+        each = [_files_of(row) for row in some]
+        expected.update(file.name for files in each for file in files)
         # Listed here: tasks run in threads, each folder would be listed by several.
-        yield partial(_check_files, storage, [(row, size_of(row["file"])) for row in some])
+        yield partial(_check_files, storage, [[(file, size_of(file.name)) for file in files] for files in each])
 
 
 def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Task]:
@@ -76,23 +86,32 @@ def shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> It
         yield partial(_check_shard, storage, file, list(together), size_of(file))
 
 
-def _check_files(storage: Storage, some: list[tuple[Row, int | None]]) -> Verified:
-    problems = [problem for row, size in some if (problem := _check_file(storage, row, size))]
-    return Verified(len(some), len(some) - len(problems), problems)
+def _files_of(row: Row) -> list[_Listed]:
+    """An output's image, and its mask where it has one."""
+    mask = [_Listed(*(row[name] for name in _OF_MASK))] if row["mask_file"] else []
+    return [_Listed(row["file"], row["bytes"], row["sha256"]), *mask]
 
 
-def _check_file(storage: Storage, row: Row, size: int | None) -> Problem | None:
-    file = row["file"]
+def _check_files(storage: Storage, some: list[list[tuple[_Listed, int | None]]]) -> Verified:
+    found = Verified(len(some))
+    for files in some:
+        problems = [problem for file, size in files if (problem := _check_file(storage, file, size))]
+        found.problems += problems
+        found.good += not problems
+    return found
+
+
+def _check_file(storage: Storage, file: _Listed, size: int | None) -> Problem | None:
     if size is None:
-        return Problem(file, "missing", "missing")
-    if row["bytes"] is not None and size != row["bytes"]:
-        return Problem(file, f"has {size:,} bytes, the manifest says {row['bytes']:,}", "damaged")
+        return Problem(file.name, "missing", "missing")
+    if file.bytes is not None and size != file.bytes:
+        return Problem(file.name, f"has {size:,} bytes, the manifest says {file.bytes:,}", "damaged")
     try:
-        digest = storage.sha256(real_name(storage, file))
+        digest = storage.sha256(real_name(storage, file.name))
     except Exception as error:  # of the system, or of any package that fsspec reads with
-        return _unreadable(file, error)
-    if digest != row["sha256"]:
-        return Problem(file, "its checksum is not that of the manifest", "damaged")
+        return _unreadable(file.name, error)
+    if digest != file.sha256:
+        return Problem(file.name, "its checksum is not that of the manifest", "damaged")
     return None
 
 

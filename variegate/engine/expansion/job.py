@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -43,13 +43,14 @@ Image_HWC = npt.NDArray[np.uint8]
 
 class Decoded(NamedTuple):
     """A sample, and those that it is mixed with. ``image``: a file still, where little more than a crop of it will be
-    decoded. ``file``: as it was read, for who wants it."""
+    decoded. ``file``: as it was read, for who wants it; ``targets``: arrays of what belongs to places in the image."""
 
     id: int
     image: Image_HWC | bytes
     label: Any
     partners: Sequence[Decoded] = ()
     file: Any = None
+    targets: Mapping[str, Any] | None = None
 
     @property
     def pixels(self) -> Image_HWC:
@@ -61,6 +62,7 @@ class Decoded(NamedTuple):
     def nbytes(self) -> int:
         image = self.image
         own = len(image) if isinstance(image, bytes) else image.nbytes
+        own += sum(value.nbytes for value in (self.targets or {}).values())
         return own + sum(partner.nbytes for partner in self.partners)
 
 
@@ -194,7 +196,7 @@ class ExpansionJob:
     def _decode_alone(self, index: int) -> Decoded | DecodeError:
         source = self._plan.source
         try:
-            data, label = source.read(index)
+            data, label = item = source.read(index)
             if self._stamps is not None:
                 check_read(self._stamps, source, index, len(data))
             image, file = self._open(data, str(source.name(index)))
@@ -211,7 +213,11 @@ class ExpansionJob:
                 self._labels.check(label, "label")
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
-        return Decoded(self._plan.sample_id(index), image, label, file=file)
+        return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
+
+    def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
+        """Of what was read, where they are wanted."""
+        return None
 
     def _open(self, data: Any, name: str) -> tuple[Image_HWC | bytes, Any]:
         """The pixels of a sample, or its file where the index can cut crops out of that; and what is kept of the file.
@@ -233,13 +239,17 @@ class ExpansionJob:
         failed |= {one.item: one.failure for one in group if one.failure}
         good = [one for one in group if not one.failure]
         if self._storage is not None:
-            outputs = [(one.item, *output) for one in good for output in one.outputs]
-            new = [(row["file"], data) for item, row, data in outputs if row["copy"] not in kept.get(item, ())]
-            self._write(self._storage, new, beat)
+            outputs = [(one, *output) for one in good for output in one.outputs]
+            new = [output for output in outputs if output[1]["copy"] not in kept.get(output[0].item, ())]
+            self._write(self._storage, [file for output in new for file in self._files(*output)], beat)
         for one in good:
             rows = tuple(json.dumps(row) for row, _ in one.outputs)
             data = tuple(data for _, data in one.outputs)
             made[one.item] = ItemOutputs(rows, data, one.sample.label) if self._storage is None else ItemOutputs(rows)
+
+    def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
+        """Those of an output, with their names."""
+        return [(row["file"], data)]
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         try:

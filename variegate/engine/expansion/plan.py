@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,6 +18,7 @@ from variegate.data.sources.kept import excluded_from
 from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown
 from variegate.policies.given import refuse_given_magnitude
+from variegate.sinks.destination import Destination
 from variegate.sinks.encode import ImageFormat, check_format
 from variegate.sinks.naming import OutputNames, output_path
 from variegate.sinks.shards.base import LAYOUTS, Layout, PackFormat
@@ -84,6 +85,8 @@ class Plan:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
         refuse_views(self.transform, "policy")
         refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
+        if type(self) is Plan and getattr(self.source, "has_targets", False):
+            raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
         if (end := _no_image_after(self.transform, self.seed)) is not None:
             raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
 
@@ -169,7 +172,7 @@ class Plan:
         label = int(label) if isinstance(label, (int, np.integer)) else label
         return {
             **self._about(index, id, copy),
-            "file": None if self.is_sharded else output_path(self.names.stem(index, label), copy, self.format),
+            "file": None if self.is_sharded else self._file(index, label, copy),
             "status": "written",
             "reason": None,
             "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
@@ -180,6 +183,15 @@ class Plan:
             "sha256": hashlib.sha256(data).hexdigest(),
             "bytes": len(data),
         }
+
+    def _file(self, index: int, label: Any, copy: int) -> str:
+        return output_path(self.names.stem(index, label), copy, self.format)
+
+    def write_beside(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
+        """What lies beside the outputs, once all of them are there. ``rows``: of the manifest, in order."""
+
+    def restore_beside(self, destination: Destination) -> None:
+        """Of a complete run: what lies beside the outputs and is lost is made again."""
 
     def _about(self, index: int, id: int, copy: int) -> dict[str, Any]:
         blank = dict.fromkeys(("file", "member", "status", "reason"))

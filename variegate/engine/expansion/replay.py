@@ -10,19 +10,26 @@ from typing import Any, NamedTuple
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.exclusion import place_without
 from variegate.engine.arguments import open_by_index
+from variegate.engine.expansion.annotated_job import AnnotatedJob, AnnotatedSpec
+from variegate.engine.expansion.annotated_plan import AnnotatedPlan, plan_for, with_outlines
 from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
 from variegate.engine.expansion.plan import SETTINGS, Plan
 from variegate.outside.addresses import shown
+from variegate.sinks.annotated.files import SETTING
 from variegate.sinks.manifest import Manifest, read_manifest
+from variegate.targets.settings import Targets
 from variegate.transforms import from_dict
 
 
 class Replayed(NamedTuple):
-    """``data``: the bytes of the image file; ``is_same``: they are those of the row's checksum."""
+    """``data``: the bytes of the image file; ``mask``: those of its mask's, where it has one; ``targets``: the text of
+    the row's column. ``is_same``: all of them are those of the row."""
 
     row: dict[str, Any]
     data: bytes
     is_same: bool
+    mask: bytes | None = None
+    targets: str | None = None
 
 
 def replay(
@@ -50,8 +57,16 @@ def replay(
         import torch
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    if isinstance(plan, AnnotatedPlan):
+        return _with_targets(AnnotatedJob(AnnotatedSpec(plan, None), device, 1), wanted)
     data = ExpansionJob(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
     return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
+
+
+def _with_targets(job: AnnotatedJob, wanted: dict[str, Any]) -> Replayed:
+    data, row, mask = job.make_whole(wanted["index"], wanted["copy"])
+    is_same = all(row[name] == wanted[name] for name in ("sha256", "mask_sha256", "targets"))
+    return Replayed(wanted, data, is_same, mask, row["targets"])
 
 
 def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan:
@@ -60,18 +75,26 @@ def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan
     place = settings["source"] if source is None else source
     exclude = exclude or settings.get("exclude") or None
     is_place = isinstance(place, (str, PathLike))
-    opened = open_by_index(place_without(os.fspath(place), exclude) if is_place else place)
+    # Wrong objects were left out, or there were none.
+    annotations, on_error = settings.get("annotations"), "skip" if SETTING in settings else "raise"
+    opened = open_by_index(place_without(os.fspath(place), exclude) if is_place else place, on_error, annotations)
+    if SETTING in settings:
+        opened = with_outlines(opened)
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError(
             f"{_shown(place)}: holds other samples than the expansion was made of ({len(opened):,} here, "
             f"{settings['samples']:,} there); give the source as it was{_and_list(settings)}"
         )
-    return Plan(
+    more = {}
+    if SETTING in settings:
+        more = {"annotations": annotations, "targets": Targets(**settings["targets"])}
+    return plan_for(
         opened,
         from_dict(settings["transform"]),
         **{name: settings[name] for name in SETTINGS},
         shard_size=settings.get("shard_size", 1),
         place=str(place),
+        **more,
     )
 
 

@@ -23,6 +23,8 @@ from variegate.data.sources.stamps import stamps_of
 from variegate.data.sources.tar.labels import CLASS_NAMES
 from variegate.engine.drive import FailedItem
 from variegate.engine.engine import Engine
+from variegate.engine.expansion.annotated_job import AnnotatedSpec
+from variegate.engine.expansion.annotated_plan import AnnotatedPlan
 from variegate.engine.expansion.commit import Commit, FileCommit, Report, ShardCommit, labels_of
 from variegate.engine.expansion.job import ExpansionSpec
 from variegate.engine.expansion.plan import Plan
@@ -120,6 +122,7 @@ class Expansion:
                 if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
                     destination.amend(write_checksum)
                 report.resumed = report.total - report.missing
+                plan.restore_beside(destination)
                 self._restore_beside(destination)
                 return report
             journal = destination.journal
@@ -137,7 +140,7 @@ class Expansion:
         return report
 
     def _index_file(self) -> str | None:
-        if self.index is None or self.plan.copies > 1:
+        if self.index is None or self.plan.copies > 1 or isinstance(self.plan, AnnotatedPlan):
             return None  # one decode serves all copies, whose crops together are nearly all of the picture
         path = Path(self.index)
         if self.index == "auto":
@@ -161,8 +164,10 @@ class Expansion:
 
     def _finish(self, destination: Destination) -> None:
         """Everything is made."""
-        same = {"seed": self.plan.seed, "epoch": self.plan.epoch}
-        destination.finish(row | same for row in destination.journal.rows(self.plan.num_items))
+        plan, journal = self.plan, destination.journal
+        plan.write_beside(destination, lambda: journal.rows(plan.num_items))
+        same = {"seed": plan.seed, "epoch": plan.epoch}
+        destination.finish(row | same for row in journal.rows(plan.num_items))
 
     def _work(self, storage: Storage, journal: Journal, labels: Labels) -> tuple[ExpansionSpec, Commit]:
         """What workers are given to do, and who keeps what comes of it."""
@@ -172,7 +177,8 @@ class Expansion:
         if plan.is_sharded:
             spec = ExpansionSpec(plan, None, is_alone, labels, stamps, index=self._index_file())
             return spec, ShardCommit(plan, storage, labels, journal, self.report)
-        spec = ExpansionSpec(plan, storage, is_alone, None, stamps, kept, self._index_file())
+        kind = AnnotatedSpec if isinstance(plan, AnnotatedPlan) else ExpansionSpec
+        spec = kind(plan, storage, is_alone, None, stamps, kept, self._index_file())
         return spec, FileCommit(plan, journal, self.report, kept)
 
     def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:

@@ -13,6 +13,7 @@ from variegate.data.sources.stamps import Stamp, Stamps, describe_change, differ
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.options import OnChange
 from variegate.errors import DecodeError
+from variegate.sinks.annotated.files import SETTING
 from variegate.sinks.destination import Destination
 from variegate.sinks.run_record import SETTINGS_NAME, describe_changed, describe_listing, read_settings, read_source
 from variegate.sinks.storage import Storage
@@ -27,10 +28,12 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
     difference = describe_listing(was, stamps)
     if not difference and len(files := differences(was, stamps)):
         difference = describe_changed(was, stamps, files)
+    other = f"{storage.shown}: holds a run of other"
     if difference:
+        raise SourceError(f"{other} files than {settings['source']} has now: {difference}; choose another folder")
+    if SETTING in settings:  # of the same files
         raise SourceError(
-            f"{storage.shown}: holds a run of other files than {settings['source']} has now: {difference}; choose "
-            "another folder"
+            f"{other} annotations, or other classes, than {settings['source']} has now; choose another folder"
         )
 
 

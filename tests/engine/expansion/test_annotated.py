@@ -1,0 +1,233 @@
+"""Data sets with boxes, masks and key points, written in their own layout: what an Augmenter gives is what is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.data.sources.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
+from tests.engine.expansion.samples import digest, rows, threads
+from variegate import transforms as T
+from variegate.augmenter import Augmenter
+from variegate.data.decode import read_image
+from variegate.data.sources.base import SourceError
+from variegate.data.sources.opening import open_source
+from variegate.engine.engine import Engine
+from variegate.engine.expansion import AnnotatedPlan, Expansion, Plan, plan_for
+from variegate.engine.expansion.replay import replay
+from variegate.sinks.verify import delete_damaged, verify
+from variegate.targets.settings import Targets
+
+POLICY = T.Compose([T.RandomAffine(20, scale=(0.7, 1.3), translate=(0.1, 0.1)), T.RandomHorizontalFlip()])
+LAYOUTS = ("coco", "voc", "yolo")
+
+
+def laid(layout: str, root: Path) -> tuple[Path, Any]:
+    """A data set -> where it is, and what says how it is annotated."""
+    if layout == "coco":
+        file = put_coco(root)
+        return root / "images", str(file)
+    return (put_voc if layout == "voc" else put_yolo)(root), layout
+
+
+def expansion(place: Path, annotations: Any, out: Path, engine: Engine | None = None, **settings: Any) -> Expansion:
+    options = {"transform": POLICY, "copies": 3, "seed": 4, "format": "png", "place": str(place)} | settings
+    own = {name: options.pop(name) for name in ("on_error", "changed", "stop", "on_progress") if name in options}
+    exclude = options.pop("exclude", None)
+    source: Any = open_source(place, annotations=annotations, exclude=exclude)
+    plan = plan_for(source, options.pop("transform"), annotations=annotations, **options)
+    return Expansion(plan, out, engine or threads(1), **own)
+
+
+def reopened(layout: str, out: Path, **options: Any) -> Any:
+    if layout == "coco":
+        return open_source(out / "images", annotations={"file": out / "annotations.json", **options})
+    return open_source(out, annotations={"format": layout, **options}, classes=CLASSES)
+
+
+@pytest.mark.parametrize(("layout", "tolerance"), [("coco", 0.0011), ("voc", 0.501), ("yolo", 0.0015)])
+def test_what_is_read_back_is_the_augmenters(tmp_path: Path, layout: str, tolerance: float) -> None:
+    place, annotations = laid(layout, tmp_path / "data")
+    expansion(place, annotations, tmp_path / "out").run()
+    source: Any = open_source(place, annotations=annotations)
+    back = reopened(layout, tmp_path / "out")
+    assert back.classes == CLASSES
+    assert len(back) == 9
+    augmenter = Augmenter(POLICY, seed=4, layout="NHWC")
+    by_path = {path: n for n, path in enumerate(back.paths)}
+    counted = 0
+    for row in rows(tmp_path / "out"):
+        item = source.read(row["index"])
+        sample = {"image": read_image(item.data), **item.targets}
+        [made] = augmenter([sample], ids=[row["index"]], copy=row["copy"])
+        found = back.read(by_path[row["file"].removeprefix("images/" if layout == "coco" else "")])
+        np.testing.assert_array_equal(read_image(found.data), made["image"].numpy())
+        np.testing.assert_allclose(found.targets["boxes"], made["boxes"].numpy(), atol=tolerance)
+        assert found.targets["labels"].tolist() == made["labels"].tolist()
+        counted += len(made["labels"])
+    assert counted > 6
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_devices_and_workers_change_no_byte(tmp_path: Path, layout: str) -> None:
+    place, annotations = laid(layout, tmp_path / "data")
+    expansion(place, annotations, tmp_path / "one").run()
+    expansion(place, annotations, tmp_path / "three", threads(3)).run()
+    assert digest(tmp_path / "one") == digest(tmp_path / "three")
+
+
+def coco_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "annotations.json").read_text())
+    return found
+
+
+def test_coco_keeps_categories_and_has_ids_of_its_own(tmp_path: Path) -> None:
+    entries = coco_entries()
+    entries["categories"][1] |= {"supercategory": "insect", "colour": "é"}
+    put_coco(tmp_path / "data", entries)
+    expansion(tmp_path / "data/images", str(tmp_path / "data/instances.json"), tmp_path / "out").run()
+    found = coco_of(tmp_path / "out")
+    assert found["categories"] == entries["categories"]
+    assert [image["id"] for image in found["images"]] == list(range(1, 10))
+    assert [annotation["id"] for annotation in found["annotations"]] == list(range(1, 1 + len(found["annotations"])))
+    for row, image in zip(rows(tmp_path / "out"), found["images"], strict=True):
+        assert f"images/{image['file_name']}" == row["file"]
+        assert (image["height"], image["width"]) == SIZES[row["index"]]
+    assert {annotation["category_id"] for annotation in found["annotations"]} == {70, 3, 18}
+    images = {image["id"] for image in found["images"]}
+    assert {annotation["image_id"] for annotation in found["annotations"]} < images  # of one image, nothing is there
+
+
+def test_outlines_are_the_masks_of_the_augmenter(tmp_path: Path) -> None:
+    """Polygons stay polygons, runs stay runs, and areas are those of the pixels; crowds are told."""
+    entries = coco_entries()
+    counts = [0, 40 * 20, 40 * 40]  # the first 20 columns of the first image
+    entries["annotations"][0] |= {"segmentation": {"size": [40, 60], "counts": counts}, "iscrowd": 1}
+    place = put_coco(tmp_path / "data", entries).parent / "images"
+    annotations = {"file": tmp_path / "data/instances.json", "ignored": True}
+    expansion(place, annotations, tmp_path / "out").run()
+    source: Any = open_source(place, annotations=annotations | {"mask": "each"})
+    back = reopened("coco", tmp_path / "out", mask="each", ignored=True)
+    augmenter = Augmenter(POLICY, seed=4, layout="NHWC")
+    for number, row in enumerate(rows(tmp_path / "out")):
+        item = source.read(row["index"])
+        [made] = augmenter([{"image": read_image(item.data), **item.targets}], ids=[row["index"]], copy=row["copy"])
+        np.testing.assert_array_equal(back.read(number).targets["masks"], made["masks"].numpy())
+        told = [entry for entry in coco_of(tmp_path / "out")["annotations"] if entry["image_id"] == number + 1]
+        assert [entry["area"] for entry in told] == made["masks"].sum(dim=(1, 2)).tolist()
+        for entry in told:
+            is_crowd = entry["category_id"] == 18
+            assert entry["iscrowd"] == is_crowd
+            assert isinstance(entry["segmentation"], dict) == is_crowd
+
+
+def test_key_points_of_coco(tmp_path: Path) -> None:
+    entries = coco_entries()
+    entries["categories"][0] |= {"keypoints": ["head", "tail", "wing"], "skeleton": [[1, 2]]}
+    entries["annotations"][1] |= {"keypoints": [30, 10, 2, 0, 0, 0, 59, 39, 1], "num_keypoints": 2}
+    place = put_coco(tmp_path / "data", entries).parent / "images"
+    annotations = str(tmp_path / "data/instances.json")
+    expansion(place, annotations, tmp_path / "out", transform=T.RandomHorizontalFlip(1.0), copies=1).run()
+    ant, *_ = (entry for entry in coco_of(tmp_path / "out")["annotations"] if entry["category_id"] == 70)
+    assert ant["keypoints"] == [29.0, 10.0, 2, 0.0, 0.0, 0, 0.0, 39.0, 1]
+    assert ant["num_keypoints"] == 2
+    assert all("keypoints" not in one for one in coco_of(tmp_path / "out")["annotations"] if one["category_id"] != 70)
+    back = reopened("coco", tmp_path / "out").read(0).targets
+    assert back["keypoints"][1].tolist() == [[29.5, 10.5, 2], [0, 0, 0], [0.5, 39.5, 1]]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_row_can_be_made_again(tmp_path: Path, layout: str) -> None:
+    place, annotations = laid(layout, tmp_path / "data")
+    out = tmp_path / "out"
+    expansion(place, annotations, out, targets=Targets(min_visibility=0.3, mask_fill=1)).run()
+    for number, row in enumerate(rows(out)):
+        made = replay(out, number)
+        assert made.is_same
+        assert made.data == (out / row["file"]).read_bytes()
+        assert made.targets == row["targets"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lost_and_damaged_files_are_found_and_made_again(tmp_path: Path, layout: str) -> None:
+    place, annotations = laid(layout, tmp_path / "data")
+    out = tmp_path / "out"
+    expansion(place, annotations, out).run()
+    whole = digest(out)
+    assert verify(out).problems == []
+    names = {"coco": "annotations.json", "voc": "Annotations/a_1.xml", "yolo": "labels/c_0.txt"}
+    name, image = names[layout], rows(out)[2]["file"]
+    (out / name).unlink()
+    (out / image).write_bytes(b"cut")
+    assert [(problem.file, problem.kind) for problem in verify(out).problems] == [(name, "missing"), (image, "damaged")]
+    with pytest.warns(UserWarning, match="made again: 1 of another size"):
+        assert expansion(place, annotations, out).run().written == 1
+    assert digest(out) == whole
+    (out / name).write_bytes((out / name).read_bytes()[:-1] + b"~")
+    found = verify(out)
+    assert [problem.problem for problem in found.problems] == ["not what the manifest's rows come to"]
+    assert delete_damaged(out, found) == [name]
+    with pytest.warns(UserWarning, match="files of annotations are written again"):
+        assert expansion(place, annotations, out).run().written == 0
+    assert digest(out) == whole
+
+
+def test_images_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    (place / NAMES[0]).write_bytes(b"no image")
+    report = expansion(place, annotations, tmp_path / "out").run()
+    assert [name for name, _ in report.skipped] == [NAMES[0]]
+    assert [image["id"] for image in coco_of(tmp_path / "out")["images"]] == [4, 5, 6, 7, 8, 9]
+    assert verify(tmp_path / "out").problems == []
+
+
+def test_images_are_excluded_and_the_others_stay_as_they_are(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    expansion(place, annotations, tmp_path / "whole").run()
+    expansion(place, annotations, tmp_path / "out", exclude=[NAMES[0]]).run()
+    names = {image["file_name"] for image in coco_of(tmp_path / "out")["images"]}
+    assert names == {f"{name[0]}_{copy}.png" for name in NAMES[1:] for copy in range(3)}
+    records = [{row["file"]: row["targets"] for row in rows(tmp_path / name)} for name in ("whole", "out")]
+    assert records[1].items() < records[0].items()
+
+
+def test_mosaics_join_what_belongs_to_their_images(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    transform = T.Compose([T.Resize((48, 48)), T.Mosaic(num_classes=3)])
+    expansion(place, annotations, tmp_path / "out", threads(2), transform=transform, copies=8).run()
+    found = coco_of(tmp_path / "out")
+    of_b = {image["id"] for image in found["images"] if image["file_name"].startswith("b_")}
+    joined = [entry for entry in found["annotations"] if entry["image_id"] in of_b]
+    assert joined  # it has no object of its own
+    assert all(entry["area"] > 0 for entry in joined)
+    assert replay(tmp_path / "out", 5).is_same
+
+
+def test_annotations_that_have_changed_are_another_run(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    expansion(place, annotations, tmp_path / "out").run()
+    entries = coco_entries()
+    entries["annotations"][0]["bbox"][2] = 11
+    (tmp_path / "data/instances.json").write_text(json.dumps(entries))
+    with pytest.raises(SourceError, match="holds a run of other annotations"):
+        expansion(place, annotations, tmp_path / "out").run()
+
+
+def test_what_is_asked_of_other_sources_is_refused(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    source: Any = open_source(place, annotations=annotations)
+    with pytest.raises(ValueError, match=r"layout: got 'webdataset'; accepted: 'folder' for a source with boxes"):
+        AnnotatedPlan(source, POLICY, layout="webdataset")
+    with pytest.raises(SourceError, match="has boxes, masks or key points; accepted: AnnotatedPlan"):
+        Plan(source, POLICY)
+    with pytest.raises(ValueError, match="accepted: mask_fill, min_area, min_visibility, and no others"):
+        AnnotatedPlan(source, POLICY, targets=Targets(box_format="xywh"))
+    plain: Any = open_source(place)
+    with pytest.raises(SourceError, match="accepted, to be written with what belongs to its images"):
+        AnnotatedPlan(plain, POLICY)
+    with pytest.raises(ValueError, match=r"targets: got .*accepted with a source without boxes"):
+        plan_for(plain, POLICY, targets=Targets(min_area=3))

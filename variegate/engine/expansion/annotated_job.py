@@ -1,0 +1,122 @@
+"""What a worker does for a data set with boxes, masks or key points: what belongs to an image follows it.
+
+Nothing in here depends on which items came together: groups, threads and devices change nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from variegate.engine.expansion.annotated_plan import AnnotatedPlan
+from variegate.engine.expansion.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
+from variegate.errors import DecodeError
+from variegate.program.program import Program
+from variegate.sinks.annotated.records import record_of
+from variegate.sinks.encode import encode_mask
+from variegate.targets.samples import of_images
+
+# What objects have beside boxes and classes.
+_PER_BOX = ("ignored", "outline")
+
+
+@dataclass
+class Belonging:
+    """What is known of an item beside images: targets of the copy that is made, and files of masks by their names."""
+
+    targets: dict[str, Any] = field(default_factory=dict)
+    masks: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnnotatedSpec(ExpansionSpec):
+    """Of an ``AnnotatedPlan``."""
+
+    def _job(self, device: str, num_threads: int) -> ExpansionJob:
+        return AnnotatedJob(self, device, num_threads)
+
+
+class AnnotatedJob(ExpansionJob):
+    """On one device, with no more threads than it was given."""
+
+    _plan: AnnotatedPlan
+
+    def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
+        super().__init__(spec, device, num_threads)
+        self._options = replace(self._plan.targets, per_box=_PER_BOX)
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        image = np.zeros((64, 64, 3), np.uint8)
+        targets = {"boxes": [[8, 8, 24, 24]], "labels": [0], "keypoints": [[9, 9, 2]], "mask": image[..., 0]}
+        samples = [{"image": image, **targets}] * 8
+        with suppress(Exception):  # it may take other images; if it takes none, tasks will say so
+            self._augmenter(samples, ids=list(range(8)), partners="batch")
+
+    def make_whole(self, index: int, copy: int) -> tuple[bytes, dict[str, Any], bytes | None]:
+        """One output, alone: the file of its image, its row, and the file of its mask. Raises as ``make``."""
+        found = self._decode(index)
+        if isinstance(found, DecodeError):
+            raise found
+        one = DecodedItem(self._plan.item_of(index, copy), index, found)
+        self._encode_copy([one], copy, *self._augment([one], copy))
+        if one.failure:
+            raise ValueError(one.failure)
+        row, data = one.outputs[0]
+        return data, row, one.beside.masks.get(row["mask_file"])
+
+    def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
+        targets: Mapping[str, Any] = item.targets
+        return {**targets, **self._plan.about_objects(index)}
+
+    def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
+        samples = [one.sample for one in group]
+        every = samples + [partner for sample in samples for partner in sample.partners]
+        images = [sample.pixels for sample in every]
+        given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
+        if len(every) > len(samples):
+            given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
+        program = self._augmenter.program(images, **given)
+        check = partial(of_images, [sample.targets or {} for sample in every], options=self._options)
+        made, _, belonging = self._augmenter.follow(images, check, self._options, None, **given)
+        for one, targets in zip(group, belonging, strict=False):
+            one.beside = one.beside or Belonging()
+            one.beside.targets = targets
+        return program, [image.cpu().numpy() for image in made]
+
+    def _encode_copy(
+        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
+    ) -> None:
+        super()._encode_copy(group, copy, program, images)
+        good = [(one, image) for one, image in zip(group, images, strict=False) if not one.failure]
+        self._map(self._describe, good)
+
+    def _describe(self, both: tuple[DecodedItem, Image_HWC]) -> None:
+        """Complete the row of the copy that was made last."""
+        one, image = both
+        row, _ = one.outputs[-1]
+        row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
+        targets = one.beside.targets
+        if not self._plan.has_masks:
+            is_single = self._plan.about["format"] == "yolo"
+            row["targets"] = json.dumps(record_of(targets, image.shape[2], is_single), separators=(",", ":"))
+            return
+        try:
+            data = encode_mask(np.asarray(targets["mask"]))
+        except ValueError as error:
+            one.failure = str(error)
+            return
+        row["mask_file"] = self._plan.mask_file(row["file"])
+        row["mask_bytes"], row["mask_sha256"] = len(data), hashlib.sha256(data).hexdigest()
+        one.beside.masks[row["mask_file"]] = data
+
+    def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
+        files = super()._files(one, row, data)
+        return files if row["mask_file"] is None else [*files, (row["mask_file"], one.beside.masks[row["mask_file"]])]

@@ -1,0 +1,58 @@
+"""YOLO's text files, ``labels/*.txt``, and ``data.yaml``."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import yaml
+
+from variegate.sinks.annotated.records import targets_in
+from variegate.sinks.annotated.rows import Content, Row, Rows
+
+_IMAGES, _LABELS = "images/", "labels/"
+_VAL = "# val: the folder of the images to validate with, which are best left as they are\n"
+
+
+def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """``about``: with ``split`` and ``kpt_shape``."""
+    images = f"{_IMAGES}{about['split']}" if about["split"] else _IMAGES.rstrip("/")
+    shape = about["kpt_shape"]
+    known: dict[str, Any] = {"train": images, "names": dict(enumerate(classes))}
+    known |= {"kpt_shape": shape} if shape else {}
+    text = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
+    yield "data.yaml", (text + _VAL).encode()
+    for _, row in rows():
+        stem = posixpath.splitext(row["file"].removeprefix(_IMAGES))[0]
+        yield f"{_LABELS}{stem}.txt", _lines(row, shape[1] if shape else 0).encode()
+
+
+def _lines(row: Row, columns: int) -> str:
+    """``columns``: of a key point; 0 where there are none."""
+    found = targets_in(row)
+    scale = np.array([row["width"], row["height"]], np.float64)
+    lines = []
+    for k, (box, label) in enumerate(zip(found["boxes"], found["labels"], strict=True)):
+        outline = found["outlines"][k] if "outlines" in found and not columns else None
+        if outline:
+            numbers = (np.reshape(outline[0], (-1, 2)) / scale).ravel().tolist()
+        else:
+            first, last = np.array(box[:2]) / scale, np.array(box[2:]) / scale
+            numbers = [*((first + last) / 2).tolist(), *(last - first).tolist()]
+        words = [f"{number:.6f}" for number in numbers]
+        if columns:
+            words += _points(np.reshape(found["keypoints"][k], (-1, 3)), scale, columns)
+        lines.append(" ".join([str(label), *words]) + "\n")
+    return "".join(lines)
+
+
+def _points(points: Any, scale: Any, columns: int) -> list[str]:
+    """What is not there is at (0, 0), which is all that says so where there is no visibility."""
+    words = []
+    for x, y, visibility in points.tolist():
+        place = np.array([x, y]) / scale if visibility > 0 else np.zeros(2)
+        words += [f"{place[0]:.6f}", f"{place[1]:.6f}"]
+        words += [str(int(visibility))] if columns == 3 else []
+    return words
