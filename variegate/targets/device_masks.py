@@ -21,6 +21,10 @@ from variegate.targets.samples import Mask, OfImage
 from variegate.targets.stages import Stages
 
 _ALIGNMENT = 16
+# Fewer bytes are copied in less time than threads take to wake.
+_SHARED_BYTES = 1 << 20
+# A mask without others.
+_WHOLE = np.zeros(1, np.intp)
 _KINDS = {1: M.BYTE, 2: M.SHORT, 4: M.INT, 8: M.LONG}
 _TORCH: dict[np.dtype[Any], torch.dtype] = {
     np.dtype(np.uint8): torch.uint8,
@@ -50,7 +54,7 @@ def masks_on_device(
     with executor.current():
         made, launch = prepare_masks(executor, stages, sizes, outputs, mask_fill)
         if launch is not None:
-            launch.run()
+            executor.queue(launch)
     return made
 
 
@@ -130,52 +134,65 @@ class _Plan:
         self._sizes, self._mask_fill = sizes, mask_fill
         self.outputs: list[tuple[int, ...]] = []
         self.entries: list[tuple[int, ...]] = []
-        self.planes: list[tuple[int, ...]] = []
+        self.planes: list[npt.NDArray[np.int64]] = []  # of each entry
+        self._num_planes = 0
         self.uploads: list[npt.NDArray[Any]] = []
         self.offsets: list[int] = []
         self.end = 0
         self._offset_of: dict[int, int] = {}
+        self._fill_fits: set[np.dtype[Any]] = set()
 
     def add(self, joined: Sequence[Joined], made: OutputMasks) -> None:
         height, width = self._sizes[joined[0].part.row, 1].tolist()
-        first_entry = len(self.entries)
+        first_entry, first_kept = len(self.entries), 0
+        kept: list[tuple[int, npt.NDArray[np.intp]]] = []
+        if made.instances is not None:
+            for each in joined:
+                kept.append((first_kept, each.kept_instances))
+                first_kept += len(kept[-1][1])
         pasted = [(n, tuple(box)) for n in order_of(joined) for box in joined[n].part.boxes.tolist()]
+        # What lies below a mask that covers everything is not to be seen.
         bottom = max((at for at, (_, box) in enumerate(pasted) if box == (0, 0, width, height)), default=0)
-        numbers = [0 if made.instances is None else len(each.kept_instances) for each in joined]
-        before = np.cumsum([0, *numbers]).tolist()
         seen: set[int] = set()
         for at, (n, box) in enumerate(pasted):
-            each, first_plane = joined[n], len(self.planes)
+            of, row = joined[n].of, joined[n].part.row
+            planes = []
             if at >= bottom:
-                # What lies below a mask that covers everything is not to be seen.
                 for name, target in made.named.items():
-                    self._add_plane(each.of.masks[name], 0, target, 0, is_first=at == bottom)
-            if made.instances is not None and each.of.instances is not None:
-                for place, instance in enumerate(each.kept_instances.tolist()):
-                    target_at = before[n] + place
-                    self._add_plane(each.of.instances, instance, made.instances, target_at, is_first=n not in seen)
+                    planes.append(self._planes(of.masks[name], _WHOLE, target, 0, is_first=at == bottom))
+            if made.instances is not None and of.instances is not None and len(kept[n][1]):
+                planes.append(
+                    self._planes(of.instances, kept[n][1], made.instances, kept[n][0], is_first=n not in seen)
+                )
                 seen.add(n)
-            if len(self.planes) > first_plane:
-                columns = int(self._sizes[each.part.row, 0, 1])
-                has_first = any(plane[M.IS_FIRST] for plane in self.planes[first_plane:])
+            if planes:
+                end = self._num_planes + sum(map(len, planes))
+                has_first = any(block[0, M.IS_FIRST] for block in planes)
                 # The row stands where its steps will, until their places are known.
-                steps = (each.part.row, each.part.row + 1)
-                self.entries.append((*box, *steps, columns, first_plane, len(self.planes), has_first))
+                self.entries.append((*box, row, row + 1, self._sizes[row, 0, 1], self._num_planes, end, has_first))
+                self.planes += planes
+                self._num_planes = end
         if len(self.entries) > first_entry:
             self.outputs.append((height, width, first_entry, len(self.entries)))
 
-    def _add_plane(self, source: Mask, source_at: int, target: torch.Tensor, target_at: int, is_first: bool) -> None:
-        """One mask, or number ``source_at`` of several, to number ``target_at`` of the target's."""
+    def _planes(
+        self, source: Mask, numbers: npt.NDArray[np.intp], target: torch.Tensor, first: int, is_first: bool
+    ) -> npt.NDArray[np.int64]:
+        """Masks ``numbers`` of a source, to those of the target from its ``first`` on -> int64[len(numbers), PLANE]."""
         dtype, result = dtype_of(source), _NUMPY[target.dtype]
-        fill = checked_fill(self._mask_fill, dtype)
-        checked_fill(self._mask_fill, result)
-        offset = source_at * source.shape[-2] * source.shape[-1] * dtype.itemsize
-        if isinstance(source, torch.Tensor):
-            read: tuple[int, ...] = (source.data_ptr() + offset, 0)
-        else:
-            read = (self._upload(source) + offset, 1)
-        written = target.data_ptr() + target_at * target.shape[-2] * target.shape[-1] * result.itemsize
-        self.planes.append((*read, _KINDS[dtype.itemsize], written, _KINDS[result.itemsize], fill, is_first))
+        if not self._fill_fits.issuperset((dtype, result)):
+            self._fill_fits |= {dtype, result}
+            checked_fill(self._mask_fill, dtype)
+            checked_fill(self._mask_fill, result)
+        planes = np.empty((len(numbers), M.PLANE), np.int64)
+        is_there = isinstance(source, torch.Tensor)
+        begin = source.data_ptr() if isinstance(source, torch.Tensor) else self._upload(source)
+        planes[:, M.SOURCE] = begin + numbers * (source.shape[-2] * source.shape[-1] * dtype.itemsize)
+        step = target.shape[-2] * target.shape[-1] * result.itemsize
+        planes[:, M.TARGET] = target.data_ptr() + (first + np.arange(len(numbers))) * step
+        planes[:, M.IS_IN_BUFFER], planes[:, M.IS_FIRST], planes[:, M.FILL] = not is_there, is_first, self._mask_fill
+        planes[:, M.SOURCE_KIND], planes[:, M.TARGET_KIND] = _KINDS[dtype.itemsize], _KINDS[result.itemsize]
+        return planes
 
     def _upload(self, mask: npt.NDArray[Any]) -> int:
         """Where it will be among the masks that are sent; one that several outputs show is sent once."""
@@ -192,7 +209,7 @@ class _Plan:
 
 def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
     outputs, entries = np.array(plan.outputs, np.int64), np.array(plan.entries, np.int64)
-    planes = np.array(plan.planes, np.int64)
+    planes = np.concatenate(plan.planes)
     records, begin = step_records(stages, 0, 0)
     sections = {"outputs": outputs, "entries": entries, "planes": planes, "steps": records}
     sections |= {"nodes": stages.grids.reshape(-1), "places": stages.tables}
@@ -213,7 +230,7 @@ def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
             mask, offset = plan.uploads[n], end + plan.offsets[n]
             memory[offset : offset + mask.nbytes] = mask.reshape(-1).view(np.uint8)
 
-    share_out(copy, len(plan.uploads), None)
+    share_out(copy, len(plan.uploads), None if plan.end > _SHARED_BYTES else 1)
     buffer = executor.memory.upload(staging, len(staging))
     height, width = executor.block
     tiles = int((-(-outputs[:, M.HEIGHT] // height) * -(-outputs[:, M.WIDTH] // width)).max())

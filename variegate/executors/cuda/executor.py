@@ -67,6 +67,11 @@ class CudaExecutor:
         TURN.finish()
         return stacked, results
 
+    def queue(self, launch: Launch) -> None:
+        """One launch of other kernels, on the current stream; as with passes, by one thread at a time."""
+        with self._one_at_a_time:
+            launch.run()
+
     def prepare(self, program: Program, images: DeviceImages, targets: npt.NDArray[np.int64]) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
         refuse_detours(program)

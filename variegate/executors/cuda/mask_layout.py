@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 
+from variegate.executors.cuda.layout import ROWS_SIDE_BY_SIDE
 from variegate.program.ops import PadMode
 
 # An output: its sides, and its entries.
@@ -50,7 +51,7 @@ EDGE, REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
 # Of a scale: offsets of the float64 places that columns and lines read.
 COLUMN_PLACES, LINE_PLACES = range(2)
 
-# As ``layout.VERSION``: what the kernel reads from here.
+# As ``layout.VERSION``: what the kernel reads from here, and from there.
 VERSION = zlib.crc32(
-    repr(sorted((name, value) for name, value in globals().items() if isinstance(value, int))).encode()
+    repr([ROWS_SIDE_BY_SIDE, *sorted((n, value) for n, value in globals().items() if isinstance(value, int))]).encode()
 )
