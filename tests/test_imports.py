@@ -193,6 +193,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "curation/report": {"curation/finding", "curation/table", "data/decode", "data/sources"},
     "preview": {
         "program",
+        "targets",
         "transforms",
         "policies",
         "augmenter",

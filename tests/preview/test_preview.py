@@ -18,9 +18,11 @@ from variegate.engine.engine import Engine
 from variegate.engine.expansion import Expansion, Plan
 from variegate.errors import DecodeError
 from variegate.preview import check_out, policy_sheet, sweep_sheet, sweepable
-from variegate.preview.rows import captions, choose_images, sample_rows
-from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet, wrap, wrap_name
+from variegate.preview.choosing import choose_images
+from variegate.preview.rows import captions, sample_rows
+from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
 from variegate.preview.sweep import StrengthSweep, sweep_of, sweep_rows
+from variegate.preview.text import wrap, wrap_name
 
 FONT = ImageFont.load_default(14)
 
@@ -75,8 +77,8 @@ def test_rows_show_the_pixels_that_augment_writes(photos: Path, tmp_path: Path) 
     source = open_folder(photos)
     plan = Plan(source, transform, copies=2, seed=3, epoch=1, format="png")
     Expansion(plan, tmp_path / "out", Engine(["cpu:0"], "thread", num_threads=1)).run()
-    chosen, _ = choose_images(photos, 3)
-    for image, row in zip(chosen, sample_rows(chosen, transform, 2, seed=3, epoch=1), strict=True):
+    chosen = choose_images(photos, 3)
+    for image, row in zip(chosen.images, sample_rows(chosen, transform, 2, seed=3, epoch=1), strict=True):
         assert row[0].lines == [f"original, {image.img_HWC.shape[1]} x 48"]
         for copy, cell in enumerate(row[1:]):
             assert cell.title == f"copy {copy}"
@@ -85,10 +87,10 @@ def test_rows_show_the_pixels_that_augment_writes(photos: Path, tmp_path: Path) 
 
 
 def test_views_stand_side_by_side(photos: Path) -> None:
-    chosen, _ = choose_images(photos, 2)
+    chosen = choose_images(photos, 2)
     end = T.Normalize(0.5, 0.5)
     views = T.MultiView([T.Compose([T.Resize((8, 9)), T.Invert(), end]), T.Compose([T.CenterCrop(5), end])], [1, 2])
-    for image, row in zip(chosen, sample_rows(chosen, views, 2, seed=3, epoch=1), strict=True):
+    for image, row in zip(chosen.images, sample_rows(chosen, views, 2, seed=3, epoch=1), strict=True):
         assert [cell.title for cell in row[1:4]] == [
             "copy 0, group 0",
             "copy 0, group 1, view 0",
@@ -101,14 +103,14 @@ def test_views_stand_side_by_side(photos: Path) -> None:
 
 
 def test_images_are_spread_and_bad_ones_passed_over(photos: Path) -> None:
-    chosen, bad = choose_images(photos, 3)
+    chosen, bad = choose_images(photos, 3)[:2]
     assert [c.name for c in chosen] == ["a/0.png", "b/1.png", "c/2.png"]
     assert bad == []
     (photos / "b/1.png").write_bytes(b"")
-    chosen, bad = choose_images(photos, 3)
+    chosen, bad = choose_images(photos, 3)[:2]
     assert [c.name for c in chosen] == ["a/0.png", "b/4.png", "c/2.png"]
     assert [Path(error.path).name for error in bad] == ["1.png"]
-    assert len(choose_images(photos, 50)[0]) == 5
+    assert len(choose_images(photos, 50).images) == 5
 
 
 def test_a_single_image_will_do(photos: Path) -> None:
@@ -143,7 +145,7 @@ def test_signed_sweeps_run_through_zero() -> None:
 )
 @pytest.mark.parametrize("steps", [5, 6])
 def test_the_first_picture_of_a_sweep_is_the_identity(photos: Path, name: str, label: str, steps: int) -> None:
-    chosen, _ = choose_images(photos, 1)
+    chosen = choose_images(photos, 1)
     sweep = sweep_of(name, steps)
     first = sweep_rows(chosen, sweep, seed=0)[0][0]
     assert first.lines[-1] == f"identity: {label}"
@@ -160,7 +162,7 @@ def test_an_identity_changes_nothing(photos: Path, name: str) -> None:
     sweep = sweep_of(name, 3)
     if sweep.identity is None or len(sweep.magnitudes) == 1:
         pytest.skip("it has none")
-    chosen, _ = choose_images(photos, 1)
+    chosen = choose_images(photos, 1)
     first, same = sweep_rows(chosen, StrengthSweep(name, [sweep.identity] * 2), seed=0)[0][:2]
     np.testing.assert_array_equal(same.img_HWC, first.img_HWC)
 
@@ -175,7 +177,7 @@ def test_even_sweeps_are_spread_evenly() -> None:
 
 
 def test_an_operation_without_an_identity_has_no_such_label(photos: Path) -> None:
-    chosen, _ = choose_images(photos, 1)
+    chosen = choose_images(photos, 1)
     row = sweep_rows(chosen, sweep_of("Invert", 3), seed=0)[0]
     assert row[0].lines == ["original, 60 x 48"]
 
@@ -193,7 +195,7 @@ def test_unknown_operation_lists_the_known() -> None:
 
 @pytest.mark.parametrize("name", sweepable())
 def test_every_operation_can_be_swept(photos: Path, name: str) -> None:
-    chosen, _ = choose_images(photos, 1)
+    chosen = choose_images(photos, 1)
     row = sweep_rows(chosen, sweep_of(name, 3), seed=0)[0]
     assert len(row) in (2, 4)
     assert all(name in cell.title for cell in row[1:]), [cell.title for cell in row]

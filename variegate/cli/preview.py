@@ -12,6 +12,7 @@ from variegate.cli.augment import run_expansion
 from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
 from variegate.cli.options import MOST_EPOCH, CommandOptions, ExcludeOptions, PolicyOptions
 from variegate.options import option
+from variegate.options.annotations import AnnotationOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ def demo(options: DemoOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewOptions(ExcludeOptions, PolicyOptions):
+class PreviewOptions(AnnotationOptions, ExcludeOptions, PolicyOptions):
     src: str = option(
         ..., "A folder of images, with classes or without, or a single image.", "Arguments", metavar="SRC"
     )
@@ -99,7 +100,8 @@ def preview(options: PreviewOptions) -> None:
     """Draw a contact sheet that shows what a policy does to your images, with every operation written underneath.
 
     Beside each original stand copies 0, 1, ... exactly as `variegate augment` with the same policy, size, seed and
-    epoch writes them. With --sweep, one operation is shown from one end of its range to the other.
+    epoch writes them. With --sweep, one operation is shown from one end of its range to the other. Boxes, masks and key
+    points of --annotations are drawn where they are then; a key says whose colours they have.
     """
     with warnings_as_notes(stderr()):
         from variegate.engine.arguments import idle_note
@@ -107,12 +109,14 @@ def preview(options: PreviewOptions) -> None:
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
+        common["annotations"] = options.annotations
         if options.sweep is not None:
             sheet = sweep_sheet(options.place, options.sweep, steps=options.samples, **common)
         else:
             described: Any = {"size": options.size, "samples": options.samples, "epoch": options.epoch}
             sheet = policy_sheet(options.place, options.policy, **described, **common)
             note(idle_note(options.policy, options.epoch))
+        note(*sheet.source_notes)
         note(*(f"passed over {error}" for error in sheet.bad))
         sheet.save(options.out)
     if options.as_json:

@@ -14,7 +14,8 @@ from variegate.engine.arguments import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.outside.addresses import check_is_local
 from variegate.outside.durable import write_atomically
-from variegate.preview.rows import choose_images, sample_rows
+from variegate.preview.choosing import Choice, choose_images
+from variegate.preview.rows import sample_rows
 from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
 from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
 
@@ -41,6 +42,7 @@ def check_out(path: Path) -> None:
 class Sheet:
     """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode.
 
+    ``source_notes``: what is wrong with annotations.
     ``cell``: the side of the squares that its pictures are in, in pixels. ``is_reduced``: whether some are larger than
     that. ``dropped``: how many images more were to be shown, and did not fit on a screen.
     """
@@ -51,6 +53,7 @@ class Sheet:
     cell: int
     is_reduced: bool = False
     dropped: int = 0
+    source_notes: tuple[str, ...] = ()
 
     def notes(self) -> list[str]:
         """What a reader should know about its size; empty where it is drawn at full size and fits on a screen."""
@@ -86,18 +89,20 @@ def policy_sheet(
     epoch: int = 0,
     cell: int | None = None,
     note: str = "",
+    annotations: Any = None,
 ) -> Sheet:
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
     ``images``: how many rows; None for four, or what fits on a screen of them. ``cell``: side of the pictures' squares
-    in pixels; None for what fits on a screen, at most 224.
+    in pixels; None for what fits on a screen, at most 224. ``annotations``: as of ``open_source``; masks, boxes and key
+    points are drawn over the pictures.
     """
     transform = build_transform(policy, parse_size(size))
-    chosen, bad = choose_images(source, images or MOST_ROWS)
-    rows = sample_rows(chosen, transform, samples, seed, epoch)
+    choice = choose_images(source, images or MOST_ROWS, annotations)
+    rows = sample_rows(choice, transform, samples, seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
     notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
-    return _drawn(rows, f"Policy {policy}{crop}", notes, cell, bad, images is None)
+    return _drawn(rows, f"Policy {policy}{crop}", notes, cell, choice, images is None)
 
 
 def sweep_sheet(
@@ -108,16 +113,17 @@ def sweep_sheet(
     steps: int = 6,
     seed: int = 0,
     cell: int | None = None,
+    annotations: Any = None,
 ) -> Sheet:
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
-    chosen, bad = choose_images(source, images or MOST_ROWS)
+    choice = choose_images(source, images or MOST_ROWS, annotations)
     notes = [f"Over {sweep.source}; the argument is under each picture."]
-    return _drawn(sweep_rows(chosen, sweep, seed), f"Operation {sweep.name}", notes, cell, bad, images is None)
+    return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice, images is None)
 
 
 def _drawn(
-    rows: list[list[Cell]], title: str, notes: list[str], cell: int | None, bad: list[DecodeError], may_drop: bool
+    rows: list[list[Cell]], title: str, notes: list[str], cell: int | None, choice: Choice, may_drop: bool
 ) -> Sheet:
     found = len(rows)
     while True:
@@ -125,5 +131,6 @@ def _drawn(
         picture = draw_sheet(rows, title, notes, side, column)
         if not may_drop or cell is not None or len(rows) == 1 or picture.height <= SCREEN[1]:
             longest = max(max(one.img_HWC.shape[:2]) for row in rows for one in row)
-            return Sheet(picture, len(rows), bad, side, side < min(longest, LARGEST_CELL), found - len(rows))
+            is_reduced = side < min(longest, LARGEST_CELL)
+            return Sheet(picture, len(rows), choice.bad, side, is_reduced, found - len(rows), choice.notes)
         rows = rows[:-1]

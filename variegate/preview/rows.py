@@ -2,79 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from variegate.augmenter import Augmenter
-from variegate.data.decode import read_image
-from variegate.data.sources.base import SourceError
-from variegate.data.sources.exclusion import PlaceWithout, without
-from variegate.data.sources.folder import open_folder
-from variegate.data.sources.kept import KeptSource
-from variegate.errors import DecodeError
-from variegate.outside.location import Location
-from variegate.preview.sheet import Cell, Image_HWC
+from variegate.preview.belonging import Naming, original_overlay, overlays_after
+from variegate.preview.choosing import Choice, Chosen
+from variegate.preview.overlay import Overlay
+from variegate.preview.sheet import Cell
 from variegate.program import describe
 from variegate.program.program import Grouping, Output, Program
 from variegate.transforms import Transform
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """An image to show, with the id that ``augment`` would give it."""
-
-    name: str
-    sample_id: int
-    img_HWC: Image_HWC
-
-
-def choose_images(source: str | Path | PlaceWithout, count: int) -> tuple[list[Chosen], list[DecodeError]]:
-    """``count`` images spread evenly over a folder, or the one image that ``source`` is -> (images, bad files).
-
-    A file that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is
-    nothing to show.
-    """
-    location, given = Location.parse(source), source
-    if location.is_url:
-        raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
-    source = Path(location.address())
-    if source.is_file():
-        if isinstance(given, PlaceWithout):
-            raise SourceError(f"--exclude: got {given.exclude}, and {source} is one image; leave it out")
-        return [Chosen(source.name, 0, read_image(source))], []
-    folder = open_folder(source)
-    kept = list(range(len(folder)))
-    if isinstance(given, PlaceWithout) and isinstance(some := without(folder, given.exclude), KeptSource):
-        kept = some.kept.tolist()
-    chosen: list[Chosen] = []
-    bad: dict[int, DecodeError] = {}
-    for wanted in range(min(count, len(kept))):
-        start = wanted * len(kept) // count if count < len(kept) else wanted
-        taken = {image.sample_id for image in chosen} | bad.keys()
-        for index in (*kept[start:], *kept[:start]):
-            if index in taken:
-                continue
-            try:
-                chosen.append(Chosen(folder.samples[index].path, index, read_image(folder.file(index))))
-                break
-            except DecodeError as error:
-                bad[index] = error
-    if not chosen:
-        raise SourceError(f"{source}: none of its {len(kept):,} images can be read; {next(iter(bad.values()))}")
-    return sorted(chosen, key=lambda c: c.sample_id), list(bad.values())
-
-
-def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
+def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
     """For every image: itself, then copies 0 .. ``samples`` - 1, as ``augment`` would write them; but that images are
     mixed among themselves, where the transform mixes samples."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
-    rows = [[original(image)] for image in images]
+    images = choice.images
+    rows = [[original(image, choice.naming)] for image in images]
     pictures = [image.img_HWC for image in images]
     ids = [image.sample_id for image in images]
     for copy in range(samples):
         program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy, partners="batch")
+        overlays = moved_overlays(program, images, choice.naming)
         if program.grouping is not None:
             program = program.replace(output=Output(layout="NHWC"))  # views are whole recipes, which end in floats
         outputs = augmenter.run(program, pictures)
@@ -82,7 +34,8 @@ def sample_rows(images: list[Chosen], transform: Transform, samples: int, seed: 
             if program.grouping is not None:
                 row += _views(program, program.grouping, outputs, n, copy)  # type: ignore[arg-type]
                 continue
-            row.append(Cell(outputs[n].numpy(), f"copy {copy}", captions(describe.operations_of(program, n))))
+            lines = [*captions(describe.operations_of(program, n)), *counted(overlays[n], row[0].overlay)]
+            row.append(Cell(outputs[n].numpy(), f"copy {copy}", lines, overlay=overlays[n]))
     return rows
 
 
@@ -97,10 +50,28 @@ def _views(program: Program, grouping: Grouping, groups: tuple[Any, ...], n: int
     return cells
 
 
-def original(image: Chosen) -> Cell:
+def original(image: Chosen, naming: Naming) -> Cell:
     """The first picture of a row."""
     height, width = image.img_HWC.shape[:2]
-    return Cell(image.img_HWC, image.name, [f"original, {width} x {height}"], is_name=True)
+    overlay = None if image.targets is None else original_overlay(image.targets, naming)
+    lines = [f"original, {width} x {height}", *counted(overlay)]
+    return Cell(image.img_HWC, image.name, lines, is_name=True, overlay=overlay)
+
+
+def moved_overlays(program: Program, images: Sequence[Chosen], naming: Naming) -> Sequence[Overlay | None]:
+    """What belongs to the outputs of a sampled program of these images."""
+    targets = [image.targets for image in images if image.targets is not None]
+    return overlays_after(program, targets, naming) if targets else [None] * len(images)
+
+
+def counted(overlay: Overlay | None, before: Overlay | None = None) -> list[str]:
+    """A line on how many boxes there are, where they are not as many as ``before``."""
+    if overlay is None or overlay.boxes is None:
+        return []
+    count = len(overlay.boxes)
+    if before is not None and before.boxes is not None and len(before.boxes) == count:
+        return []
+    return ["1 box" if count == 1 else f"{count or 'no'} boxes"]
 
 
 def captions(operations: list[dict[str, Any]]) -> list[str]:

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from variegate.outside.addresses import speakable
 from variegate.plotting import FAINT, FRAME, INK
+from variegate.preview.colours import Key, colours_of
+from variegate.preview.overlay import Overlay, draw_overlay
+from variegate.preview.text import Font, line_height, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 PAPER = (252, 252, 250)
-MARGIN, GAP, TEXT_GAP, ROW_GAP = 24, 12, 6, 18
+MARGIN, GAP, TEXT_GAP, ROW_GAP, KEY_GAP = 24, 12, 6, 18, 6
 TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 22, 15, 14
-LINE_SPACING = 1.3
 # Sides of a picture's square. Captions may be wider than it, and need some room however small it is.
 LARGEST_CELL, SMALLEST_CELL, _CELL_STEP = 224, 112, 8
 NARROWEST_COLUMN = 160
 SCREEN = (1600, 1000)
-
-_GLUE = "\xa0"
-_ELLIPSIS = "..."
-# A name may be broken behind these, and they stay with what stands before them.
-_SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
 
 
 @dataclass(frozen=True)
 class Cell:
     """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in grey.
 
-    A title that ``is_name`` is the name of a file, which is broken at its separators.
+    A title that ``is_name`` is the name of a file, which is broken at its separators. ``overlay`` is drawn on the
+    picture.
     """
 
     img_HWC: Image_HWC
     title: str
     lines: list[str] = field(default_factory=list)
     is_name: bool = False
+    overlay: Overlay | None = None
 
 
 def draw_sheet(
@@ -53,7 +47,7 @@ def draw_sheet(
     Captions are wrapped to columns of ``column`` pixels, if not given as wide as the squares.
 
     Small pictures grow by whole factors (their pixels stay visible); large ones are reduced with antialiasing. A row
-    is as high as its highest picture and longest caption need.
+    is as high as its highest picture and longest caption need. Classes of overlays have a key under the notes.
     """
     layout = _Layout(rows, title, notes, cell, column or cell)
     sheet = Image.new("RGB", (layout.width, layout.height), PAPER)
@@ -62,6 +56,7 @@ def draw_sheet(
     for line, ink, size in layout.heading:
         draw.text((MARGIN, y), line, ink, layout.fonts[size])
         y += line_height(size)
+    layout.key.draw(draw, MARGIN, y + KEY_GAP, line_height(NOTE_SIZE))
 
     y = layout.top
     for row, lines_of, picture_height, row_height in zip(
@@ -69,6 +64,8 @@ def draw_sheet(
     ):
         for number, (one, lines) in enumerate(zip(row, lines_of, strict=True)):
             picture = _fit(one.img_HWC, cell)
+            if one.overlay is not None:
+                draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], layout.colours)
             x, upper = MARGIN + number * (layout.column + GAP), y + (picture_height - picture.height) // 2
             draw.rectangle((x - 1, upper - 1, x + picture.width, upper + picture.height), outline=FRAME)
             sheet.paste(picture, (x, upper))
@@ -104,11 +101,6 @@ def sizes_for(rows: list[list[Cell]], title: str, notes: list[str]) -> tuple[int
     return best.cell, best.column
 
 
-def line_height(size: int) -> int:
-    """Pixels from one line of text to the next."""
-    return round(size * LINE_SPACING)
-
-
 class _Layout:
     """Where everything goes for one size of pictures; nothing is drawn yet."""
 
@@ -123,6 +115,11 @@ class _Layout:
         inner = self.width - 2 * MARGIN
         texts = [(title, INK, TITLE_SIZE), *((note, FAINT, NOTE_SIZE) for note in notes)]
         self.heading = [(line, ink, size) for text, ink, size in texts for line in wrap(text, self.fonts[size], inner)]
+        # Originals first, so that other policies leave the colours as they are.
+        overlays = [one.overlay for part in (slice(1), slice(1, None)) for row in rows for one in row[part]]
+        self.colours = colours_of(name for overlay in overlays if overlay is not None for name in overlay.classes())
+        self.key = Key(self.colours, self.fonts[NOTE_SIZE], inner)
+        key_height = KEY_GAP + len(self.key.lines) * line_height(NOTE_SIZE) if self.key.lines else 0
         self.captions: list[list[list[tuple[str, str]]]] = (
             [[_caption_lines(one, self.fonts[CAPTION_SIZE], column) for one in row] for row in rows]
             if like is None
@@ -131,7 +128,7 @@ class _Layout:
         self.picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
         text_heights = [max(len(lines) for lines in row) * line_height(CAPTION_SIZE) for row in self.captions]
         self.row_heights = [a + TEXT_GAP + b for a, b in zip(self.picture_heights, text_heights, strict=True)]
-        self.top = MARGIN + sum(line_height(size) for _, _, size in self.heading) + ROW_GAP
+        self.top = MARGIN + sum(line_height(size) for _, _, size in self.heading) + key_height + ROW_GAP
         self.height = self.top + sum(self.row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
 
 
@@ -154,60 +151,3 @@ def _fit(img_HWC: Image_HWC, cell: int) -> Image.Image:
     is_small = max(image.size) <= cell
     resample = Image.Resampling.NEAREST if is_small else Image.Resampling.LANCZOS
     return image.convert("RGB").resize(_fitted(img_HWC, cell), resample)
-
-
-def wrap(text: str, font: Font, width: int) -> list[str]:
-    """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
-    lines: list[str] = []
-    current = ""
-    # A name stays on one line with the number after it, "Rotate -9.00", where a line has room for both.
-    glued = re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" ")
-    for word in (part for one in glued for part in (one.split(_GLUE) if font.getlength(one) > width else [one])):
-        if font.getlength(f"{current} {word}".strip()) <= width:
-            current = f"{current} {word}".strip()
-            continue
-        if current:
-            lines.append(current)
-        current = word
-        while font.getlength(current) > width:
-            fits = _fitting(current, font, width)
-            lines.append(current[:fits])
-            current = current[fits:]
-    return [line.replace(_GLUE, " ") for line in [*lines, current] if line]
-
-
-def wrap_name(name: str, font: Font, width: int, most: int = 2) -> list[str]:
-    """A file's name in at most ``most`` lines, broken behind separators; the middle of a longer one is left out."""
-    name = speakable(name)
-    lines = _break_name(name, font, width)
-    if len(lines) <= most:
-        return lines
-
-    def shortened(kept: int) -> list[str]:
-        # What tells files apart is mostly at the end.
-        head, tail = kept // 3, kept - kept // 3
-        return _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
-
-    return shortened(_largest(1, len(name) - 1, lambda kept: len(shortened(kept)) <= most))
-
-
-def _break_name(name: str, font: Font, width: int) -> list[str]:
-    lines = [""]
-    for part in _SEPARATOR.split(name):
-        if lines[-1] and font.getlength(lines[-1] + part.rstrip()) > width:
-            lines.append("")
-        lines[-1] += part
-        while font.getlength(lines[-1].rstrip()) > width:
-            fits = _fitting(lines[-1], font, width)
-            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
-    return [line.strip() for line in lines]
-
-
-def _fitting(text: str, font: Font, width: int) -> int:
-    """How many characters of ``text`` go on a line; one at least."""
-    return _largest(1, len(text), lambda n: font.getlength(text[:n]) <= width)
-
-
-def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number that fits, where all below it do; ``least`` where none does."""
-    return least + bisect_left(range(least + 1, most + 1), True, key=lambda number: not fits(number))

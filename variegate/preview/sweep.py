@@ -12,7 +12,8 @@ from variegate.augmenter import Augmenter
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.emissions import EMISSIONS
 from variegate.policies.spaces import space
-from variegate.preview.rows import Chosen, captions, original
+from variegate.preview.choosing import Choice
+from variegate.preview.rows import captions, counted, moved_overlays, original
 from variegate.preview.sheet import Cell
 from variegate.program import describe
 from variegate.transforms import (
@@ -142,13 +143,13 @@ def _around(spread: Callable[[int], list[float]], steps: int, identity: float | 
     return others if len(others) < len(dict.fromkeys(more)) else list(dict.fromkeys(spread(steps)))
 
 
-def sweep_rows(images: list[Chosen], sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
+def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
     """For every image: itself, labelled with the argument that changes nothing, then the operation at each step."""
     has_magnitude = len(sweep.magnitudes) > 1
     rows: list[list[Cell]] = []
-    for image in images:
+    for image in choice.images:
         height, width = image.img_HWC.shape[:2]
-        first = original(image)
+        first = original(image, choice.naming)
         if sweep.identity is not None:
             first.lines.append(f"identity: {sweep.name} {sweep.identity:g}")
         row = [first]
@@ -160,7 +161,9 @@ def sweep_rows(images: list[Chosen], sweep: StrengthSweep, seed: int) -> list[li
             lines = captions(describe.operations_of(program, 0))
             if not lines[0].startswith(sweep.name):
                 lines.insert(0, f"{sweep.name} {value:g}")
-            row.append(Cell(output, lines[0], lines[1:]))
+            overlay = moved_overlays(program, [image], choice.naming)[0]
+            lines += counted(overlay, first.overlay)
+            row.append(Cell(output, lines[0], lines[1:], overlay=overlay))
         rows.append(row)
     return rows
 

@@ -20,7 +20,7 @@ from variegate.data.sources.exclusion import PlaceWithout
 from variegate.data.sources.naming import sample_keys
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import stamps_of
-from variegate.preview.rows import choose_images
+from variegate.preview.choosing import choose_images
 from variegate.transforms import Compose, RandomResizedCrop, Rotate
 
 
@@ -176,7 +176,7 @@ def test_an_index_of_jpegs_serves_the_whole_and_any_part_of_it(place, listed, tm
 
 
 def test_a_preview_shows_none_of_those_left_out(place, listed):
-    chosen, _ = choose_images(PlaceWithout(str(place), listed), 8)
+    chosen = choose_images(PlaceWithout(str(place), listed), 8).images
 
     assert [image.name for image in chosen] == sample_keys(open_source(place))[1:-1]
     assert [image.sample_id for image in chosen] == [1, 2, 3, 4, 5]

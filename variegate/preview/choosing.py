@@ -1,0 +1,100 @@
+"""Which images of a source a sheet shows, with what belongs to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from variegate.data.decode import read_image
+from variegate.data.sources.annotated.layouts import layout_of
+from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.exclusion import PlaceWithout, without
+from variegate.data.sources.folder import open_folder
+from variegate.data.sources.opening import open_source
+from variegate.errors import DecodeError
+from variegate.outside.location import Location
+from variegate.preview.belonging import Naming
+from variegate.preview.sheet import Image_HWC
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An image to show, with the id that ``augment`` would give it, and what belongs to it, as ``Item.targets`` has
+    it."""
+
+    name: str
+    sample_id: int
+    img_HWC: Image_HWC
+    targets: Mapping[str, Any] | None = None
+
+
+class Choice(NamedTuple):
+    """``bad``: files that were passed over. ``naming``: what the numbers in targets stand for. ``notes``: on
+    annotations that are wrong."""
+
+    images: list[Chosen]
+    bad: list[DecodeError]
+    naming: Naming = Naming()
+    notes: tuple[str, ...] = ()
+
+
+def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:
+    """``count`` images spread evenly over a folder, or the one image that ``source`` is.
+
+    ``annotations``: as of ``open_source``; objects that are wrong are left out and noted. A file that does not decode
+    is passed over for the next one. Raises SourceError or DecodeError where there is nothing to show.
+    """
+    location, given = Location.parse(source), source
+    if location.is_url:
+        raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
+    source = Path(location.address())
+    if source.is_file():
+        if isinstance(given, PlaceWithout):
+            raise SourceError(f"--exclude: got {given.exclude}, and {source} is one image; leave it out")
+        if annotations is not None:
+            raise SourceError(f"--annotations: got {annotations}, and {source} is one image; give its folder")
+        return Choice([Chosen(source.name, 0, read_image(source))], [])
+    opened = _open(source, given, annotations)
+    chosen, bad = _spread(opened, count)
+    if not chosen:
+        raise SourceError(f"{source}: none of its {len(opened):,} images can be read; {bad[0]}")
+    naming = Naming.of(opened)
+    return Choice(chosen, bad, naming, () if chosen[0].targets is None else tuple(opened.notes()))
+
+
+def _open(folder: Path, given: Any, annotations: Any) -> Source:
+    names = [name + "/" * (folder / name).is_dir() for name in os.listdir(folder)] if folder.is_dir() else []
+    if annotations is None and layout_of(names) is None:
+        opened: Any = open_folder(folder)
+    else:
+        opened = open_source(folder, annotations=annotations, on_error="skip")
+    if isinstance(given, PlaceWithout):
+        opened = without(opened, given.exclude)
+    return cast(Source, opened)
+
+
+def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
+    """``count`` samples that can be read, in their order, and those that were tried in vain."""
+    total = len(source)
+    ids = source.ids(np.arange(total))
+    chosen: dict[int, Chosen] = {}
+    bad: dict[int, DecodeError] = {}
+    for wanted in range(min(count, total)):
+        start = wanted * total // count if count < total else wanted
+        for index in (*range(start, total), *range(start)):
+            if index in chosen or index in bad:
+                continue
+            try:
+                item = source.read(index)
+                image = read_image(item.data, str(source.name(index)))
+            except DecodeError as error:
+                bad[index] = error
+                continue
+            chosen[index] = Chosen(source.relative_path(index), int(ids[index]), image, item.targets)
+            break
+    return [chosen[index] for index in sorted(chosen)], list(bad.values())
