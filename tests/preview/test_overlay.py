@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageFont
 
 from variegate.preview.colours import NEUTRAL, Key, colours_of, ink_on
-from variegate.preview.overlay import Area, Overlay, Points, draw_overlay
+from variegate.preview.overlay import Overlay, Points, ShownMask, draw_overlay
 from variegate.preview.sheet import Cell, draw_sheet
 
 RED = (255, 0, 0)
@@ -35,7 +35,7 @@ def test_the_box_of_a_mask_is_drawn_along_its_edge(side: int, shown: int) -> Non
     mask[unit : 2 * unit, unit : 3 * unit] = 1
     box = np.array([[unit, unit, 3 * unit, 2 * unit]], np.float64)
     at = shown // 4
-    area = drawn(Overlay(areas=[Area(mask, {1: "a"})]), side, shown)
+    area = drawn(Overlay(areas=[ShownMask(mask, {1: "a"})]), side, shown)
     assert bounds((area != GRAY).any(-1)) == (at, at, 3 * at, 2 * at)
     lines = drawn(Overlay(box, ["a"]), side, shown)
     assert bounds((lines == RED).all(-1)) == (at, at, 3 * at, 2 * at)
@@ -48,25 +48,27 @@ def test_masks_let_the_picture_show_through() -> None:
     mask = np.zeros((60, 60), np.int32)
     mask[10:50, 10:50] = 300
     mask[20:30, 20:30] = 7
-    seen = drawn(Overlay(areas=[Area(mask, {300: "a", 7: None})]))
+    seen = drawn(Overlay(areas=[ShownMask(mask, {300: "a", 7: None})]))
     within = seen[40, 40].astype(int)
     assert within[0] > 128 > within[1] > 60
     assert (np.abs(seen[10, 10:50].astype(int) - RED) < 10).all()
     neutral = seen[25, 25].astype(int)
     assert (neutral > 150).all()
     assert np.ptp(neutral) < 5
-    assert (drawn(Overlay(areas=[Area(mask, {7: "b"})]))[40, 40] == GRAY).all(), "numbers without a name are nothing"
+    assert (drawn(Overlay(areas=[ShownMask(mask, {7: "b"})]))[40, 40] == GRAY).all(), (
+        "numbers without a name are nothing"
+    )
 
 
 def test_a_mask_of_a_large_image_has_smooth_edges() -> None:
     mask = np.zeros((400, 400), np.uint8)
     mask[:, :202] = 1  # half of a pixel of the picture, below
-    seen = drawn(Overlay(areas=[Area(mask, {1: "a"})]), 400, 100)
+    seen = drawn(Overlay(areas=[ShownMask(mask, {1: "a"})]), 400, 100)
     assert (seen[:, :49, 0] > 128).all()
     assert (seen[:, 52:] == GRAY).all()
     thin = np.zeros((1000, 1000), np.uint8)
     thin[500:560, 500:560] = 1
-    assert bounds((drawn(Overlay(areas=[Area(thin, {1: "a"})]), 1000, 100) != GRAY).any(-1)) == (50, 50, 56, 56)
+    assert bounds((drawn(Overlay(areas=[ShownMask(thin, {1: "a"})]), 1000, 100) != GRAY).any(-1)) == (50, 50, 56, 56)
 
 
 def test_points_seen_hidden_and_absent_differ() -> None:

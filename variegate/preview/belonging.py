@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.preview.overlay import Area, Overlay, Points
+from variegate.preview.overlay import Overlay, Points, ShownMask
 from variegate.program.program import Program
 from variegate.targets.following import Follower
 from variegate.targets.parts import parts_of
@@ -71,11 +71,11 @@ def overlay_of(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any]
             areas += [_named(name, np.asarray(mask)) for name, mask in found.items()]
         elif found is not None and key == "mask":
             mask = np.asarray(found)
-            areas.append(Area(mask, naming.numbers(mask, labels)))
+            areas.append(ShownMask(mask, naming.numbers(mask, labels)))
         elif found is not None:
             masks = np.asarray(found).astype(np.bool_)
             order = np.argsort(-masks.sum(axis=(1, 2)), kind="stable").tolist()
-            areas += [Area(masks[n], {1: names[n] if n < len(names) else None}) for n in order]
+            areas += [ShownMask(masks[n], {1: names[n] if n < len(names) else None}) for n in order]
     points = []
     if (found := targets.get("keypoints")) is not None:
         places = _with_visibility(np.asarray(found, np.float64))
@@ -112,8 +112,8 @@ def _values(labels: Any) -> list[Any]:
     return labels.tolist() if isinstance(labels, (np.ndarray, torch.Tensor)) else list(labels)
 
 
-def _named(name: str, mask_HW: npt.NDArray[Any]) -> Area:
-    return Area(mask_HW, {int(value): f"{name} {int(value)}" for value in np.unique(mask_HW) if value != 0})
+def _named(name: str, mask_HW: npt.NDArray[Any]) -> ShownMask:
+    return ShownMask(mask_HW, {int(value): f"{name} {int(value)}" for value in np.unique(mask_HW) if value != 0})
 
 
 def _with_visibility(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

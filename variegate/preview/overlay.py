@@ -32,7 +32,7 @@ _HIDDEN = 1
 
 
 @dataclass(frozen=True)
-class Area:
+class ShownMask:
     """A mask [H, W]. ``names``: of its numbers, None for those without a class; other numbers are not drawn."""
 
     mask_HW: npt.NDArray[Any]
@@ -56,7 +56,7 @@ class Overlay:
 
     boxes: Floats | None = None
     names: Sequence[str] = ()
-    areas: Sequence[Area] = ()
+    areas: Sequence[ShownMask] = ()
     points: Sequence[Points] = field(default_factory=list)
 
     def classes(self) -> list[str]:
@@ -88,7 +88,7 @@ def _colour(name: str | None, colours: Mapping[str, RGB]) -> RGB:
 # -- masks -------------------------------------------------------------------------------------------------------
 
 
-def _paint_areas(picture: Image.Image, areas: Sequence[Area], colours: Mapping[str, RGB]) -> None:
+def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colours: Mapping[str, RGB]) -> None:
     for area in areas:
         few = _few(area.mask_HW, picture.size)
         # Small ones over large ones, which they may be part of.
