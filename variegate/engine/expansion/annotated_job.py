@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from variegate.engine.expansion.annotated_plan import AnnotatedPlan
 from variegate.engine.expansion.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
@@ -88,7 +89,8 @@ class AnnotatedJob(ExpansionJob):
         made, _, belonging = self._augmenter.follow(images, check, self._options, None, **given)
         for one, targets in zip(group, belonging, strict=False):
             one.beside = one.beside or Belonging()
-            one.beside.targets = targets
+            # Masks are where images are made.
+            one.beside.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}
         return program, [image.cpu().numpy() for image in made]
 
     def _encode_copy(
