@@ -208,16 +208,17 @@ class _Plan:
 
 
 def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
+    nodes, places = stages.grids.reshape(-1), stages.tables
+    places_at = _whole(nodes.nbytes)
+    records, begin = step_records(stages, 0, places_at)
     outputs, entries = np.array(plan.outputs, np.int64), np.array(plan.entries, np.int64)
     planes = np.concatenate(plan.planes)
-    records, begin = step_records(stages, 0, 0)
-    sections = {"outputs": outputs, "entries": entries, "planes": planes, "steps": records}
-    sections |= {"nodes": stages.grids.reshape(-1), "places": stages.tables}
+    sections = {"nodes": nodes, "places": places, "steps": records}
+    sections |= {"outputs": outputs, "entries": entries, "planes": planes}
     at, end = {}, 0
     for name, values in sections.items():
         at[name] = end
         end += _whole(values.nbytes)
-    sections["steps"], begin = step_records(stages, at["nodes"], at["places"])
     entries[:, [M.STEPS, M.STEPS_END]] = begin[entries[:, [M.STEPS, M.STEPS_END]]]
     planes[:, M.SOURCE] += end * planes[:, M.IS_IN_BUFFER]
     staging = executor.memory.staging(end + plan.end)
