@@ -83,17 +83,14 @@ class Follower:
             told = from_corners(moved.astype(np.float64).reshape(-1, 4, 2))
         else:
             told = np.zeros((len(corners), 4))
-        keep = np.zeros(len(corners), np.bool_)
-        for n in range(len(corners)):
-            left = _within(seen[n, 0], parts[number[n]].boxes)
-            area, whole = left[4], max(_area(seen[n, 1]), 1e-12)
-            visible = min(share[n] * area / whole, 1.0)
-            # Rounding must not drop a box that has just the wanted share.
-            keep[n] = area > 0.0 and area >= self._options.min_area - 1e-9
-            keep[n] &= visible >= self._options.min_visibility - 1e-9 and bool(np.isfinite(told[n]).all())
-            if self._options.box_format != "cxcywhr":
-                told[n] = left[:4]
-                keep[n] &= bool(np.isfinite(left).all())
+        left, area = _within(seen[:, 0], [part.boxes for part in parts], number)
+        visible = np.minimum(share * area / np.maximum(_areas(seen[:, 1]), 1e-12), 1.0)
+        # Rounding must not drop a box that has just the wanted share.
+        keep = (area > 0.0) & (area >= self._options.min_area - 1e-9)
+        keep &= (visible >= self._options.min_visibility - 1e-9) & np.isfinite(told).all(axis=1)
+        if self._options.box_format != "cxcywhr":
+            told = left
+            keep &= np.isfinite(left).all(axis=1) & np.isfinite(area)
         ends = np.cumsum(counts)[:-1]
         each_kept = [np.flatnonzero(part) for part in np.split(keep, ends)]
         return [part[at] for part, at in zip(np.split(told, ends), each_kept, strict=True)], each_kept
@@ -165,19 +162,30 @@ class Follower:
         return {**result, **own.passed}
 
 
-def _area(edges: Array) -> float:
-    return float(max(edges[2] - edges[0], 0.0) * max(edges[3] - edges[1], 0.0))
+def _areas(edges: Array) -> Array:
+    """Of left, top, right, bottom [B, 4], which may be inverted: 0 then."""
+    return np.asarray(np.maximum(edges[:, 2:] - edges[:, :2], 0.0).prod(axis=1))
 
 
-def _within(edges: Array, boxes: Array) -> Array:
-    """What is left of left, top, right, bottom within boxes that do not overlap -> its bounds, and its area."""
-    first, last = np.maximum(edges[:2], boxes[:, :2]), np.minimum(edges[2:], boxes[:, 2:])
-    sides = np.maximum(last - first, 0.0)
-    areas = sides.prod(axis=1)
-    seen = (sides > _LEAST_SIDE).all(axis=1)
-    if not seen.any():
-        return np.zeros(5)
-    return np.concatenate([first[seen].min(axis=0), last[seen].max(axis=0), [areas.sum()]])
+def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array, Array]:
+    """What is left of left, top, right, bottom [B, 4] within the ``boxes`` of its ``number``, which do not overlap ->
+    its bounds [B, 4], and its area [B]."""
+    counts = np.array([len(each) for each in boxes], np.int64)[number]
+    first = np.cumsum(counts) - counts
+    of = np.repeat(np.arange(len(edges)), counts)
+    if not len(of):
+        return np.zeros((0, 4)), np.zeros(0)
+    begin = np.cumsum([0, *(len(each) for each in boxes[:-1])])[number]
+    within = np.concatenate(boxes)[begin[of] + np.arange(len(of)) - first[of]]
+    cut = np.concatenate([np.maximum(edges[of, :2], within[:, :2]), np.minimum(edges[of, 2:], within[:, 2:])], axis=1)
+    areas = _areas(cut)
+    is_seen = (cut[:, 2:] - cut[:, :2] > _LEAST_SIDE).all(axis=1)
+    low = np.minimum.reduceat(np.where(is_seen[:, None], cut[:, :2], np.inf), first)
+    high = np.maximum.reduceat(np.where(is_seen[:, None], cut[:, 2:], -np.inf), first)
+    bounds, area = np.concatenate([low, high], axis=1), np.add.reduceat(areas, first)
+    unseen = ~np.logical_or.reduceat(is_seen, first)
+    bounds[unseen], area[unseen] = 0.0, 0.0
+    return bounds, area
 
 
 def _join_lists(parts: Sequence[tuple[Any, Joined]]) -> Any:

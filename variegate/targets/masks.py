@@ -13,120 +13,125 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu.kernel import address_of
 from variegate.executors.threads import share_out
-from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import PadMode
-from variegate.targets.stages import ERASE, FIRST, GRID, LEFT, MODE, REPEAT, SCALE, TOP, Stages
-from variegate.targets.walk import displacement
+from variegate.program.compiled import inner_kernel, pixel_kernel
+from variegate.targets.mask_lines import (
+    affine_line,
+    affine_places,
+    displaced_line,
+    follow_line,
+    is_affine,
+    places_of,
+    within_image,
+)
+from variegate.targets.mask_moves import copy_line, copy_reversed, fill_line, gather_line, gather_or_fill
+from variegate.targets.mask_tables import ANYHOW, BACK, ON, begin_region, nodes_of, stretch_of, table_of
+from variegate.targets.stages import GRID, Stages
 
-_EDGE_MODE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
-Indices = npt.NDArray[np.int32]
-
-
-def read_places(
-    stages: Stages, rows: npt.NDArray[np.int64], sizes: npt.NDArray[np.integer], num_threads: int | None
-) -> list[Indices]:
-    """For each of ``rows`` int32[h, w], (height, width) being those of its result: which pixel of the image it shows,
-    counted line by line; -1 where it shows none. ``sizes``: int[len(rows), 2, 2] of images, and of results."""
-    made = [np.empty(size[1].tolist(), np.int32) for size in sizes]
-
-    def work(numbers: npt.NDArray[np.int64]) -> None:
-        for n in numbers.tolist():
-            width = int(sizes[n, 1, 1])
-            _read(stages, int(rows[n]), int(sizes[n, 0, 1]), made[n], np.empty((2, width)), np.empty(width, np.uint8))
-
-    share_out(work, len(made), num_threads, 1)
-    return made
+# What a region is: a rectangle of a row's result, the width of the row's image, and which layers are read in it.
+REGION_ROW, REGION_LEFT, REGION_TOP, REGION_RIGHT, REGION_BOTTOM, IMAGE_WIDTH, FIRST_LAYER, END_LAYER = range(8)
+# What a layer is: the addresses of a mask and of its result's first pixel, the result's width, the binary logarithm of
+# an element's size, and the fill, whose lowest bytes count.
+SOURCE, RESULT, RESULT_WIDTH, BITS, FILL = range(5)
+# Regions that a thread is handed at a time.
+_AT_A_TIME = 2
 
 
-def shown(mask: npt.NDArray[Any], places: Indices, fill: int) -> npt.NDArray[Any]:
-    """A mask [H, W] of any dtype, as a row's result [h, w] shows it."""
-    out = np.empty(places.shape, mask.dtype)
-    # Bytes of every kind are one kind to the kernel.
-    plain = [array.view(f"u{mask.dtype.itemsize}") for array in (mask.reshape(-1), np.asarray([fill], mask.dtype), out)]
-    _take(plain[0], plain[1], np.ascontiguousarray(places), plain[2])
-    return out
+def read_masks(
+    stages: Stages,
+    begin: npt.NDArray[np.int64],
+    regions: npt.NDArray[np.int64],
+    layers: npt.NDArray[np.int64],
+    num_threads: int | None,
+) -> None:
+    """Read ``regions`` [G, 8]; those of result n are ``begin[n]`` up to ``begin[n + 1]``, in this order, as later ones
+    lie on top. ``layers`` [L, 5] are memory that is the caller's to keep alive."""
+    if not len(regions):
+        return
+    sides = regions[:, [REGION_RIGHT, REGION_BOTTOM]] - regions[:, [REGION_LEFT, REGION_TOP]]
+    longest = max(int(sides.max()), 1)
+
+    def work(results: npt.NDArray[np.int64]) -> None:
+        room, inside = np.empty((4, longest)), np.empty((3, longest), np.uint8)
+        places, borders = np.empty((2, longest), np.int32), np.empty(4, np.int64)
+        some = regions[begin[results[0]] : begin[results[-1] + 1]]
+        _read_masks(stages, some, layers, room, inside, places, borders)
+
+    share_out(work, len(begin) - 1, num_threads, _AT_A_TIME)
 
 
+# Few functions, each called in one place: what is called is compiled again with its caller.
 @pixel_kernel
-def _take(source: Any, fill: Any, places: Any, out: Any) -> None:
-    for line in range(out.shape[0]):
-        here, shown_here = places[line], out[line]
-        for at in range(out.shape[1]):
-            i = np.uint64(at)
-            place = here[i]
-            shown_here[i] = source[np.uint64(place)] if place >= 0 else fill[0]
-
-
-@pixel_kernel
-def _read(stages: Any, row: Any, columns: Any, out: Any, places: Any, inside: Any) -> None:
-    # Indices without a sign are not looked at for being counted from the end: loops over a line are vectorised.
-    x, y = places[0], places[1]
-    for line in range(out.shape[0]):
-        for at in range(out.shape[1]):
-            i = np.uint64(at)
-            x[i], y[i], inside[i] = at + 0.5, line + 0.5, np.uint8(1)
-        for s in range(stages.begin[row + 1] - 1, stages.begin[row] - 1, -1):
-            kind, height, width = stages.kind[s], float(stages.before[s, 0]), float(stages.before[s, 1])
-            if kind == ERASE:
-                continue
-            if kind == GRID:
-                for at in range(out.shape[1]):
-                    if inside[at]:
-                        dx, dy = displacement(stages.numbers[s], stages.grids, x[at], y[at])
-                        x[at], y[at] = x[at] + dx, y[at] + dy
-            elif kind == REPEAT:
-                numbers = stages.numbers[s]
-                for at in range(out.shape[1]):
-                    x[at] = _repeated(x[at] - numbers[LEFT], width, numbers[MODE])
-                    y[at] = _repeated(y[at] - numbers[TOP], height, numbers[MODE])
-            elif kind == SCALE:
-                columns_at, lines_at = stages.numbers[s, FIRST], stages.numbers[s, FIRST] + stages.after[s, 1]
-                for at in range(out.shape[1]):
-                    if inside[at]:
-                        x[at] = stages.tables[columns_at + int(x[at])]
-                        y[at] = stages.tables[lines_at + int(y[at])]
+def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, places: Any, borders: Any) -> None:
+    across, down, x, y, within, here = room[0], room[1], room[2], room[3], inside[2], places[0]
+    for r in range(len(regions)):
+        region = regions[r]
+        width, height = region[REGION_RIGHT] - region[REGION_LEFT], region[REGION_BOTTOM] - region[REGION_TOP]
+        columns = region[IMAGE_WIDTH]
+        s, first, is_turned = begin_region(
+            stages, region[REGION_ROW], region[REGION_LEFT], region[REGION_TOP], width, height, room, inside
+        )
+        start, end, is_whole, rises = stretch_of(across, inside[0], width)
+        by_tables, by_borders, on_nodes, way = s < first, False, False, ANYHOW
+        if by_tables:
+            way = table_of(across, inside[0], columns if is_turned else 1, start, end, here)
+        elif not is_turned:
+            by_borders = rises != 0 and is_affine(stages, s)
+            on_nodes = stages.kind[s] == GRID and nodes_of(stages.numbers[s], across, end, places[1])
+            borders[:] = start
+        for line in range(height):
+            v, low, high, base, last, is_direct = down[line], start, end, 0, s, True
+            if not inside[1, line]:
+                high = low
+            elif by_tables:
+                base, is_direct = int(v) * (1 if is_turned else columns), is_whole
             else:
-                _map_back(stages.back[s], x, y)
-            for at in range(out.shape[1]):
-                i = np.uint64(at)
-                within = (x[i] >= 0.0) & (x[i] < width) & (y[i] >= 0.0) & (y[i] < height)
-                inside[i] &= np.uint8(within)
-            if stages.rounds[s]:
-                for at in range(out.shape[1]):
-                    i = np.uint64(at)
-                    x[i], y[i] = np.floor(x[i]) + 0.5, np.floor(y[i]) + 0.5
-        whole = out[line]
-        for at in range(out.shape[1]):
-            i = np.uint64(at)
-            whole[i] = np.int32(y[i]) * np.int32(columns) + np.int32(x[i]) if inside[i] else np.int32(-1)
+                if by_borders:
+                    low, high = within_image(stages, s, across, v, start, end, rises > 0, borders)
+                is_direct = by_borders and s == first
+                if is_direct:
+                    affine_places(stages.back[s], across, v, columns, low, high, here)
+                else:
+                    if by_borders:
+                        affine_line(stages, s, across, v, low, high, x, y, within)
+                        last = s - 1
+                    elif on_nodes and displaced_line(stages, s, v, low, high, room, inside, places[1]):
+                        last = s - 1
+                    else:
+                        for at in range(low, high):
+                            i = np.uint64(at)
+                            x[i], y[i] = v if is_turned else across[i], across[i] if is_turned else v
+                            within[i] = inside[0, i]
+                    follow_line(stages, last, first, low, high, x, y, within)
+                    places_of(x, y, within, columns, low, high, here)
+            _put(region, layers, line, here, base, low, high, is_direct, way)
 
 
-@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _map_back(m: Any, x: Any, y: Any) -> None:
-    a, b, c, d, e, f, g, h = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
-    if g == 0.0 and h == 0.0:
-        for at in range(x.shape[0]):
-            i = np.uint64(at)
-            u, v = x[i], y[i]
-            x[i], y[i] = a * u + b * v + c, d * u + e * v + f
-    else:
-        for at in range(x.shape[0]):
-            i = np.uint64(at)
-            u, v = x[i], y[i]
-            depth = g * u + h * v + m[8]
-            x[i], y[i] = (a * u + b * v + c) / depth, (d * u + e * v + f) / depth
-
-
-@pixel_kernel
-def _repeated(place: Any, side: Any, mode: Any) -> float:
-    """A place beyond an image that is continued by its edge, or mirrored about its last pixels or its border."""
-    if 0.0 <= place < side:
-        return float(place)
-    if mode == _EDGE_MODE or side == 1:
-        return min(max(place, 0.5), side - 0.5)
-    # Mirrors: about centres of the outermost pixels, or about the image's border.
-    first = 0.5 if mode == _REFLECT else 0.0
-    length = side - 1.0 if mode == _REFLECT else float(side)
-    place = (place - first) % (2.0 * length)
-    return first + (2.0 * length - place if place > length else place)
+@inner_kernel()
+def _put(
+    region: Any, layers: Any, line: Any, places: Any, base: Any, begin: Any, end: Any, is_direct: Any, way: Any
+) -> None:
+    """A line of all layers: ``places``, counted from ``base``, for columns ``begin`` to ``end``, else the fill.
+    ``is_direct``: no place is negative."""
+    width = region[REGION_RIGHT] - region[REGION_LEFT]
+    for n in range(region[FIRST_LAYER], region[END_LAYER]):
+        layer = layers[n]
+        bits, fill, size = np.int32(layer[BITS]), layer[FILL], 1 << layer[BITS]
+        at = (region[REGION_TOP] + line) * layer[RESULT_WIDTH] + region[REGION_LEFT]
+        result, source = layer[RESULT] + at * size, layer[SOURCE] + base * size
+        if begin > 0:
+            fill_line(bits, fill, begin, result)
+        if end < width:
+            fill_line(bits, fill, width - end, result + end * size)
+        to, where = result + begin * size, address_of(places) + 4 * begin
+        if begin == end:
+            continue
+        if way == ON:
+            copy_line(bits, source + places[begin] * size, end - begin, to)
+        elif way == BACK:
+            copy_reversed(bits, source + places[begin] * size, end - begin, to)
+        elif is_direct:
+            gather_line(bits, source, where, end - begin, to)
+        else:
+            gather_or_fill(bits, source, where, fill, end - begin, to)

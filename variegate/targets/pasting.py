@@ -9,12 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.targets.masks import Indices, read_places, shown
-from variegate.targets.parts import Joined
+from variegate.executors.cpu.memory import RESULTS, place_of
+from variegate.targets.masks import read_masks
+from variegate.targets.parts import Joined, Part
 from variegate.targets.samples import Mask
 from variegate.targets.stages import Stages
 
 Array = npt.NDArray[Any]
+
+
+# Bytes from which on memory is asked for page by page.
+_LARGE = 1 << 16
 
 
 class OutputMasks(NamedTuple):
@@ -33,16 +38,116 @@ def masks_on_host(
 ) -> list[OutputMasks]:
     """``sizes``: int[R, 2, 2] of the rows' images and of their results. ``outputs``: what each is joined from, its own
     image first."""
-    rows = np.array(sorted({each.part.row for joined in outputs for each in joined}), np.int64)
-    places = dict(zip(rows.tolist(), read_places(stages, rows, sizes[rows], num_threads), strict=True))
+    work, sides = _Work(mask_fill), sizes.tolist()
     made = []
     for joined in outputs:
-        size = tuple(sizes[joined[0].part.row, 1].tolist())
-        own = joined[0].of
-        named = {name: _pasted(name, joined, places, size, mask_fill) for name in own.masks}
-        instances = None if own.instances is None else _instances(joined, places, size, mask_fill)
+        size, own = tuple(sides[joined[0].part.row][1]), joined[0].of
+        order, is_covered = _seen(joined, size)
+        layers: list[list[_Layer]] = [[] for _ in joined]
+        named = {}
+        for name in own.masks:
+            masks = [_on_host(each.of.masks[name]) for each in joined]
+            named[name] = work.named(masks, size, order, is_covered, layers)
+        instances = None if own.instances is None else work.instances(joined, size, layers)
+        for n in [*(n for n in range(len(joined)) if n not in order), *order]:
+            work.add(joined[n].part, sides[joined[n].part.row][0][1], layers[n])
+        work.end_result()
         made.append(OutputMasks(named, instances))
+    work.run(stages, num_threads)
     return made
+
+
+_Layer = tuple[int, int, int, int, int]
+
+
+class _Work:
+    """What is to be read for a batch, as the arrays of ``read_masks``."""
+
+    def __init__(self, mask_fill: int) -> None:
+        self._fill = mask_fill
+        self._begin, self._regions, self._layers = [0], list[tuple[int, ...]](), list[_Layer]()
+        self._alive: list[Array] = []
+
+    def named(
+        self,
+        masks: Sequence[Array],
+        size: tuple[int, ...],
+        order: Sequence[int],
+        is_covered: bool,
+        layers: list[list[_Layer]],
+    ) -> torch.Tensor:
+        """One mask of a result, and a layer of it for each of ``order``."""
+        dtype = masks[0].dtype if len(masks) == 1 else np.result_type(*masks)
+        out = _empty(size, dtype)
+        fill = checked_fill(self._fill, dtype)
+        if not is_covered:
+            out[:] = fill
+        for n in order:
+            own_fill = checked_fill(self._fill, masks[n].dtype)
+            layers[n].append(self._layer(masks[n].astype(dtype, copy=False), place_of(out), size[1], own_fill))
+        return torch.from_numpy(out)
+
+    def instances(self, joined: Sequence[Joined], size: tuple[int, ...], layers: list[list[_Layer]]) -> torch.Tensor:
+        """Those of all boxes of a result, and a layer for each."""
+        every = [_on_host(each.of.instances) for each in joined if each.of.instances is not None]
+        dtype = np.result_type(*every)
+        kept = [each.kept_instances.tolist() for each in joined]
+        out = _empty((sum(map(len, kept)), *size), dtype)
+        at, step = place_of(out), size[0] * size[1] * dtype.itemsize
+        begin = 0
+        for n, (each, masks) in enumerate(zip(joined, every, strict=True)):
+            fill = checked_fill(self._fill, masks.dtype)
+            if not _is_whole(each.part, size):
+                out[begin : begin + len(kept[n])] = fill
+            masks = masks.astype(dtype, copy=False)
+            for mask in kept[n]:
+                layers[n].append(self._layer(masks[mask], at, size[1], fill))
+                at += step
+            begin += len(kept[n])
+        return torch.from_numpy(out)
+
+    def _layer(self, mask: Array, out: int, width: int, fill: int) -> _Layer:
+        mask = np.ascontiguousarray(mask)
+        self._alive.append(mask)
+        return place_of(mask), out, width, mask.itemsize.bit_length() - 1, fill
+
+    def add(self, part: Part, image_width: int, layers: Sequence[_Layer]) -> None:
+        """``layers`` in all that a part shows of its row."""
+        if not layers:
+            return
+        first = len(self._layers)
+        self._layers += layers
+        for box in part.boxes.tolist():
+            self._regions.append((part.row, *box, image_width, first, len(self._layers)))
+
+    def end_result(self) -> None:
+        self._begin.append(len(self._regions))
+
+    def run(self, stages: Stages, num_threads: int | None) -> None:
+        if self._regions:
+            begin, regions, layers = (np.array(each, np.int64) for each in (self._begin, self._regions, self._layers))
+            read_masks(stages, begin, regions, layers, num_threads)
+
+
+def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Of memory that is used again, where that costs less than fresh memory."""
+    num_bytes = int(np.prod(size)) * dtype.itemsize
+    if num_bytes < _LARGE:
+        return np.empty(size, dtype)
+    return RESULTS.take(num_bytes).view(dtype).reshape(size)
+
+
+def _seen(joined: Sequence[Joined], size: tuple[int, ...]) -> tuple[list[int], bool]:
+    """Whose masks are pasted, in order, less what a whole image lies on top of; whether one does."""
+    if len(joined) == 1 and _is_whole(joined[0].part, size):
+        return [0], True
+    order = order_of(joined)
+    whole = [at for at, n in enumerate(order) if _is_whole(joined[n].part, size)]
+    return (order[whole[-1] :], True) if whole else (order, False)
+
+
+def _is_whole(part: Part, size: tuple[int, ...]) -> bool:
+    return part.boxes.tolist() == [[0, 0, size[1], size[0]]]
 
 
 def checked_fill(mask_fill: int, dtype: np.dtype[Any]) -> int:
@@ -57,38 +162,6 @@ def order_of(joined: Sequence[Joined]) -> list[int]:
     """In which their masks are pasted: where images are blended, that of the greatest weight comes last. Own ones last
     among equals, so that they lie on top."""
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))
-
-
-def _pasted(
-    name: str, joined: Sequence[Joined], places: dict[int, Indices], size: tuple[int, ...], mask_fill: int
-) -> torch.Tensor:
-    """One mask of an output."""
-    masks = [_on_host(each.of.masks[name]) for each in joined]
-    dtype = np.result_type(*masks)
-    out = np.full(size, checked_fill(mask_fill, dtype), dtype)
-    for n in order_of(joined):
-        part = joined[n].part
-        for left, top, right, bottom in part.boxes.tolist():
-            read = places[part.row][top:bottom, left:right]
-            out[top:bottom, left:right] = shown(masks[n], read, checked_fill(mask_fill, masks[n].dtype))
-    return torch.from_numpy(out)
-
-
-def _instances(
-    joined: Sequence[Joined], places: dict[int, Indices], size: tuple[int, ...], mask_fill: int
-) -> torch.Tensor:
-    every = []
-    for each in joined:
-        assert each.of.instances is not None
-        masks, kept = _on_host(each.of.instances), each.kept_instances
-        fill = checked_fill(mask_fill, masks.dtype)
-        out = np.full((len(kept), *size), fill, masks.dtype)
-        for left, top, right, bottom in each.part.boxes.tolist():
-            read = places[each.part.row][top:bottom, left:right]
-            for n, at in enumerate(kept.tolist()):
-                out[n, top:bottom, left:right] = shown(masks[at], read, fill)
-        every.append(out)
-    return torch.from_numpy(np.concatenate(every))
 
 
 def _on_host(mask: Mask) -> Array:
