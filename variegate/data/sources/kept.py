@@ -144,6 +144,14 @@ class KeptStream:
         return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     @property
+    def has_targets(self) -> bool:
+        return bool(getattr(self.whole, "has_targets", False))
+
+    @property
+    def has_image_labels(self) -> bool:
+        return bool(getattr(self.whole, "has_image_labels", True))
+
+    @property
     def num_shards(self) -> int:
         return self.whole.num_shards
 

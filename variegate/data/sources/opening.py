@@ -52,7 +52,8 @@ def open_source(
     ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``exclusion.py`` says
     what they are). What is left has the labels, classes and ids that it would have otherwise.
     ``annotations``: boxes, masks or key points for a folder of images, which ``read`` then gives as ``targets``: a COCO
-    .json file, "voc", "yolo", "masks", or a dict with options (docs/targets.md). None: by the folder, where it has both
+    .json file, "voc", "yolo", "masks", or a dict with options; of .parquet files those in "columns", of .tar shards
+    those in "members", with names in a dict (docs/targets.md). None: by the folder, where it has both
     ``JPEGImages`` and ``Annotations``, or ``images``, ``labels`` and ``data.yaml``. With ``on_error="skip"``, objects
     that are wrong, and images that are missing, are left out and noted.
 
@@ -64,7 +65,7 @@ def open_source(
         opened = _open(spec, stream, on_error, classes, cache_dir, image_root)
     else:
         check_on_error(on_error)
-        options = {"stream": stream, "classes": classes, "image_root": image_root}
+        options = {"stream": stream, "classes": classes, "cache_dir": cache_dir, "image_root": image_root}
         opened = _open_annotated(spec, annotations, on_error, options)
     return opened if exclude is None else without(opened, exclude)
 
@@ -85,13 +86,13 @@ def _open(
         "cache_dir": cache_dir,
         "image_root": image_root,
     }
-    if isinstance(spec, (str, os.PathLike, Location)):
+    if _is_place(spec):
         location = Location.parse(spec)
         if not location.address():
             raise SourceError(f"an empty path; accepted: {ACCEPTED}")
         files = expand(location)
         return _open_location(location, options) if files == [location] else _open_files(files, options)
-    if isinstance(spec, (list, tuple)) and spec and all(isinstance(one, (str, os.PathLike)) for one in spec):
+    if _are_places(spec):
         return _open_files([file for one in spec for file in expand(Location.parse(one))], options)
     return _open_object(spec, options)
 
@@ -127,14 +128,37 @@ def _open_location(location: Location, options: dict[str, Any]) -> Source | Stre
         raise SourceError(f"{error}; for the {suffix} files beside its sub-folders, give {pattern}") from None
 
 
-def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[str, Any]) -> Source:
-    from variegate.data.sources.annotated.opening import open_annotated  # most sources have no annotations
+def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[str, Any]) -> Source | StreamSource:
+    from variegate.data.sources.annotated.opening import open_annotated, open_annotated_files
 
-    if not isinstance(spec, (str, os.PathLike, Location)):
-        raise SourceError(f"annotations: they are for a folder of images, and the source is a {type(spec).__name__}")
-    location = Location.parse(spec)
-    _refuse(f"{location}, a folder with annotations", options, "stream", "image_root")
-    return open_annotated(location, annotations, on_error, options["classes"])
+    if not _is_place(spec) and not _are_places(spec):
+        held = f"the source is a {type(spec).__name__}"
+        raise SourceError(f"annotations: they are for a folder of images, .parquet files and .tar shards, and {held}")
+    files = [file for one in ([spec] if _is_place(spec) else spec) for file in expand(Location.parse(one))]
+    if len(files) == 1 and not files[0].is_url and os.path.isdir(files[0].address()):
+        names = [f"{entry.name}{'/' * entry.is_dir()}" for entry in os.scandir(files[0].address())]
+        files = _files_of_folder(files[0], names) or files
+    kinds = {found.suffix if (found := file_kind(file)) is not None else "" for file in files}
+    is_folder = len(files) == 1 and not files[0].is_url and os.path.isdir(files[0].address())
+    kind = next(iter(kinds)) if len(kinds) == 1 and not is_folder else ""
+    if kind in (".parquet", ".tar"):
+        _refuse(f"{files[0]}, a {kind} file", options, "image_root" if kind == ".tar" else "stream")
+        for file in files:
+            if not file.is_url:
+                _check_file(file)
+        return open_annotated_files(files, kind, annotations, on_error, options)
+    if len(files) > 1:
+        raise SourceError("annotations: they are for one folder of images, or for .parquet files or .tar shards")
+    _refuse(f"{files[0]}, a folder with annotations", options, "stream", "image_root")
+    return open_annotated(files[0], annotations, on_error, options["classes"])
+
+
+def _is_place(spec: Any) -> bool:
+    return isinstance(spec, (str, os.PathLike, Location))
+
+
+def _are_places(spec: Any) -> bool:
+    return isinstance(spec, (list, tuple)) and bool(spec) and all(isinstance(one, (str, os.PathLike)) for one in spec)
 
 
 def _open_files(files: list[Location], options: dict[str, Any]) -> Source | StreamSource:

@@ -8,19 +8,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from variegate.data.sources.annotated.coco import open_coco
+from variegate.data.sources.annotated.columns import COLUMN_OPTIONS, AnnotatedRows, open_columns
 from variegate.data.sources.annotated.masks import MaskedFolder, open_masks
+from variegate.data.sources.annotated.members import (
+    MEMBER_OPTIONS,
+    AnnotatedShards,
+    AnnotatedStream,
+    open_members,
+)
 from variegate.data.sources.annotated.objects import MASKS
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.annotated.typed import split_typed
 from variegate.data.sources.annotated.voc import open_voc
-from variegate.data.sources.annotated.yolo import open_yolo
+from variegate.data.sources.annotated.yolo import check_points, open_yolo
 from variegate.data.sources.base import SourceError
 from variegate.outside.location import Location
 
 Annotated = AnnotatedFolder | MaskedFolder
 ACCEPTED = (
     'a COCO .json file, "voc", "yolo", "masks", each with options after commas ("yolo,split=train"), or a dict with '
-    '"format" ("coco", "voc", "yolo", "masks") and options of that (docs/targets.md)'
+    '"format" ("coco", "voc", "yolo", "masks") and options of that; "columns" for .parquet files, "members" for .tar '
+    "shards (docs/targets.md)"
 )
 
 
@@ -41,11 +49,31 @@ def open_annotated(
         raise SourceError(f"{folder}: annotations= is for a folder of images, and there is no such folder")
     given = _as_dict(annotations)
     layout = _LAYOUTS[given.pop("format")]
-    unknown = [name for name in given if name not in layout.options]
-    if unknown:
-        known = ", ".join(layout.options)
-        raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {known}")
+    _check_known(given, layout.options)
     return layout.open(folder, layout.options | given, on_error, classes)
+
+
+def open_annotated_files(
+    files: Sequence[Location], kind: str, annotations: Any, on_error: str, opening: Mapping[str, Any]
+) -> AnnotatedRows | AnnotatedShards | AnnotatedStream:
+    """Files of a ``kind``, ".parquet" or ".tar". ``annotations``: "columns" or "members", or a dict of options, which
+    need not say the format. Raises as ``open_annotated``."""
+    name, known = ("columns", COLUMN_OPTIONS) if kind == ".parquet" else ("members", MEMBER_OPTIONS)
+    given: Any = dict(annotations) if isinstance(annotations, Mapping) else annotations
+    if isinstance(given, str):
+        first, given = split_typed(given)
+        given["format"] = first
+    if not isinstance(given, dict) or given.pop("format", name) != name:
+        accepted = f"{name!r}, or a dict with options of that (docs/targets.md)"
+        raise SourceError(f"annotations: got {annotations!r} with {kind} files; accepted: {accepted}")
+    _check_known(given, known)
+    opened = open_columns if kind == ".parquet" else open_members
+    return opened(files, known | given, on_error, opening)
+
+
+def _check_known(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    if unknown := [name for name in given if name not in known]:
+        raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {', '.join(known)}")
 
 
 def _as_dict(annotations: Any) -> dict[str, Any]:
@@ -88,15 +116,7 @@ def _voc(folder: Location, options: dict[str, Any], on_error: str, classes: Sequ
 
 def _yolo(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
     split = None if options["split"] is None else _path("split", options["split"])
-    points = options["keypoints"]
-    if points is not None and not (
-        isinstance(points, (list, tuple))
-        and len(points) == 2
-        and all(type(one) is int for one in points)
-        and points[0] > 0
-        and points[1] in (2, 3)
-    ):
-        raise SourceError(f"annotations: keypoints: got {points!r}; accepted: [number of points, 2 or 3], as kpt_shape")
+    points = check_points(options["keypoints"], "keypoints")
     return open_yolo(folder, split, _mask(options), points, on_error, classes)
 
 

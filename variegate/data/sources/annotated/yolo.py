@@ -67,7 +67,7 @@ def open_yolo(
                 continue
             where = f"{file}, line {number}"
             try:
-                label = _add(builder, line, names, points)
+                label = add_row(builder, line, names, points)
             except ValueError as error:
                 complaints.add(where, str(error))
                 continue
@@ -85,7 +85,7 @@ def open_yolo(
     return AnnotatedFolder(folder, names, tuple(images.values()), objects, mask, tuple(notes), about)
 
 
-def _add(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tuple[int, int] | None) -> int:
+def add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tuple[int, int] | None) -> int:
     """A row -> its class. Raises ValueError, with nothing added."""
     words = line.split()
     try:
@@ -122,6 +122,16 @@ def _add(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tuple
             found[(found[:, :2] == 0).all(1), 2] = 0
         builder.keypoints.frombytes(found.tobytes())
     return int(label)
+
+
+def check_points(points: Any, option: str) -> tuple[int, int] | None:
+    """What a user says of the key points of rows. Raises SourceError."""
+    if points is None:
+        return None
+    is_pair = isinstance(points, (list, tuple)) and len(points) == 2 and all(type(one) is int for one in points)
+    if not is_pair or points[0] < 1 or points[1] not in (2, 3):
+        raise SourceError(f"annotations: {option}: got {points!r}; accepted: [number of points, 2 or 3], as kpt_shape")
+    return points[0], points[1]
 
 
 def _edges(numbers: Sequence[float]) -> tuple[float, float, float, float]:

@@ -43,14 +43,14 @@ class Columns(NamedTuple):
 
 def find_columns(file: ParquetFile, image: str | None = None, label: str | None = None) -> Columns:
     """Raises SourceError naming the file, the columns it has and what is accepted."""
-    schema, features = file.schema, _features(file.schema)
+    schema, features = file.schema, features_of(file.schema)
     notes: list[str] = []
 
     def of_type(kind: str) -> list[str]:
         return [name for name, feature in features.items() if feature.get("_type") == kind]
 
-    image = _chosen(file, image, "image_column", _is_image, _ACCEPTED_IMAGES) or _only_image(
-        file, _holding(schema, of_type("Image"), _is_image), notes
+    image = _chosen(file, image, "image_column", is_image_column, _ACCEPTED_IMAGES) or _only_image(
+        file, _holding(schema, of_type("Image"), is_image_column), notes
     )
     label = _chosen(file, label, "label_column", lambda kind: _label_kind(kind) is not None, _ACCEPTED_LABELS)
     if label is None:
@@ -64,18 +64,18 @@ def find_columns(file: ParquetFile, image: str | None = None, label: str | None 
     return Columns(image, label, tuple(names) if names and is_list else (), tuple(notes))
 
 
-def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile) -> None:
+def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile, has_labels: bool = True) -> None:
     """Raises SourceError naming both files where a further one does not hold what the first does; columns that are
     neither images nor labels may differ."""
 
     def error(what: str) -> SourceError:
         return SourceError(f"{file.location}: {what}; accepted: files with the same columns")
 
-    its_columns = f"its columns: {_described(file.schema)}"
-    if not _holding(file.schema, [columns.image], _is_image):
+    its_columns = f"its columns: {schema_in_words(file.schema)}"
+    if not _holding(file.schema, [columns.image], is_image_column):
         raise error(f"no images in a column {columns.image!r}, where {first.location} has them; {its_columns}")
     if columns.label is None:
-        found = find_columns(file, columns.image).label
+        found = find_columns(file, columns.image).label if has_labels else None
         if found is not None:
             raise error(f"has labels (column {found!r}), and {first.location} has none")
         return
@@ -89,7 +89,7 @@ def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile) -> None
         raise error(f"column {columns.label!r} has other class names than in {first.location}")
 
 
-def _is_image(kind: pa.DataType) -> bool:
+def is_image_column(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         at = kind.get_field_index("bytes")
         return at >= 0 and _is_binary(kind.field(at).type)
@@ -120,10 +120,14 @@ def _is_plain_label(kind: pa.DataType) -> bool:
     return _label_kind(kind) is not None and not (pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _features(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
+def features_of(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
     """What the library ``datasets`` wrote about the columns; nothing where that is not to be understood."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        # A list around a feature is how older files have a list of it.
+        features = {
+            name: {"feature": one[0]} if isinstance(one, list) and one else one for name, one in features.items()
+        }
         return {name: feature for name, feature in features.items() if isinstance(feature, dict)}
     except (KeyError, TypeError, ValueError, AttributeError):
         return {}
@@ -136,20 +140,20 @@ def _chosen(
     schema = file.schema
     if name is not None and not _holding(schema, [name], test):
         what = f"{schema.field(name).type}" if name in schema.names else "no such column"
-        what = f"{argument}={name!r}: {what}; its columns: {_described(schema)}; accepted: {accepted}"
+        what = f"{argument}={name!r}: {what}; its columns: {schema_in_words(schema)}; accepted: {accepted}"
         raise SourceError(f"{file.location}: {what}")
     return name
 
 
 def _only_image(file: ParquetFile, named: list[str], notes: list[str]) -> str:
     """One that the metadata names (``named``), else one of a usual name, else the only one of its type."""
-    typed = _holding(file.schema, file.schema.names, _is_image)
+    typed = _holding(file.schema, file.schema.names, is_image_column)
     found = _by_preference(named, IMAGE_NAMES) or [name for name in IMAGE_NAMES if name in typed]
     if not found and len(typed) > 1:
         what = f"images may be in any of {', '.join(typed)}; accepted: image_column=one of them"
         raise SourceError(f"{file.location}: {what}")
     if not typed:
-        what = f"no column of images; its columns: {_described(file.schema)}; accepted: {_ACCEPTED_IMAGES}"
+        what = f"no column of images; its columns: {schema_in_words(file.schema)}; accepted: {_ACCEPTED_IMAGES}"
         raise SourceError(f"{file.location}: {what}")
     first, *others = dict.fromkeys((*found, *typed))
     if others:
@@ -165,7 +169,7 @@ def _by_preference(names: list[str], preferred: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: preferred.index(name) if name in preferred else len(preferred))
 
 
-def _described(schema: pa.Schema) -> str:
+def schema_in_words(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"
 
 

@@ -158,6 +158,7 @@ def open_parquet(
     cache_dir: str | os.PathLike[str] | None = None,
     unpack: bool = True,
     image_root: str | os.PathLike[str] | None = None,
+    has_labels: bool = True,
 ) -> ParquetSource:
     """Open Parquet files, in the given order, by path or by any address that fsspec understands.
 
@@ -172,7 +173,7 @@ def open_parquet(
 
     ``image_root``: the folder that files are read from which rows name instead of holding bytes; None: that of the
     Parquet file, if it is on this machine. A row that names a file outside of it is a bad sample (DecodeError), also
-    where it leads there by links or "..".
+    where it leads there by links or "..". ``has_labels``: False for no labels, whatever the columns are called.
 
     Raises SourceError naming the file: no such file, not Parquet, no images in it, or columns of other types than the
     file before it has.
@@ -183,14 +184,16 @@ def open_parquet(
     with ThreadPoolExecutor(min(16, len(paths))) as pool:
         files = list(pool.map(open_file, paths))
     columns = find_columns(files[0], image_column, label_column)
+    if not has_labels:
+        columns = columns._replace(label=None, class_names=(), notes=())
     for file in files[1:]:
-        check_alike(files[0], columns, file)
+        check_alike(files[0], columns, file, has_labels)
     if sum(file.metadata.num_rows for file in files) == 0:
         raise SourceError(f"{files[0].location}: no rows{' in any of the files' if len(files) > 1 else ''}")
     labels, names, notes = None, given or columns.class_names, list(columns.notes)
-    if columns.label is None:
+    if columns.label is None and has_labels:
         notes.append(f"no column of labels in {files[0].name}: every label is -1")
-    else:
+    elif columns.label is not None:
         labels, names, more = read_labels(files, columns.label, names)
         notes += more
     readers = [GroupReader(file, columns.image) for file in files]

@@ -36,6 +36,7 @@ from variegate.outside.location import Location, cache_folder
 class ShardIndex:
     """A shard's samples as arrays [samples], in order.
 
+    ``offsets``, ``sizes``: of the image files; ``begins``, ``ends``: of all members of a sample, with their headers.
     ``names``: the members of the images, each ended by a NUL. ``values``: the label where its kind is NUMBER; where it
     is NAME or BAD, the place in ``texts``, which holds (text, extension of the label's member) once each.
     """
@@ -43,6 +44,8 @@ class ShardIndex:
     version: FileVersion
     offsets: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
     kinds: npt.NDArray[np.uint8]
     values: npt.NDArray[np.int64]
     texts: list[tuple[str, str]]
@@ -74,7 +77,7 @@ class ShardIndex:
 def empty_index(version: FileVersion, failure: ShardFailure) -> ShardIndex:
     """Of a shard that cannot be read at all."""
     none = np.zeros(0, np.int64)
-    return ShardIndex(version, none, none, none.astype(np.uint8), none, [], b"", ShardCounts(), failure)
+    return ShardIndex(version, none, none, none, none, none.astype(np.uint8), none, [], b"", ShardCounts(), failure)
 
 
 def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
@@ -91,22 +94,25 @@ def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
 
 def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
     walk = TarSamples(reader, with_data=False)
-    places: list[tuple[int, int, int, int]] = []
+    places: list[tuple[int, ...]] = []
     names: list[bytes] = []
     texts: dict[tuple[str, str], int] = {}
-    for image, _, label in walk:
+    for sample in walk:
+        image, label = sample.image, sample.label
         value = label.number
         if label.kind in (LabelKind.NAME, LabelKind.BAD):
             value = texts.setdefault((label.text, label.extension), len(texts))
-        places.append((image.offset, image.size, label.kind, value))
+        places.append((image.offset, image.size, sample.begin, sample.end, label.kind, value))
         names.append(image.name.encode("utf-8", "surrogateescape"))
-    columns = np.array(places, np.int64).reshape(-1, 4).T
+    columns = np.array(places, np.int64).reshape(-1, 6).T
     return ShardIndex(
         version=version,
         offsets=columns[0].copy(),
         sizes=columns[1].copy(),
-        kinds=columns[2].astype(np.uint8),
-        values=columns[3].copy(),
+        begins=columns[2].copy(),
+        ends=columns[3].copy(),
+        kinds=columns[4].astype(np.uint8),
+        values=columns[5].copy(),
         texts=list(texts),
         names=b"".join(name + b"\0" for name in names),
         counts=walk.counts,
@@ -116,9 +122,10 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
 
 SUFFIX = ".vgindex"
 # A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
-_FIRST_LINE = b"variegate tar index 1\n"
+_FIRST_LINE = b"variegate tar index 2\n"
 _MOST_REST = 64 << 20
-_COLUMNS = (("offsets", np.int64), ("sizes", np.int64), ("kinds", np.uint8), ("values", np.int64))
+_PLACES = (("offsets", np.int64), ("sizes", np.int64), ("begins", np.int64), ("ends", np.int64))
+_COLUMNS = (*_PLACES, ("kinds", np.uint8), ("values", np.int64))
 
 
 def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
@@ -193,6 +200,8 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
     begins, sizes = columns["offsets"], columns["sizes"]
     if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
         raise ValueError("a member that is not in the shard")
+    if np.any(columns["begins"] < 0) or np.any(columns["ends"] > shard.size) or np.any(columns["begins"] > begins):
+        raise ValueError("a sample that is not in the shard")
     places = columns["values"][columns["kinds"] >= LabelKind.NAME]
     if np.any(columns["kinds"] > max(LabelKind)) or np.any(places < 0) or np.any(places >= len(head["texts"])):
         raise ValueError("a label that is not in its texts")

@@ -20,6 +20,7 @@ from variegate.data.sources.tar.samples import ShardFailure, notes_of_walks, spl
 from variegate.outside.location import Location, LocationLike
 
 _INDEXING_THREADS = 16
+NO_LABELS = "no labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ def _notes(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
     samples = sum(len(shard.index) for shard in shards)
     unlabelled = sum(int(np.sum(shard.index.kinds == LabelKind.NONE)) for shard in shards)
     if unlabelled == samples:
-        lines.append("no labels: no sample has a .cls or .json member with one; all labels are -1")
+        lines.append(f"{NO_LABELS}: no sample has a .cls or .json member with one; all labels are -1")
     elif unlabelled:
         lines.append(f"{unlabelled:,} of {samples:,} samples have no label")
     if wrong := sum(len(shard.broken) - bool(shard.index.failure) for shard in shards):

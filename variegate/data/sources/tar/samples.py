@@ -7,7 +7,7 @@ positions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from variegate.data.sources.base import first_names
@@ -19,14 +19,23 @@ from variegate.errors import DecodeError
 from variegate.outside.files import MOST_BYTES, in_words
 
 _MOST_LABEL = 16 << 20
+SEVERAL_IMAGES = "samples have several images"
 
 
 class TarSample(NamedTuple):
-    """``data`` is None where only the place was asked for, and for members that are too large to be read."""
+    """``data`` is None where only the place was asked for, and for members that are too large to be read.
+
+    ``begin``, ``end``: where the members of the sample are in the archive, with their headers. ``beside``: the contents
+    of those that are wanted beside the image, by extension. ``picture``: the image, if it is none of these.
+    """
 
     image: Member
     data: bytes | None
     label: Label
+    begin: int
+    end: int
+    beside: dict[str, bytes]
+    picture: Member | None
 
 
 def too_large(size: int) -> str:
@@ -75,7 +84,7 @@ def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]
     if count := sum(seen.many_images for _, seen, _ in walks):
         first = next(f"{shard}: {seen.first_many_images}" for shard, seen, _ in walks if seen.many_images)
         lines.append(
-            f"{count:,} samples have several images, of which one is taken (the first such: {first}); members "
+            f"{count:,} {SEVERAL_IMAGES}, of which one is taken (the first such: {first}); members "
             "whose names are the same up to the first dot are one sample"
         )
     if count := sum(seen.without_image for _, seen, _ in walks):
@@ -98,10 +107,15 @@ class _Group:
     """The members of one key so far."""
 
     key: str
+    begin: int
+    end: int = 0
     image: Member | None = None
-    data: bytes | None = None
     is_plain: bool = False
+    picture: Member | None = None
+    is_plain_picture: bool = False
+    data: bytes | None = None
     images: int = 0
+    beside: dict[str, bytes] = field(default_factory=dict)
     cls: Label | None = None
     json: tuple[bytes, str] | None = None
 
@@ -113,18 +127,25 @@ class _Group:
 
 
 class TarSamples:
-    """Iterate once. ``failure`` is set afterwards where the archive broke off, and ``counts`` tells the rest."""
+    """Iterate once. ``failure`` is set afterwards where the archive broke off, and ``counts`` tells the rest.
 
-    def __init__(self, reader: ForwardReader, with_data: bool) -> None:
+    ``wanted``: extensions, in small letters, of members that are read beside the image. Which samples there are, and
+    by which image they are called, does not depend on it.
+    """
+
+    def __init__(self, reader: ForwardReader, with_data: bool, wanted: frozenset[str] = frozenset()) -> None:
         self.counts = ShardCounts()
         self.failure: ShardFailure | None = None
-        self._reader, self._with_data = reader, with_data
+        self._reader, self._with_data, self._wanted = reader, with_data, wanted
 
     def __iter__(self) -> Iterator[TarSample]:
         walk = TarWalk(self._reader)
         group: _Group | None = None
         try:
-            while (member := walk.next()) is not None:
+            while True:
+                begin = self._reader.at
+                if (member := walk.next()) is None:
+                    break
                 parts = split_name(member.name)
                 if group is not None and (parts is None or parts[0] != group.key):
                     yield from self._finish(group)
@@ -132,8 +153,9 @@ class TarSamples:
                 if parts is None:
                     walk.pass_over()
                     continue
-                group = group or _Group(parts[0])
+                group = group or _Group(parts[0], begin)
                 self._read_member(walk, group, member, parts[1])
+                group.end = self._reader.at
         except (TarDamage, DecodeError) as error:
             lost = error.member if isinstance(error, TarDamage) else None
             if group is not None and self._is_hit(group, error, lost):
@@ -160,16 +182,26 @@ class TarSamples:
     def _read_member(self, walk: TarWalk, group: _Group, member: Member, extension: str) -> None:
         """Read of a member what may be needed. Raises TarDamage, with the group as it was before."""
         kind = extension.lower()
+        is_wanted = kind in self._wanted and kind not in group.beside and member.size <= MOST_BYTES
+        content = walk.content() if is_wanted else None
+        if content is not None:
+            group.beside[kind] = content
         if is_image_name(f".{kind}"):
             # 7.jpg is the image of sample 7 even after 7.depth.png; of several such, the first is.
             is_plain = "." not in extension
             group.images += 1
             if group.image is None or (is_plain and not group.is_plain):
                 group.image, group.is_plain = member, is_plain
+            if kind in self._wanted:
+                pass
+            elif group.picture is None or (is_plain and not group.is_plain_picture):
+                group.picture, group.is_plain_picture = member, is_plain
                 group.data = None
                 if self._with_data and member.size <= MOST_BYTES:
                     group.data = walk.content()
                     return
+        elif content is not None:
+            return  # labels of the image itself are not read beside it
         elif kind == "cls" and group.cls is None:
             if member.size <= _MOST_LABEL:
                 group.cls = parse_cls(walk.content(), extension)
@@ -178,7 +210,8 @@ class TarSamples:
         elif kind == "json" and group.cls is None and group.json is None and member.size <= _MOST_LABEL:
             group.json = (walk.content(), extension)
             return
-        walk.pass_over()
+        if content is None:
+            walk.pass_over()
 
     def _finish(self, group: _Group) -> Iterator[TarSample]:
         counts = self.counts
@@ -190,7 +223,8 @@ class TarSamples:
             counts.first_many_images = counts.first_many_images or group.key
             counts.many_images += 1
         counts.samples += 1
-        yield TarSample(group.image, group.data, group.label)
+        place = group.begin, group.end
+        yield TarSample(group.image, group.data, group.label, *place, group.beside, group.picture)
 
 
 def _nothing_found(counts: ShardCounts) -> str:

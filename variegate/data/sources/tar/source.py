@@ -29,6 +29,7 @@ from variegate.data.sources.tar.readers import unpacked_reader
 from variegate.data.sources.tar.samples import (
     ShardCounts,
     ShardFailure,
+    TarSample,
     TarSamples,
     notes_of_walks,
     split_name,
@@ -45,6 +46,9 @@ class TarStream:
     Samples, labels and ids are those of ``open_webdataset`` for the same shards. What cannot be read, be it a shard
     that is not there, ends that shard with a StreamItem that holds the DecodeError.
     """
+
+    # Extensions of members that are read beside the images.
+    _wanted: frozenset[str] = frozenset()
 
     def __init__(self, shards: Sequence[LocationLike], classes: Sequence[str] | None = None) -> None:
         self.classes = tuple(classes or ())
@@ -86,16 +90,10 @@ class TarStream:
         position, counts = 0, ShardCounts()
         try:
             with open_stream(self._shards[shard]) as stream:
-                walk = TarSamples(unpacked_reader(stream), with_data=True)
-                for image, data, label in walk:
-                    if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
-                        self._is_labelled = label != NO_LABEL
-                    key, _ = split_name(image.name) or ("", "")
-                    number, problem = resolve_label(label, key, self._numbers, bool(self._is_labelled))
-                    problem = problem or too_large(image.size)
-                    name = SampleName(file, image.name)
-                    item = DecodeError(str(name), problem) if problem else Item(data or b"", number)
-                    yield StreamItem(shard << 32 | position, name, item)
+                walk = TarSamples(unpacked_reader(stream), with_data=True, wanted=self._wanted)
+                for sample in walk:
+                    name, number = SampleName(file, sample.image.name), shard << 32 | position
+                    yield StreamItem(number, name, self._item(sample, name, shard, number))
                     position += 1
                 counts, failure = walk.counts, walk.failure
         except SourceError as error:
@@ -106,6 +104,15 @@ class TarStream:
         if failure:
             name = SampleName(file, failure.member)
             yield StreamItem(shard << 32 | position, name, DecodeError(str(name), failure.sentence), is_end=True)
+
+    def _item(self, sample: TarSample, name: SampleName, shard: int, number: int) -> Item | DecodeError:
+        """``number``: the sample's id."""
+        if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
+            self._is_labelled = sample.label != NO_LABEL
+        key, _ = split_name(sample.image.name) or ("", "")
+        label, problem = resolve_label(sample.label, key, self._numbers, bool(self._is_labelled))
+        problem = problem or too_large(sample.image.size)
+        return DecodeError(str(name), problem) if problem else Item(sample.data or b"", label)
 
     def _first_is_labelled(self) -> bool | None:
         """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
@@ -148,7 +155,7 @@ class WebDatasetSource(IndexedSource):
 
     def read(self, index: int) -> Item:
         """The bytes of the image file and its label. Raises DecodeError naming shard and member."""
-        shard, position = self._find(index)
+        shard, position = self.place(index)
         if position in shard.broken:
             raise DecodeError(str(self.name(index)), shard.broken[position])
         offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
@@ -158,7 +165,7 @@ class WebDatasetSource(IndexedSource):
         return Item(data, int(shard.labels[position]))
 
     def name(self, index: int) -> SampleName:
-        shard, position = self._find(index)
+        shard, position = self.place(index)
         if position < len(shard.index):
             return SampleName(str(shard.location), shard.index.name(position))
         return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
@@ -181,7 +188,8 @@ class WebDatasetSource(IndexedSource):
     def notes(self) -> list[str]:
         return list(self._notes)
 
-    def _find(self, index: int) -> tuple[ListedShard, int]:
+    def place(self, index: int) -> tuple[ListedShard, int]:
+        """The shard of a sample, and its position there: that after the last is what the shard broke off in."""
         check_index(index, len(self))
         shard = bisect_right(self._starts, index) - 1
         return self._shards[shard], int(index) - self._starts[shard]

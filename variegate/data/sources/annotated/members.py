@@ -1,0 +1,224 @@
+"""WebDataset shards with objects or masks in members beside the images: ``7.json``, ``7.txt``, ``7.png`` of ``7.jpg``.
+
+By index, all members of a sample are had by one read; what is in them is taken as in a stream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.data.sources.annotated.fields import FIELD_OPTIONS, ObjectFields
+from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
+from variegate.data.sources.annotated.records import RecordReader, image_size, mask_beside
+from variegate.data.sources.annotated.yolo import add_row, check_points
+from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, StoredFile, check_index
+from variegate.data.sources.labels import NO_LABEL, check_classes
+from variegate.data.sources.reading import read_range
+from variegate.data.sources.tar.labels import class_names_beside
+from variegate.data.sources.tar.listing import NO_LABELS
+from variegate.data.sources.tar.readers import StreamReader
+from variegate.data.sources.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
+from variegate.data.sources.tar.source import TarStream, WebDatasetSource, open_webdataset
+from variegate.errors import DecodeError
+from variegate.outside.location import Location
+
+MEMBER_OPTIONS: dict[str, Any] = {"objects": None, "rows": None, "mask": None, "points": None, **FIELD_OPTIONS}
+
+
+class Members(NamedTuple):
+    """The extensions of the members that hold a JSON record, YOLO's rows, or a mask; ``points``: of a row."""
+
+    objects: str | None
+    rows: str | None
+    mask: str | None
+    points: tuple[int, int] | None
+    reader: RecordReader
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        return frozenset(name for name in self[:3] if name)
+
+    def item(self, sample: TarSample, name: str, number: int) -> Item:
+        """``number``: the sample's id. Raises DecodeError."""
+        key, _ = split_name(sample.image.name) or ("", "")
+        if sample.picture is None:
+            raise DecodeError(name, f"no image: {key} has a mask alone")
+        if problem := too_large(sample.picture.size):
+            raise DecodeError(name, problem)
+        data = sample.data or b""
+        targets: dict[str, Any] = {}
+        size = image_size(data, name)
+        if self.objects is not None:
+            record = _record(self._content(sample, self.objects, key, name), f"{name}: {key}.{self.objects}")
+            targets |= self.reader.targets(number, record, size, f"{name}: {key}.{self.objects}")
+        if self.rows is not None:
+            targets |= self._of_rows(sample.beside.get(self.rows, b""), size, f"{name}: {key}.{self.rows}", number)
+        if self.mask is not None:
+            content = self._content(sample, self.mask, key, name)
+            targets["mask"] = mask_beside(content, f"{name}: {key}.{self.mask}", size)
+        return Item(data, NO_LABEL, targets)
+
+    def _content(self, sample: TarSample, extension: str, key: str, name: str) -> bytes:
+        try:
+            return sample.beside[extension]
+        except KeyError:
+            raise DecodeError(name, f"no member {key}.{extension} beside it") from None
+
+    def _of_rows(self, content: bytes, size: tuple[int, int], name: str, number: int) -> dict[str, Any]:
+        """An image without such a member has no objects, as in YOLO's folders."""
+        try:
+            lines = content.decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            raise DecodeError(name, "not UTF-8; accepted: a text file") from None
+        complaints, wheres, wrong = Complaints("skip"), [], []
+        builder = ObjectsBuilder(points=self.points[0] if self.points else 0)
+        for at, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    add_row(builder, line, self.reader.fields.classes, self.points)
+                except ValueError as error:
+                    wrong.append(f"line {at}: {error}")
+                    continue
+                builder.images.append(0)
+                wheres.append(f"line {at}")
+        objects = builder.done(np.zeros((1, 2), np.int32), complaints, wheres.__getitem__, is_normalised=True)
+        wrong += [complaints.first] * complaints.bad
+        self.reader.count(number, wrong, complaints.flat, name)
+        return objects.targets(0, size, None)
+
+
+class AnnotatedShards(IndexedSource):
+    """Samples by index. Labels of the images themselves are not read."""
+
+    has_targets: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
+
+    def __init__(self, shards: WebDatasetSource, members: Members) -> None:
+        self._shards, self._members = shards, members
+        self.classes, self.is_remote = members.reader.fields.classes, shards.is_remote
+        self.fingerprint = _fingerprint(shards.fingerprint, members)
+
+    def __repr__(self) -> str:
+        return repr(self._shards).replace(type(self._shards).__name__, type(self).__name__, 1)
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def read(self, index: int) -> Item:
+        """Raises DecodeError naming the shard and the member."""
+        check_index(index, len(self))
+        shard, position = self._shards.place(index)
+        name = str(self.name(index))
+        if position >= len(shard.index):
+            raise DecodeError(name, shard.broken[position])
+        begin, end = int(shard.index.begins[position]), int(shard.index.ends[position])
+        if problem := too_large(end - begin):
+            raise DecodeError(name, f"its members are {problem}")
+        data = read_range(shard.location, begin, end - begin, shard.index.version.size, name)
+        sample = next(iter(TarSamples(StreamReader(BytesIO(data)), True, self._members.wanted)), None)
+        if sample is None:
+            raise DecodeError(name, "is not where the index of its shard has it; the shard was replaced")
+        return self._members.item(sample, name, int(self.ids(np.array([index]))[0]))
+
+    def name(self, index: int) -> SampleName:
+        return self._shards.name(index)
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return self._shards.ids(indices)
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return np.full(len(indices), NO_LABEL)
+
+    def stored_files(self) -> list[StoredFile]:
+        return self._shards.stored_files()
+
+    def notes(self) -> list[str]:
+        return _notes(self._shards.notes(), self._members)
+
+
+class AnnotatedStream(TarStream):
+    """Samples one after another: those of ``AnnotatedShards``, with the same ids."""
+
+    has_targets: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
+
+    def __init__(self, shards: Sequence[Location], members: Members) -> None:
+        super().__init__(shards, members.reader.fields.classes)
+        self._members, self._wanted = members, members.wanted
+
+    @property
+    def fingerprint(self) -> str:
+        """As of a TarStream, and of what is read beside the images."""
+        return _fingerprint(super().fingerprint, self._members)
+
+    def notes(self) -> list[str]:
+        return _notes(super().notes(), self._members)
+
+    def _item(self, sample: TarSample, name: SampleName, shard: int, number: int) -> Item | DecodeError:
+        try:
+            return self._members.item(sample, str(name), number)
+        except DecodeError as error:
+            return error
+
+
+def open_members(
+    files: Sequence[Location], options: Mapping[str, Any], on_error: str, opening: Mapping[str, Any]
+) -> AnnotatedShards | AnnotatedStream:
+    """``options``: all of ``MEMBER_OPTIONS``; ``opening``: ``stream``, ``classes`` and ``cache_dir`` of
+    ``open_source``. Raises SourceError."""
+    names = [_extension(name, options[name]) for name in ("objects", "rows", "mask")]
+    if not any(names):
+        names[0] = "json"
+    if names[0] and names[1]:
+        raise SourceError('annotations: got both "objects" and "rows"; accepted: one of them')
+    if len(given := [name for name in names if name]) > len(set(given)):
+        raise SourceError(f"annotations: got the member {given[0]!r} twice; accepted: one for each use")
+    points = check_points(options["points"], "points")
+    known = opening["classes"] if opening["classes"] is not None else class_names_beside(files)
+    fields = ObjectFields.check(options, check_classes(known))
+    members = Members(names[0], names[1], names[2], points, RecordReader(fields, on_error))
+    is_remote = any(file.is_url for file in files)
+    if is_remote if opening["stream"] is None else opening["stream"]:
+        return AnnotatedStream(files, members)
+    return AnnotatedShards(open_webdataset(files, on_error=on_error, cache_dir=opening["cache_dir"]), members)
+
+
+def _extension(option: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip(".") or "/" in value or os.sep in value:
+        raise SourceError(
+            f"annotations: {option}: got {value!r}; accepted: what follows the key, as 'json', 'mask.png'"
+        )
+    return value.removeprefix(".").lower()
+
+
+def _record(content: bytes, name: str) -> Any:
+    """The objects of a JSON text: itself, or what it has under "objects" or "annotations"."""
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(name, f"no JSON: {' '.join(str(error).split())}") from None
+    if isinstance(record, dict):
+        return next((record[name] for name in ("objects", "annotations") if name in record), record)
+    return record
+
+
+def _fingerprint(of_shards: str, members: Members) -> str:
+    told = f"{of_shards}\0{members[:4]}\0{members.reader.fields!r}"
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _notes(of_shards: Sequence[str], members: Members) -> list[str]:
+    """Without what is said of labels of images, and of masks, which are images to whom does not know of them."""
+    odd = (NO_LABELS, *([SEVERAL_IMAGES] if members.mask else []))
+    notes = [note for note in of_shards if not any(what in note for what in odd)]
+    return [*notes, *members.reader.notes()]
