@@ -11,11 +11,11 @@ import numpy.typing as npt
 import torch
 
 from variegate.errors import shown
+from variegate.targets.arrays import Floats, as_array, as_numbers, not_finite
 from variegate.targets.box_formats import columns_of, corners_of, edges_of
 from variegate.targets.settings import KEYS, Targets
 from variegate.targets.wrapping import is_tv_tensor, wrapped_as
 
-Floats = npt.NDArray[np.float64]
 # On the host, or where it is on a GPU.
 Mask = npt.NDArray[Any] | torch.Tensor
 # So far beyond its image a box may reach for rounding's sake, in pixels.
@@ -114,23 +114,6 @@ def _of_image(sample: Mapping[str, Any], place: int, size: tuple[int, int], opti
     return made
 
 
-def _array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-        return np.asarray((value.float() if value.dtype == torch.bfloat16 else value).numpy())
-    try:
-        return np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}") from error
-
-
-def _numbers(name: str, value: Any, accepted: str) -> Floats:
-    array = _array(name, value, accepted)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name}: got {array.dtype}{list(array.shape)}; accepted: {accepted}")
-    return array.astype(np.float64)
-
-
 def _boxes(made: OfImage, value: Any, options: Targets) -> Floats:
     name, box_format = f"{made.name}['boxes']", options.box_format
     if (own := getattr(value, "format", None)) is not None and "boxes" in made.kinds:
@@ -142,11 +125,11 @@ def _boxes(made: OfImage, value: Any, options: Targets) -> Floats:
             )
     columns = columns_of(box_format)
     accepted = f"finite numbers [M, {columns}], {box_format}"
-    boxes = _numbers(name, value, accepted)
+    boxes = as_numbers(name, value, accepted)
     boxes = boxes.reshape(0, columns) if boxes.size == 0 else boxes
     if boxes.ndim != 2 or boxes.shape[1] != columns:
         raise ValueError(f"{name}: got shape {boxes.shape}; accepted: {accepted}")
-    if (wrong := ~np.isfinite(boxes).all(axis=1)).any():
+    if (wrong := not_finite(boxes)).any():
         _refuse_box(name, boxes, wrong, accepted)
     height, width = made.size
     if options.normalized:
@@ -173,12 +156,12 @@ def _refuse_box(name: str, boxes: Floats, wrong: Any, accepted: str) -> None:
 def _points(made: OfImage, value: Any, options: Targets) -> Floats:
     name = f"{made.name}['keypoints']"
     accepted = "finite numbers [P, 2] (x, y), [P, 3] (x, y, visibility), or either for each box, [M, P, 2 or 3]"
-    points = _numbers(name, value, accepted)
+    points = as_numbers(name, value, accepted)
     points = points.reshape(0, 2) if points.ndim == 1 and points.size == 0 else points
     if points.ndim not in (2, 3) or points.shape[-1] not in (2, 3):
         raise ValueError(f"{name}: got shape {points.shape}; accepted: {accepted}")
     flat = points.reshape(-1, points.shape[-1])
-    if (wrong := ~np.isfinite(flat).all(axis=1)).any():
+    if (wrong := not_finite(flat)).any():
         _refuse_box(name, flat, wrong, accepted)
     _check_number(made, "keypoints", len(points), points.ndim == 3)
     points = points.copy()
@@ -201,11 +184,11 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
         mask: Mask = value.detach().as_subclass(torch.Tensor)
         dtype: Any = _MASKS.get(value.dtype, value.dtype)
     else:
-        mask = _array(name, value, accepted)
+        mask = as_array(name, value, accepted)
         dtype = mask.dtype
     if dtype not in _MASKS.values():
         raise TypeError(f"{name}: got {dtype}{list(mask.shape)}; accepted: {accepted} (int16, int64, bool, too)")
-    mask = mask.reshape(0, *size) if ndim == 3 and mask.shape[0] == 0 else mask
+    mask = mask.reshape(0, *size) if ndim == 3 and mask.shape[:1] == (0,) else mask
     if mask.ndim != ndim or mask.shape[-2:] != size:
         raise ValueError(f"{name}: got shape {tuple(mask.shape)}; accepted: {accepted}")
     return mask.contiguous() if isinstance(mask, torch.Tensor) else np.ascontiguousarray(mask)
@@ -239,12 +222,17 @@ def _stacked_masks(masks: Sequence[Mask]) -> Mask:
 
 
 def _list(made: OfImage, key: str, value: Any) -> Any:
-    """A list stays one, as of names; anything else becomes an array."""
+    """A list stays one, and an array of names becomes one; anything else becomes an array."""
     if isinstance(value, (list, tuple)):
         listed: Any = list(value)
     else:
-        listed = _array(f"{made.name}[{key!r}]", value, "a list or array with an entry for each box")
+        name, accepted = f"{made.name}[{key!r}]", "a list, or an array of numbers or names, with an entry for each box"
+        listed = as_array(name, value, accepted)
         if listed.ndim == 0:
-            raise ValueError(f"{made.name}[{key!r}]: got {shown(value)}; accepted: an entry for each box")
+            raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}")
+        if listed.ndim == 1 and listed.dtype.kind in "OU":
+            listed = listed.tolist()
+        elif listed.dtype.kind not in "biuf" or listed.dtype.itemsize > 8:
+            raise TypeError(f"{name}: got {listed.dtype}{list(listed.shape)}; accepted: {accepted}")
     _check_number(made, key, len(listed))
     return listed
