@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.data.sources.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
+from tests.data.sources.annotated.test_masks import put as put_masks
 from tests.engine.expansion.samples import digest, rows, threads
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
@@ -195,6 +199,46 @@ def test_images_are_excluded_and_the_others_stay_as_they_are(tmp_path: Path) -> 
     assert records[1].items() < records[0].items()
 
 
+_KILLED_AT = """
+import os, signal, sys
+from pathlib import Path
+from tests.engine.expansion.test_annotated import expansion
+from variegate.sinks.journal import Journal
+from variegate.sinks.storage.local import LocalStorage
+place, annotations, out, moment = sys.argv[1:]
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def killed_when(owner, name, is_moment):
+    real = getattr(owner, name)
+    def call(self, *arguments):
+        result = real(self, *arguments)
+        return kill() if is_moment(self, *arguments) else result
+    setattr(owner, name, call)
+
+if moment == "journal":
+    killed_when(Journal, "flush", lambda journal: journal.num_rows > 3)
+else:
+    killed_when(LocalStorage, "_put", lambda storage, temporary, path: path.endswith(moment))
+expansion(Path(place), annotations, Path(out), copies=20).run()
+"""
+
+
+@pytest.mark.parametrize(("layout", "moment"), [("coco", "journal"), ("voc", "Annotations/b_11.xml")])
+def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path, layout: str, moment: str) -> None:
+    """While images are made, and while files of annotations are written."""
+    place, annotations = laid(layout, tmp_path / "data")
+    expansion(place, annotations, tmp_path / "whole", copies=20).run()
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", _KILLED_AT, str(place), annotations, str(out), moment]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (out / "manifest.parquet").exists()
+    assert expansion(place, annotations, out, copies=20).run().resumed > 0
+    assert digest(out) == digest(tmp_path / "whole")
+
+
 def test_mosaics_join_what_belongs_to_their_images(tmp_path: Path) -> None:
     place, annotations = laid("coco", tmp_path / "data")
     transform = T.Compose([T.Resize((48, 48)), T.Mosaic(num_classes=3)])
@@ -229,5 +273,62 @@ def test_what_is_asked_of_other_sources_is_refused(tmp_path: Path) -> None:
     plain: Any = open_source(place)
     with pytest.raises(SourceError, match="accepted, to be written with what belongs to its images"):
         AnnotatedPlan(plain, POLICY)
-    with pytest.raises(ValueError, match=r"targets: got .*accepted with a source without boxes"):
+    with pytest.raises(ValueError, match=r"min_area: got 3; accepted: 0.0 with images alone; --annotations tells"):
         plan_for(plain, POLICY, targets=Targets(min_area=3))
+
+
+def test_key_points_and_outlines_of_yolo(tmp_path: Path) -> None:
+    """Outlines give the masks of the Augmenter again."""
+    data, out = put_yolo(tmp_path / "data"), tmp_path / "out"
+    (data / "labels/a.txt").write_text("1 0.1 0.1 0.9 0.1 0.9 0.8 0.4 0.3 0.1 0.8\n0 0.5 0.5 0.2 0.2\n")
+    expansion(data, {"format": "yolo", "mask": "each"}, out).run()
+    source: Any = open_source(data, annotations={"format": "yolo", "mask": "each"})
+    back = reopened("yolo", out, mask="each")
+    augmenter = Augmenter(POLICY, seed=4, layout="NHWC")
+    for copy in range(3):
+        item = source.read(0)
+        [made] = augmenter([{"image": read_image(item.data), **item.targets}], ids=[0], copy=copy)
+        [with_outline] = (mask for mask in made["masks"].numpy() if mask.any())
+        found = back.read(copy).targets
+        np.testing.assert_array_equal(found["masks"][found["labels"].tolist().index(1)], with_outline)
+
+    (data / "data.yaml").write_text("names: [ant, bee, cat]\nkpt_shape: [2, 2]\n")
+    for name in ("b", "c"):
+        (data / f"labels/{name}.txt").write_text("")
+    (data / "labels/a.txt").write_text("1 0.5 0.5 0.4 0.4 0.3 0.5 0 0\n")
+    expansion(data, None, tmp_path / "points", transform=T.RandomHorizontalFlip(1.0), copies=1).run()
+    assert (tmp_path / "points/labels/a_0.txt").read_text() == (
+        "1 0.500000 0.500000 0.400000 0.400000 0.700000 0.500000 0.000000 0.000000\n"
+    )
+    again: Any = open_source(tmp_path / "points")
+    assert again.read(0).targets["keypoints"].tolist() == [[[42, 20, 2], [0, 0, 0]]]
+
+
+def test_masks_stay_beside_their_images(tmp_path: Path) -> None:
+    numbers = put_masks(tmp_path / "data")
+    out = tmp_path / "out"
+    settings: dict[str, Any] = {"targets": Targets(mask_fill=3), "copies": 2}
+    expansion(tmp_path / "data", "masks", out, **settings).run()
+    back: Any = open_source(out, annotations="masks")
+    assert len(back) == 6
+    augmenter = Augmenter(POLICY, seed=4)
+    source: Any = open_source(tmp_path / "data", annotations="masks")
+    for number, row in enumerate(rows(out)):
+        sample = {"image": read_image(source.read(row["index"]).data), "mask": numbers[row["index"]].astype(np.int32)}
+        [made] = augmenter([sample], ids=[row["index"]], copy=row["copy"], targets=settings["targets"])
+        np.testing.assert_array_equal(back.read(number).targets["mask"], made["mask"].numpy())
+        again = replay(out, number)
+        assert again.is_same
+        assert again.mask == (out / row["mask_file"]).read_bytes()
+    whole = digest(out)
+    lost = [out / row["mask_file"] for row in rows(out)[1:3]]
+    lost[0].unlink()
+    lost[1].write_bytes(lost[1].read_bytes()[:-1] + b"~")
+    found = verify(out)
+    assert [(out / problem.file, problem.kind) for problem in found.problems] == list(
+        zip(lost, ("missing", "damaged"), strict=True)
+    )
+    delete_damaged(out, found)
+    with pytest.warns(UserWarning, match="2 missing"):
+        assert expansion(tmp_path / "data", "masks", out, **settings).run().written == 2
+    assert digest(out) == whole

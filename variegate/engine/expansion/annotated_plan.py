@@ -106,13 +106,14 @@ def plan_for(
     source: Source, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
 ) -> Plan:
     """A ``Plan`` of these arguments, or an ``AnnotatedPlan`` where the source has boxes, masks or key points. Raises
-    ValueError for ``annotations`` or ``targets`` where it has none."""
+    ValueError for ``targets`` where it has none."""
     if getattr(source, "has_targets", False):
         more |= {"annotations": annotations, "targets": targets or Targets()}
         return AnnotatedPlan(source, *arguments, **more)
-    for name, value in (("annotations", annotations), ("targets", targets)):
-        if value is not None:
-            raise ValueError(f"{name}: got {value!r}; accepted with a source without boxes, masks or key points: None")
+    for name in TARGET_OPTIONS:
+        if (value := getattr(targets or Targets(), name)) != getattr(Targets(), name):
+            accepted = "with images alone; --annotations tells of boxes, masks and key points"
+            raise ValueError(f"{name}: got {value!r}; accepted: {getattr(Targets(), name)!r} {accepted}")
     return Plan(source, *arguments, **more)
 
 
