@@ -71,7 +71,9 @@ def augment(options: AugmentOptions) -> None:
     """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
 
     It writes the images, manifest.parquet with the operations, arguments and checksum of each, and variegate.json with
-    the settings. The files depend on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or
+    the settings. Boxes, masks and key points of SRC (--annotations) come out in the layout that SRC has them in.
+
+    The files depend on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or
     threads. After an interruption of any kind the same command goes on, and ends with the same files. A finished
     command that is given again makes what has been deleted or cut off since; `variegate verify DST` looks for damage
     within files.

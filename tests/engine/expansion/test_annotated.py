@@ -156,6 +156,15 @@ def test_every_row_can_be_made_again(tmp_path: Path, layout: str) -> None:
         assert made.targets == row["targets"]
 
 
+def test_a_data_set_that_moved_is_the_same(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    expansion(place, annotations, tmp_path / "out").run()
+    (tmp_path / "data").rename(tmp_path / "moved")
+    assert replay(tmp_path / "out", 4, tmp_path / "moved/images").is_same
+    report = expansion(tmp_path / "moved/images", str(tmp_path / "moved/instances.json"), tmp_path / "out").run()
+    assert report.resumed == 9
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_lost_and_damaged_files_are_found_and_made_again(tmp_path: Path, layout: str) -> None:
     place, annotations = laid(layout, tmp_path / "data")

@@ -51,7 +51,7 @@ class AnnotatedPlan(Plan):
             raise ValueError(f"targets: got {self.targets}; accepted: {', '.join(TARGET_OPTIONS)}, and no others")
         folder = whole.folder.address()
         object.__setattr__(self, "source", with_outlines(self.source))
-        object.__setattr__(self, "annotations", _absolute(self.annotations, folder))
+        object.__setattr__(self, "annotations", _from_folder(self.annotations, folder))
         for index in range(len(self.source)):
             path = self.sample_name(index)
             if not _is_utf8(path):
@@ -128,8 +128,9 @@ def with_outlines(source: Any) -> Any:
     return source
 
 
-def _absolute(annotations: Any, folder: str) -> Any:
-    """As JSON has it, meaning the same from any folder: files below the source's folder as their paths in there."""
+def _from_folder(annotations: Any, folder: str) -> Any:
+    """As JSON has it, meaning the same from any folder, and where the data set has moved: files by their paths from the
+    source's folder."""
     if isinstance(annotations, Mapping):
         known = {name: _plain(value) for name, value in annotations.items()}
     elif isinstance(annotations, str | os.PathLike):
@@ -141,8 +142,7 @@ def _absolute(annotations: Any, folder: str) -> Any:
     else:
         return annotations
     if os.path.isfile(file := known.get("file") or ""):
-        inside = os.path.relpath(os.path.abspath(file), os.path.abspath(folder))
-        known["file"] = os.path.abspath(file) if inside.startswith("..") else inside
+        known["file"] = os.path.relpath(os.path.realpath(file), os.path.realpath(folder))
     return known
 
 
