@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.transforms.examples import EXAMPLES, MIXERS, POLICIES
+from tests.transforms.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
 from variegate import transforms as T
 
-EVERY = [example for examples in (EXAMPLES | MIXERS).values() for example in examples] + POLICIES
+EVERY = [example for examples in (EXAMPLES | MIXERS | BY_BOXES).values() for example in examples] + POLICIES
 STEPS = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.RandAugment(num_ops=3)])
 SHOWN = "Compose([RandomResizedCrop((24, 24)), RandomHorizontalFlip(), RandAugment(num_ops=3)])"
 

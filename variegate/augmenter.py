@@ -35,6 +35,7 @@ from variegate.per_image import (
 )
 from variegate.policies.views import MultiView
 from variegate.program import rng
+from variegate.program.boxes import SampledBoxes
 from variegate.program.clips import over_frames
 from variegate.program.describe import explain_row
 from variegate.program.one_image import OneImage
@@ -269,16 +270,21 @@ class Augmenter(SamplesAugmenter):
         conditions: Conditions = None,
         *,
         partners: Any = None,
+        boxes: Sequence[Any] | None = None,
     ) -> Program:
         """The sampled Program of a batch, for those who want to look, without touching a pixel.
 
         ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
         that is what happens to each of its frames. ``partners`` as for a call; what they mix is in ``Program.mixture``.
+        ``boxes``: of each image, [M, 4] (left, top, right, bottom in pixels), for transforms that choose by them.
         """
         if looks_like_sizes(images_or_sizes):
-            return self._sample(check_sizes(images_or_sizes), ids, epoch, copy, conditions, partners=partners)
-        images, frames = self._frames(images_or_sizes)
-        return self._sample(self._runner.shapes(images), ids, epoch, copy, conditions, frames, partners)
+            shapes, frames = check_sizes(images_or_sizes), None
+        else:
+            images, frames = self._frames(images_or_sizes)
+            shapes = self._runner.shapes(images)
+        known = None if boxes is None else self._known(boxes, shapes)
+        return self._sample(shapes, ids, epoch, copy, conditions, frames, partners, known)
 
     @renamed(given="conditions")
     def explain(
@@ -290,12 +296,14 @@ class Augmenter(SamplesAugmenter):
         conditions: Conditions = None,
         *,
         partners: Sequence[int] | None = None,
+        boxes: Any = None,
     ) -> str:
         """What happens to one sample: its operations with their arguments, and the fused passes they run in.
 
         ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
         ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
-        ``conditions``: values of this sample, as ``{"label": 9}``.
+        ``conditions``: values of this sample, as ``{"label": 9}``. ``boxes``: of the image, [M, 4] (left, top, right,
+        bottom in pixels), for transforms that choose by them.
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
@@ -305,7 +313,8 @@ class Augmenter(SamplesAugmenter):
         ids = [id, *(() if partners is None else partners)]
         values = of_one_sample(conditions, len(ids))
         places = None if partners is None else [range(1, len(ids))]
-        sampled = self.program([size] * len(ids), ids=ids, epoch=epoch, copy=copy, conditions=values, partners=places)
+        known = None if boxes is None else [boxes] * len(ids)
+        sampled = self.program([size] * len(ids), ids, epoch, copy, values, partners=places, boxes=known)
         operations = explain_row(sampled, self._runner.lower(sampled))
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
@@ -351,6 +360,7 @@ class Augmenter(SamplesAugmenter):
         conditions: Conditions = None,
         frames: list[int] | None = None,
         partners: Any = None,
+        boxes: SampledBoxes | None = None,
     ) -> Program:
         check_running("Augmenter")
         if frames is not None:
@@ -362,7 +372,7 @@ class Augmenter(SamplesAugmenter):
         # Last of all checks, so that a call that is refused takes no place of the running count.
         identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
         sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
-        sampling.output = self._output
+        sampling.output, sampling.boxes = self._output, boxes
         if partners is not None:
             sampling.partners = check_partners(partners, len(shapes), num_partners(self.transform))
         self.transform.sample(sampling, np.arange(len(shapes)), 0)

@@ -15,6 +15,7 @@ from variegate.backends.images import with_wanted_channels
 from variegate.bound_transform import BoundTransform
 from variegate.mixed_labels import label_of
 from variegate.per_image import Conditions, Copies, Ids, with_labels
+from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
 from variegate.transforms.base import refuse_views
 from variegate.transforms.finish import cuts_of
@@ -36,11 +37,20 @@ class SamplesAugmenter(BoundTransform):
         conditions: Conditions = None,
         frames: list[int] | None = None,
         partners: Any = None,
+        boxes: SampledBoxes | None = None,
     ) -> Program:
         raise NotImplementedError(f"{type(self).__name__} does not define _sample()")
 
     def _labels(self, program: Program, labels: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define _labels()")
+
+    def _known(self, boxes: Sequence[Any], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
+        from variegate.targets.while_sampling import boxes_alone
+
+        refuse_views(self.transform, "boxes")
+        if self.consistent:
+            raise ValueError("boxes: got some with consistent=True; accepted: clips alone, or boxes of single images")
+        return boxes_alone(boxes, shapes)
 
     def _of_samples(
         self,
@@ -97,13 +107,16 @@ class SamplesAugmenter(BoundTransform):
         labels or None where nothing was mixed, what belongs to each image by key).
         """
         from variegate.targets.following import Follower
+        from variegate.targets.while_sampling import boxes_of
 
         is_encoded = isinstance(images, EncodedBatch)
         batch = images if is_encoded else self._runner.take(images)
         if is_encoded:
             batch.scales = SCALES if self.fast_decode else ()
         belonging = check(batch.shapes)
-        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), None, partners)
+        conditions = with_labels(conditions, labels)
+        boxes = boxes_of(belonging, options)
+        program = self._sample(batch.shapes, ids, epoch, copy, conditions, None, partners, boxes)
         if (cut := cuts_of(program.output)) is not None:
             raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
         follower = Follower(program, belonging, options, self.num_threads, self._runner.mask_executor)

@@ -5,6 +5,17 @@ from __future__ import annotations
 import variegate as vg
 from variegate import transforms as T
 
+# Transforms that choose by the boxes of samples that are dicts.
+BY_BOXES: dict[str, list[T.Transform]] = {
+    "RandomAtLeastOneBoxCrop": [T.RandomAtLeastOneBoxCrop(16), T.RandomAtLeastOneBoxCrop((9, 20), 0.5)],
+    "RandomBoxSafeCrop": [T.RandomBoxSafeCrop(), T.RandomBoxSafeCrop(0.4)],
+    "RandomIoUCrop": [T.RandomIoUCrop(), T.RandomIoUCrop(0.2, 0.9, 0.7, 1.5, [0.0, 0.4, 1.0], 7)],
+    "RandomResizedBoxSafeCrop": [
+        *(T.RandomResizedBoxSafeCrop(24), T.RandomResizedBoxSafeCrop((9, 31), 0.2, "nearest")),
+    ],
+    "SanitizeBoundingBoxes": [T.SanitizeBoundingBoxes(), T.SanitizeBoundingBoxes(4.5, min_area=30)],
+}
+
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
 
 EXAMPLES: dict[str, list[T.Transform]] = {
@@ -14,6 +25,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "CenterCrop": [T.CenterCrop(16), T.CenterCrop((3, 300))],
     "ChannelDropout": [T.ChannelDropout(), T.ChannelDropout((1, 2), (9, 8, 7), p=1.0)],
     "ChannelPermutation": [T.ChannelPermutation((1, 2, 0))],
+    "ClampBoundingBoxes": [T.ClampBoundingBoxes()],
     "CoarseDropout": [T.CoarseDropout(), T.CoarseDropout(3, (0.1, 0.3), fill="random"), T.CoarseDropout(0, 4, 9)],
     "Color": [T.Color(0.0), T.Color((0.1, 1.9))],
     "ColorJitter": [T.ColorJitter(0.4, (0.5, 1.5), 0.4, 0.1), T.ColorJitter(hue=0.5), T.ColorJitter()],

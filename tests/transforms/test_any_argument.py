@@ -13,7 +13,7 @@ import torch
 
 import variegate as vg
 from tests.images import photo
-from tests.transforms.examples import EXAMPLES, MIXERS, POLICIES
+from tests.transforms.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.transforms import functional as F
@@ -27,7 +27,7 @@ VALUES: list[Any] = [
     *([[1], [2]], [[]], [None], [10**400] * 2, (0.1, 10**9), {"a": 1}, [T.Invert()], T.Invert(), [T.Invert] * 5000),
     *(np.float64(0.5), np.int64(3), np.array([1, 2]), np.array([]), torch.zeros(2, requires_grad=True)),
 ]
-TRANSFORMS = [example for all_ in (EXAMPLES | MIXERS).values() for example in all_] + POLICIES
+TRANSFORMS = [example for all_ in (EXAMPLES | MIXERS | BY_BOXES).values() for example in all_] + POLICIES
 SOON = 5.0
 SIZES = [(20, 30), (1, 1), (7, 5, 1)]
 
@@ -54,8 +54,10 @@ def test_it_is_refused_by_name_or_can_be_sampled(transform: T.Transform, argumen
             _check_message(error, arguments)
             continue
         try:
-            given = {"label": [1, 2, 3]}
-            program = vg.Augmenter(made).program(SIZES, ids=[0, 1, 2], conditions=given, partners="batch")
+            given: dict[str, Any] = {"conditions": {"label": [1, 2, 3]}, "partners": "batch"}
+            if type(made).__name__ in BY_BOXES:
+                given["boxes"] = [[[0, 0, 1, 1]], [], [[0, 1, 5, 3.5], [1, 1, 2, 2]]]
+            program = vg.Augmenter(made).program(SIZES, ids=[0, 1, 2], **given)
         except ValueError as error:
             _check_message(error)
         else:

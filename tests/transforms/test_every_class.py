@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.transforms.examples import EXAMPLES, MIXERS
+from tests.transforms.examples import BY_BOXES, EXAMPLES, MIXERS
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.executors import reference
@@ -20,7 +20,7 @@ from variegate.program.validate import validate
 CASES = [
     pytest.param(example, id=f"{name}-{i}") for name, examples in EXAMPLES.items() for i, example in enumerate(examples)
 ]
-MIXES = [example for examples in MIXERS.values() for example in examples]
+ALONE_NOT = [example for examples in (MIXERS | BY_BOXES).values() for example in examples]
 ODD_SIZES = [(1, 1, 3), (1, 7, 3), (7, 1, 1), (37, 53, 3), (223, 225, 3), (225, 223, 1), (2, 2, 3), (64, 64, 3)]
 
 
@@ -30,8 +30,8 @@ def own_classes() -> set[str]:
 
 
 def test_every_class_has_an_example_of_itself() -> None:
-    assert own_classes() == set(EXAMPLES) | set(MIXERS)
-    for name, examples in (EXAMPLES | MIXERS).items():
+    assert own_classes() == set(EXAMPLES) | set(MIXERS) | set(BY_BOXES)
+    for name, examples in (EXAMPLES | MIXERS | BY_BOXES).items():
         assert {type(example).__name__ for example in examples} == {name}
 
 
@@ -39,7 +39,7 @@ def test_every_class_is_exported() -> None:
     assert own_classes() <= set(T.__all__)
 
 
-@pytest.mark.parametrize("transform", [*CASES, *MIXES])
+@pytest.mark.parametrize("transform", [*CASES, *ALONE_NOT])
 def test_round_trip(transform: T.Transform) -> None:
     described = transform.to_dict()
     assert described["type"] == type(transform).__name__

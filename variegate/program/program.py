@@ -186,6 +186,10 @@ class Program:
     grouping: Grouping | None = None  # None: every image has one output
     mixture: Mixture | None = None
     names: tuple[str, ...] = ()
+    # Of samples with boxes, M at most of one image: those that transforms dropped, and the side and area that boxes of
+    # an output need in the end.
+    dropped: npt.NDArray[np.bool_] | None = None  # [R, M]
+    least: npt.NDArray[np.float64] | None = None  # [images, 2]
     stage: str = "sampled"
     # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;
     # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; the number of passes of a row; and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
 from variegate.program.table_builder import TableBuilder
+
+if TYPE_CHECKING:
+    from variegate.program.boxes import SampledBoxes
 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
@@ -25,10 +28,12 @@ class Sampling(TableBuilder):
     """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``.
 
     ``partners``: int32[outputs, K], the images that each output may be mixed with; images beyond the outputs are there
-    as partners alone. None: every image is an output, and nothing is known to mix it with.
+    as partners alone. None: every image is an output, and nothing is known to mix it with. ``boxes``: what images have,
+    of samples with boxes.
     """
 
     partners: npt.NDArray[np.int32] | None = None
+    boxes: SampledBoxes | None = None
     mixes: Sequence[Mix] = ()
     max_side = MAX_SIDE  # of what operations make
 
@@ -171,6 +176,8 @@ class Sampling(TableBuilder):
             self._grids[name] = np.concatenate([grid, grid[again]])
         for name in ("source", "shape", "size", "length"):
             setattr(self, name, np.concatenate([getattr(self, name), getattr(self, name)[again]]))
+        if self.boxes is not None:
+            self.boxes.fork(again)
         return np.arange(start, start + len(again)).reshape(copies, len(rows))
 
     def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
@@ -262,6 +269,8 @@ class Sampling(TableBuilder):
             grouping=self._grouping,
             mixture=mixture,
             names=tuple(self._names),
+            dropped=None if self.boxes is None else self.boxes.dropped[kept],
+            least=None if self.boxes is None else self.boxes.least,
         )
 
     def _name_index(self, name: str) -> int:

@@ -45,10 +45,16 @@ class Follower:
         self._stages: Stages = stages_of(program)
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
         self._outputs = parts_of(program)
+        self._dropped = program.dropped
+        # A side and an area, of each output.
+        self._least = np.broadcast_to((options.min_size, options.min_area), (len(self._outputs), 2))
+        if program.least is not None:
+            self._least = np.maximum(self._least, program.least[: len(self._outputs)])
 
     def results(self) -> list[dict[str, Any]]:
         """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
-        joined = iter(self._join([part for parts in self._outputs for part in parts]))
+        least = np.repeat(self._least, list(map(len, self._outputs)), axis=0)
+        joined = iter(self._join([part for parts in self._outputs for part in parts], least))
         outputs = [[next(joined) for _ in parts] for parts in self._outputs]
         masks = self._masks(outputs)
         return [self._result(self._images[n], brought, masks[n]) for n, brought in enumerate(outputs)]
@@ -63,15 +69,16 @@ class Follower:
             return masks_on_device(self._executor, self._stages, self._sizes, outputs, fill)
         return masks_on_host(self._stages, self._sizes, outputs, fill, self._threads)
 
-    def _join(self, parts: Sequence[Part]) -> list[Joined]:
+    def _join(self, parts: Sequence[Part], least: Array) -> list[Joined]:
+        """``least``: float64[parts, 2], the side and the area that boxes need to be kept."""
         of = [self._images[part.source] for part in parts]
-        boxes, kept = self._boxes(parts, of)
+        boxes, kept = self._boxes(parts, of, least)
         points = self._points(parts, of, kept)
         return [Joined(*each) for each in zip(parts, of, kept, boxes, points, strict=True)]
 
     # -- boxes -------------------------------------------------------------------------------------------------
 
-    def _boxes(self, parts: Sequence[Part], of: Sequence[OfImage]) -> tuple[list[Array], list[Array]]:
+    def _boxes(self, parts: Sequence[Part], of: Sequence[OfImage], least: Array) -> tuple[list[Array], list[Array]]:
         """Of each part the boxes that are left, in pixels, upright ones as left, top, right, bottom, and which."""
         counts = [0 if each.corners is None else len(each.corners) for each in of]
         corners = np.concatenate([np.empty((0, 4, 2)), *(each.corners for each in of if each.corners is not None)])
@@ -85,12 +92,16 @@ class Follower:
             told = np.zeros((len(corners), 4))
         left, area = _within(seen[:, 0], [part.boxes for part in parts], number)
         visible = np.minimum(share * area / np.maximum(_areas(seen[:, 1]), 1e-12), 1.0)
+        side, least_area = least[number].T
         # Rounding must not drop a box that has just the wanted share.
-        keep = (area > 0.0) & (area >= self._options.min_area - 1e-9)
+        keep = (area > 0.0) & (area >= least_area - 1e-9)
+        keep &= (left[:, 2:] - left[:, :2]).min(axis=1) >= side - 1e-9
         keep &= (visible >= self._options.min_visibility - 1e-9) & np.isfinite(told).all(axis=1)
         if self._options.box_format != "cxcywhr":
             told = left
             keep &= np.isfinite(left).all(axis=1) & np.isfinite(area)
+        if self._dropped is not None and len(corners):
+            keep &= ~self._dropped[row, np.concatenate([np.arange(count) for count in counts])]
         ends = np.cumsum(counts)[:-1]
         each_kept = [np.flatnonzero(part) for part in np.split(keep, ends)]
         return [part[at] for part, at in zip(np.split(told, ends), each_kept, strict=True)], each_kept

@@ -25,6 +25,7 @@ class Targets:
             first pixel (Albumentations, and torchvision's flips).
         mask_fill: the value of masks where the image shows its fill colour; 255 is the usual class to be ignored.
         min_area: boxes with less area in the result, in its pixels, are dropped; those without any always are.
+        min_size: boxes with a shorter side than this in the result, in its pixels, are dropped.
         min_visibility: boxes of which a smaller share is left are dropped, 0 to 1: the area within the image divided by
             that of the whole box.
         clip: boxes that reach beyond their image are cut off; else they are refused.
@@ -46,6 +47,7 @@ class Targets:
     per_box: Sequence[str] = ()
     passed: Sequence[str] = ()
     padded: bool = False
+    min_size: float = 0.0
 
     def __post_init__(self) -> None:
         one_of("box_format", self.box_format, BOX_FORMATS)
@@ -55,6 +57,7 @@ class Targets:
         one_of("padded", self.padded, (True, False))
         integer("mask_fill", self.mask_fill, -(2**31), 2**31 - 1)
         number("min_area", self.min_area, 0.0)
+        number("min_size", self.min_size, 0.0)
         number("min_visibility", self.min_visibility, 0.0, 1.0)
         if self.normalized and self.box_format == "cxcywhr":
             raise refused("normalized", True, "False with box_format='cxcywhr', whose angle is that of pixels")

@@ -16,6 +16,8 @@ from variegate.policies.views import MultiView
 from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.transforms.base import Transform
 from variegate.transforms.bends import OpticalDistortion, ThinPlateSpline
+from variegate.transforms.box_crops import RandomAtLeastOneBoxCrop, RandomBoxSafeCrop, RandomResizedBoxSafeCrop
+from variegate.transforms.boxes import ClampBoundingBoxes, SanitizeBoundingBoxes
 from variegate.transforms.channels import ChannelDropout, ColorTemperature
 from variegate.transforms.color import (
     CLAHE,
@@ -66,6 +68,7 @@ from variegate.transforms.filters import (
 from variegate.transforms.finish import FiveCrop, Lambda, TenCrop
 from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
 from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
+from variegate.transforms.iou_crop import RandomIoUCrop
 from variegate.transforms.jitter import (
     ColorJitter,
     RandomAdjustSharpness,
@@ -102,6 +105,8 @@ __all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode"
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
 __all__ += ["Function", "Measure", "TracedPipeline"]
 __all__ += ["CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomResizedCrop", "Resize", "TenCrop"]
+__all__ += ["ClampBoundingBoxes", "SanitizeBoundingBoxes"]
+__all__ += ["RandomAtLeastOneBoxCrop", "RandomBoxSafeCrop", "RandomIoUCrop", "RandomResizedBoxSafeCrop"]
 __all__ += ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
 __all__ += ["AlternatingHorizontalFlip", "RandomHorizontalFlip", "RandomRotate90", "RandomVerticalFlip"]
 __all__ += ["D4", "Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize", "Transpose"]

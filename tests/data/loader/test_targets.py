@@ -23,6 +23,7 @@ from variegate.data.sources.base import Item
 from variegate.errors import DecodeError
 
 CROP = T.Compose([T.RandomResizedCrop(24, scale=(0.5, 1.0)), T.RandomHorizontalFlip(), T.ColorJitter(0.4)])
+BY_BOXES = T.Compose([T.RandomHorizontalFlip(), T.RandomIoUCrop(), T.SanitizeBoundingBoxes(2), T.Resize((24, 24))])
 MIXERS = [T.Mosaic(num_classes=2), T.CutMix(num_classes=2), T.MixUp(num_classes=2)]
 
 
@@ -108,8 +109,10 @@ def test_images_are_those_without_targets(transform: Any, options: dict[str, Any
             assert [len(boxes) for boxes in batch["boxes"]] == [len(labels) for labels in batch["labels"]]
 
 
-def test_partners_bring_their_boxes() -> None:
-    loader = load(AnnotatedMemory(9), T.Compose([T.Resize((24, 24)), T.Mosaic(num_classes=2)]), shuffle=False)
+@pytest.mark.parametrize("first", [T.Resize((24, 24)), BY_BOXES], ids=["resize", "by boxes"])
+def test_partners_bring_their_boxes(first: T.Transform) -> None:
+    mosaic = T.Compose([first, T.Mosaic(num_classes=2), T.SanitizeBoundingBoxes(2)])
+    loader = load(AnnotatedMemory(9), mosaic, shuffle=False)
     batch = loader.batch(0)
     partners = [loader.partners(n) for n in range(4)]
     augmenter = loader.augmenter
@@ -121,21 +124,29 @@ def test_partners_bring_their_boxes() -> None:
             assert plain(batch[key][n]) == plain(result[key]), key
 
 
-def test_pixels_do_not_depend_on_threads_batches_ranks_or_a_stop() -> None:
-    whole = rows(load(AnnotatedMemory(10), CROP))
+@pytest.mark.parametrize("transform", [CROP, BY_BOXES], ids=["crop", "by boxes"])
+def test_pixels_do_not_depend_on_threads_batches_ranks_or_a_stop(transform: T.Transform) -> None:
+    whole = rows(load(AnnotatedMemory(10), transform))
     assert len(whole) == 10
-    assert rows(load(AnnotatedMemory(10), CROP, batch_size=3, num_threads=1, prefetch=0)) == whole
-    shared = [rows(load(AnnotatedMemory(10), CROP, rank=rank, world_size=2)) for rank in range(2)]
+    assert rows(load(AnnotatedMemory(10), transform, batch_size=3, num_threads=1, prefetch=0)) == whole
+    shared = [rows(load(AnnotatedMemory(10), transform, rank=rank, world_size=2)) for rank in range(2)]
     assert shared[0] | shared[1] == whole
-    loader = load(AnnotatedMemory(10), CROP)
+    loader = load(AnnotatedMemory(10), transform)
     first = next(iter(loader))
-    other = load(AnnotatedMemory(10), CROP, batch_size=3)
+    other = load(AnnotatedMemory(10), transform, batch_size=3)
     other.load_state_dict(loader.state_dict())
     rest = rows(other)
     assert not {(i, 0) for i in first.ids.tolist()} & rest.keys()
     assert rest == {key: row for key, row in whole.items() if key in rest}
     assert len(rest) == 6
-    assert rows(pickle.loads(pickle.dumps(load(AnnotatedMemory(10), CROP)))) == whole
+    assert rows(pickle.loads(pickle.dumps(load(AnnotatedMemory(10), transform)))) == whole
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_transforms_that_choose_by_boxes_want_them(on_error: str) -> None:
+    loader = load(AnnotatedMemory(4), BY_BOXES, targets=False, on_error=on_error)
+    with pytest.raises(TypeError, match=r"RandomIoUCrop: got images without boxes.*accepted: .*a source with annot"):
+        next(iter(loader))
 
 
 def test_copies_have_targets_of_their_own() -> None:

@@ -1,0 +1,106 @@
+"""The boxes of a batch while it is sampled: where they are by now, for transforms that choose by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.mixing import mixed_by
+from variegate.program.program import Output, Program
+
+if TYPE_CHECKING:
+    from variegate.program.sampling import Rows, Sampling
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+# (program, row of each box [B], corners [B, 4, 2]) -> left, top, right, bottom of what is seen of each, float64[B, 4].
+Move = Callable[[Program, npt.NDArray[np.int64], Floats], Floats]
+
+
+class SampledBoxes:
+    """Boxes of N images, M at most of one.
+
+    Args:
+        corners: of each image float64[m, 4, 2], x and y in pixels of the image as it came, in turn.
+        move: leads boxes through a program.
+        are_turned: they have angles, so that they are not cut off at their image's edges.
+    """
+
+    def __init__(self, corners: Sequence[Floats], move: Move, are_turned: bool) -> None:
+        most = max(map(len, corners), default=0)
+        self.are_turned = are_turned
+        # Of every row, boxes that transforms have dropped, and places where there never was one.
+        self.dropped = np.ones((len(corners), most), np.bool_)
+        # What boxes of each image's output need in the end: a shortest side, and an area, in pixels.
+        self.least = np.zeros((len(corners), 2))
+        self._corners = np.zeros((len(corners), most, 4, 2))
+        self._move = move
+        for n, of_one in enumerate(corners):
+            self._corners[n, : len(of_one)] = of_one
+            self.dropped[n, : len(of_one)] = False
+
+    def edges(self, sampling: Sampling, rows: Rows) -> Floats:
+        """float64[R, M, 4]: left, top, right, bottom of what is seen of each box in the image as it is by now; NaN for
+        those of which nothing is, and where there is none."""
+        edges = np.full((len(rows), self.dropped.shape[1], 4), np.nan)
+        row, box = np.nonzero(~self.dropped[rows])
+        if len(row):
+            seen = self._move(_so_far(sampling, rows), row, self._corners[sampling.source[rows[row]], box])
+            seen[~((seen[:, :2] < seen[:, 2:]).all(axis=1) & np.isfinite(seen).all(axis=1))] = np.nan
+            edges[row, box] = seen
+        return edges
+
+    def drop(self, rows: Rows, which: Flags) -> None:
+        """``which``: bool[R, M]."""
+        self.dropped[rows] |= which
+
+    def fork(self, again: Rows) -> None:
+        """Rows are copied to the end: see ``Sampling.fork``."""
+        self.dropped = np.concatenate([self.dropped, self.dropped[again]])
+
+    def demand(self, images: npt.NDArray[np.integer], side: float, area: float) -> None:
+        """Of ``images``, drop what ends up with a shorter side or less area."""
+        self.least[images] = np.maximum(self.least[images], (side, area))
+
+
+def boxes_to_choose_by(sampling: Sampling, rows: Rows, title: str) -> Floats:
+    """``SampledBoxes.edges`` for a transform that makes all of an image depend on them.
+
+    Raises TypeError where no boxes are known, ValueError for images that are joined of several already.
+    """
+    boxes = known_boxes(sampling, title)
+    source = sampling.source[rows]
+    if sampling.is_blended and len(np.unique(source)) < np.count_nonzero(np.isin(sampling.source, source)):
+        raise ValueError(f"{title} after AugMix, whose images show boxes in several places. Put it before AugMix.")
+    if mixer := mixed_by(sampling.mixes, source):
+        raise ValueError(f"{title} after {mixer}: images are already mixed with others there. Put it before {mixer}.")
+    return boxes.edges(sampling, rows)
+
+
+def known_boxes(sampling: Sampling, title: str) -> SampledBoxes:
+    if sampling.boxes is None:
+        raise TypeError(
+            f"{title}: got images without boxes, by which it chooses; accepted: samples that are dicts with 'boxes', "
+            "or a source with annotations"
+        )
+    return sampling.boxes
+
+
+def _so_far(sampling: Sampling, rows: Rows) -> Program:
+    """What was emitted into ``rows``."""
+    arrays: dict[str, Any] = {name: grid[rows] for name, grid in sampling.instructions.items()}
+    source = sampling.source[rows]
+    ids, key = sampling.streams(rows)
+    return Program(
+        **arrays,
+        length=sampling.length[rows],
+        source=source,
+        in_shape=sampling.shape[rows],
+        ids=ids,
+        key=key,
+        output=Output(),
+        tables=sampling.tables(),
+    )
