@@ -23,7 +23,7 @@ from variegate.data.loader.picks import check_picking, picks_of
 from variegate.data.loader.ranks import Share, check_alike, processes_here
 from variegate.data.loader.reading import Reader, reader_threads
 from variegate.data.loader.stream import StreamOrder
-from variegate.data.loader.targets import targets_of
+from variegate.data.loader.targets import targets_of, with_asked
 from variegate.data.sources.base import PixelSource, Source, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.packed import checked_statistics
@@ -48,7 +48,7 @@ class Pipeline:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         options = self.options = LoaderOptions.check(given)
-        self.source = source = _open(options.source, options.on_error)
+        self.source = source = with_asked(_open(options.source, options.on_error), options.targets)
         transform = Identity() if options.transform is None else options.transform
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))

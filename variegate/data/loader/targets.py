@@ -146,6 +146,14 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
     return BatchTargets(Targets() if asked is None else asked, getattr(source, "has_image_labels", True))  # type: ignore[arg-type]
 
 
+def with_asked(source: Any, asked: Any) -> Any:
+    """The source; a data set, with what stands beside its images, where that is asked for."""
+    from variegate.data.sources.objects.dataset import DatasetSource  # most loaders have none
+
+    is_dataset = isinstance(source, DatasetSource)
+    return source.with_targets() if is_dataset and isinstance(asked, Targets) else source
+
+
 def targets_nbytes(label: Any) -> int:
     """Memory of what is kept beside a picture."""
     targets = label.targets if isinstance(label, Annotated) else None

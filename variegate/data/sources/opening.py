@@ -243,7 +243,8 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
         images, labels = spec if is_pair else (spec, None)
         return ArraySource(images, labels, () if options["classes"] is None else options["classes"])
     is_collection = isinstance(spec, (list, tuple, bytes, bytearray, memoryview, Mapping))
-    if not is_collection and _has(spec, "__getitem__", "__len__"):
+    are_samples = isinstance(spec, (list, tuple)) and len(spec) > 0 and isinstance(spec[0], Mapping)
+    if are_samples or (not is_collection and _has(spec, "__getitem__", "__len__")):
         from variegate.data.sources.objects.dataset import DatasetSource
 
         _refuse(kind, options, "stream", "classes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -13,8 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import IndexedSource, Item, SampleName, check_index, describe
-from variegate.data.sources.labels import LABEL_NAMES, hash_labels
+from variegate.data.sources.labels import hash_labels
+from variegate.data.sources.objects.beside import label_beside, targets_beside
 from variegate.data.sources.objects.sample import check_rest, image_of, label_of, split_sample
+from variegate.data.sources.objects.told import (
+    as_labels,
+    class_names_of,
+    files_of,
+    innermost,
+    is_independent,
+    is_subset,
+    label_column,
+    targets_told,
+)
 from variegate.errors import DecodeError
 from variegate.threads import at_fork, computed_once
 
@@ -36,18 +47,32 @@ class DatasetSource(IndexedSource):
     same. ``lock=False`` says that ``__getitem__`` may be called by many threads, which is faster where it decodes;
     ``lock=True`` always locks.
 
-    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images and labels of
-    a kind that is not accepted, and for masks, boxes, key points and further images anywhere in a sample, which would
-    no longer fit the augmented image; DecodeError where the data set raises or a single image is damaged.
+    ``has_targets``: what else a dict holds, or one that comes with an image, is that image's targets, under its own
+    names; else masks, boxes, key points and further images anywhere in a sample are refused, as they would no longer
+    fit the augmented image.
+
+    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images, labels and
+    targets of a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
     """
 
-    def __init__(self, dataset: Any, lock: bool | None = None) -> None:
+    def __init__(self, dataset: Any, lock: bool | None = None, has_targets: bool = False) -> None:
         self._length = _check_dataset(dataset)
-        self._dataset = dataset
-        self.is_locked = not _is_independent(dataset) if lock is None else lock
+        self._dataset, self.has_targets = dataset, has_targets
+        self.is_locked = not is_independent(dataset) if lock is None else lock
         self.after_fork()
-        self.classes = _classes(dataset)
+        self.classes = class_names_of(dataset)
         at_fork(self)
+
+    @computed_once
+    def has_image_labels(self) -> bool:
+        """With targets, the first sample tells."""
+        if self.has_targets:
+            with suppress(Exception), self._turn:
+                return label_beside(self._dataset[0]) is not None
+        return not self.has_targets
+
+    def with_targets(self) -> DatasetSource:
+        return self if self.has_targets else DatasetSource(self._dataset, self.is_locked, True)
 
     def after_fork(self) -> None:
         self._turn = threading.Lock() if self.is_locked else nullcontext()
@@ -64,16 +89,16 @@ class DatasetSource(IndexedSource):
         (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
         fingerprint (Hugging Face's)."""
         digest = hashlib.sha256(f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}".encode())
-        inner, chosen = _innermost(self._dataset)
+        inner, chosen = innermost(self._dataset)
         if chosen is not None:
             digest.update(chosen.tobytes())
         root = getattr(inner, "root", None)
-        for path, label in _files(inner) or ():
+        for path, label in files_of(inner) or ():
             name = os.path.relpath(path, root) if isinstance(root, (str, os.PathLike)) else path
             digest.update(f"\0{name}\0{label}".encode("utf-8", "surrogateescape"))
         digest.update(str(getattr(inner, "_fingerprint", "")).encode())
         with suppress(TypeError, ValueError, RuntimeError):
-            digest.update(hash_labels(_as_targets(_targets(inner), len(inner))))
+            digest.update(hash_labels(as_labels(targets_told(inner), len(inner))))
         return digest.hexdigest()[:16]
 
     def read(self, index: int) -> Item:
@@ -92,31 +117,35 @@ class DatasetSource(IndexedSource):
             raise DecodeError(name, f"{type(error).__name__}: {error}") from error
         image, label = split_sample(sample, name)
         pixels = image_of(image, name)
-        check_rest(sample, pixels, name)
-        return Item(pixels, label_of(label, name, self.classes))
+        if not self.has_targets:
+            check_rest(sample, pixels, name)
+            return Item(pixels, label_of(label, name, self.classes))
+        return Item(pixels, label_of(label_beside(sample), name, self.classes), targets_beside(sample, name))
 
     def name(self, index: int) -> SampleName:
         """The file, where the data set lists its files; else the type of the data set and the index."""
         check_index(index, self._length)
         inner = self._dataset
-        while _is_subset(inner):
+        while is_subset(inner):
             index, inner = int(inner.indices[index]), inner.dataset
-        files = _files(inner)
+        files = files_of(inner)
         if files is not None:
             return SampleName(os.fspath(files[index][0]))
         return SampleName(type(inner).__name__, f"item {index}")
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
         """As far as the data set tells them without reading an image; else None."""
-        inner, chosen = _innermost(self._dataset, indices)
+        if self.has_targets:
+            return None
+        inner, chosen = innermost(self._dataset, indices)
         if getattr(inner, "target_transform", None) is not None:
             return None  # what it lists are not the labels that it yields
-        files = _files(inner)
-        targets = [label for _, label in files] if files is not None else _targets(inner)
+        files = files_of(inner)
+        targets = [label for _, label in files] if files is not None else targets_told(inner)
         if targets is None:
-            targets = _label_column(inner)
+            targets = label_column(inner)
         try:
-            array = _as_targets(targets, len(inner))
+            array = as_labels(targets, len(inner))
         except (TypeError, ValueError, RuntimeError):
             return None
         if array is None or array.dtype.kind != "U":
@@ -150,79 +179,3 @@ def _check_dataset(dataset: Any) -> int:
         return len(dataset)
     except (TypeError, NotImplementedError) as error:
         raise TypeError(f"dataset: got {kind}, which has no length; accepted: {_ACCEPTED}") from error
-
-
-def _is_subset(dataset: Any) -> bool:
-    # Also the Subsets of other libraries; a wrapper that transforms has no `indices`.
-    indices = getattr(dataset, "indices", None)
-    if not isinstance(indices, (Sequence, np.ndarray)) or not hasattr(dataset, "dataset"):
-        return False
-    return len(indices) == len(dataset)
-
-
-def _innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
-    """The data set that Subsets of Subsets are of, and where the samples ``chosen`` of the outermost (None: all) are in
-    it; None where it is that one itself."""
-    while _is_subset(dataset):
-        indices = np.asarray(dataset.indices, np.int64)
-        chosen = indices if chosen is None else indices[chosen]
-        dataset = dataset.dataset
-    return dataset, chosen
-
-
-def _is_independent(dataset: Any) -> bool:
-    from torch.utils.data import TensorDataset
-
-    dataset, _ = _innermost(dataset)
-    return isinstance(dataset, (list, tuple, TensorDataset)) or _files(dataset) is not None
-
-
-def _files(dataset: Any) -> Sequence[Any] | None:
-    """torchvision's list of (path, class), as ImageFolder and its like have it."""
-    for name in ("samples", "imgs"):
-        files = getattr(dataset, name, None)
-        if isinstance(files, (list, tuple)) and files and len(files) == len(dataset):
-            listed: Sequence[Any] = files
-            first = listed[0]
-            if isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[0], (str, os.PathLike)):
-                return listed
-    return None
-
-
-def _classes(dataset: Any) -> tuple[str, ...]:
-    dataset, _ = _innermost(dataset)
-    names = getattr(dataset, "classes", None)
-    features = getattr(dataset, "features", None)
-    if names is None and isinstance(features, Mapping):  # Hugging Face's
-        columns = (*(name for name in LABEL_NAMES if name in features), *features)
-        found = (getattr(features[column], "names", None) for column in columns)
-        names = next((each for each in found if each is not None), None)
-    is_names = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-    return tuple(names) if names and is_names else ()
-
-
-def _targets(dataset: Any) -> Any:
-    """Its labels, in any form; None where it does not tell them."""
-    targets = getattr(dataset, "targets", None)
-    targets = getattr(dataset, "labels", None) if targets is None else targets
-    tensors = getattr(dataset, "tensors", None)
-    if isinstance(dataset, (list, tuple)):
-        targets = [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
-    elif isinstance(tensors, tuple) and len(tensors) > 1:
-        targets = tensors[1]
-    return targets
-
-
-def _label_column(dataset: Any) -> Any:
-    """Hugging Face's, read by itself: what formats and transforms make of a row is not needed."""
-    features = getattr(dataset, "features", None)
-    if not isinstance(features, Mapping) or not hasattr(dataset, "with_format"):
-        return None
-    column = next((name for name in LABEL_NAMES if name in features), None)
-    return None if column is None else list(dataset.with_format(None)[column])
-
-
-def _as_targets(targets: Any, length: int) -> npt.NDArray[Any] | None:
-    array = np.asarray(targets)
-    is_known = array.ndim > 0 and len(array) == length and array.dtype.kind in "biufU"
-    return array if is_known else None
