@@ -181,6 +181,22 @@ def test_every_class_of_torchvision_is_converted_or_refused() -> None:
     assert sorted((known() | SAME | set(REFUSED)) - names) == []
 
 
+def test_transforms_that_choose_by_boxes() -> None:
+    crop = stand_in(
+        "RandomIoUCrop",
+        **{"min_scale": 0.3, "max_scale": 1.0, "min_aspect_ratio": 0.5, "max_aspect_ratio": 2.0, "trials": 40},
+        options=[0.0, 0.5],
+    )
+    sanitize = stand_in("SanitizeBoundingBoxes", min_size=2, min_area=5, labels_getter="default", _labels_getter=None)
+    clamp = stand_in("ClampBoundingBoxes", clamping_mode="auto")
+    wanted = T.RandomIoUCrop(sampler_options=[0.0, 0.5]), T.SanitizeBoundingBoxes(2, 5), T.ClampBoundingBoxes()
+    assert parts(compose(crop, sanitize, clamp)) == wanted
+    *before, normalized = parts(compose(crop, TO_TENSOR, normalize(), sanitize, clamp))
+    assert (tuple(before), type(normalized)) == (wanted, T.Normalize)
+    with pytest.raises(ConversionError, match=r"SanitizeBoundingBoxes.labels_getter: got None; accepted: 'default'"):
+        vg.from_torchvision(stand_in("SanitizeBoundingBoxes", min_size=1, min_area=1, labels_getter=None))
+
+
 def test_mixes_are_converted_with_a_word_on_their_draws() -> None:
     mixes = [stand_in(name, alpha=0.4, num_classes=3, _dist=None) for name in ("MixUp", "CutMix")]
     with pytest.warns(ConversionWarning, match=r"transforms\[0\] MixUp: every image has a share and a partner"):

@@ -17,7 +17,10 @@ from variegate.transforms.erase import RandomErasing
 from variegate.transforms.output import Normalize, ToDtype
 
 _FLOATS = ("float32", "float16", "bfloat16")
-_MAY_FOLLOW = ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop")
+_MAY_FOLLOW = {
+    *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop"),
+    *("SanitizeBoundingBoxes", "ClampBoundingBoxes"),  # which leave pixels alone
+}
 
 
 class FloatTail:

@@ -19,6 +19,7 @@ from variegate.convert.torchvision_table import (
     NOTHING,
     ON_LEVELS,
     REFUSED,
+    RENAMED,
     SAME,
     differs_on_tensors,
     for_images,
@@ -130,6 +131,7 @@ class _Converter:
         for key, value in vars(source).items():
             if key.startswith("_") or key in _MODULE or key in IGNORED.get(name, ()):
                 continue
+            key = RENAMED.get(name, {}).get(key, key)
             if key not in names:
                 place.refuse(key, value, f"arguments of {name}: {', '.join(names)}")
             arguments[key] = self._argument(place, key, value)

@@ -13,9 +13,12 @@ SAME = {
     *("GaussianNoise", "RandomInvert", "RandomPosterize", "RandomSolarize", "RandomAdjustSharpness"),
     *("RandomAutocontrast", "RandomEqualize", "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"),
     *("RandomErasing", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "MixUp", "CutMix"),
+    *("RandomIoUCrop", "SanitizeBoundingBoxes", "ClampBoundingBoxes"),
 }
 # Attributes that torchvision's objects carry beside their arguments.
-IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",)}
+IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",), "ClampBoundingBoxes": ("clamping_mode",)}
+# Attributes that have another name than the argument they come from.
+RENAMED: Mapping[str, Mapping[str, str]] = {"RandomIoUCrop": {"options": "sampler_options"}}
 # What is said of every object of a class.
 _MIXED = "every image has a share and a partner of its own, on whole levels; one draw serves a batch in torchvision"
 DIFFERS: Mapping[str, str] = {"MixUp": _MIXED, "CutMix": _MIXED}
@@ -29,12 +32,13 @@ NOTHING = {
     "ToPureTensor": "",
     "RGB": "gray images stay gray here; image folders and decoders give RGB as in torchvision",
 }
-_BOXES = "transforms of images; masks, boxes and key points are not augmented along with them"
+_FORMATS = "vg.Targets(box_format=...), which says what boxes are; all end at their image's edges"
+_POINTS = "nothing in its place: key points that leave the image get visibility 0"
 _VIEWS = "transforms that give one image for each; take the crops one by one"
 _VALUES = "operations on colour images; it needs all values of an image at once, behind the pipeline"
 REFUSED = {
-    **dict.fromkeys(("ClampBoundingBoxes", "ConvertBoundingBoxFormat", "SanitizeBoundingBoxes"), _BOXES),
-    **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints", "SetClampingMode", "RandomIoUCrop"), _BOXES),
+    **dict.fromkeys(("ConvertBoundingBoxFormat", "SetClampingMode"), _FORMATS),
+    **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints"), _POINTS),
     **dict.fromkeys(("FiveCrop", "TenCrop"), _VIEWS),
     "LinearTransformation": _VALUES,
     "Lambda": "an operation that can be described; write a CustomOp, or call the function behind the pipeline",
@@ -61,7 +65,7 @@ def differs_on_tensors(name: str, arguments: Mapping[str, Any]) -> str | None:
 # Operations that only move pixels, or invert them: the same on floats as on levels. Interpolating ones are not.
 EXACT_ON_FLOATS = {
     *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop", "CenterCrop", "Pad", "RandomInvert"),
-    *("RandomSolarize", "RandomChannelPermutation"),
+    *("RandomSolarize", "RandomChannelPermutation", "RandomIoUCrop", "SanitizeBoundingBoxes", "ClampBoundingBoxes"),
 }
 # Arguments that are values of pixels: on floats from 0 to 1 where the pixels are.
 ON_LEVELS = {"fill", "threshold"}
