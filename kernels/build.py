@@ -18,6 +18,8 @@ from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.shipped import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
 
+# An entropy index is compiled where it is used.
+SHIPPED = warm.ENTRIES + warm.TARGET_ENTRIES
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         with ThreadPoolExecutor(num_cores()) as pool:
             list(pool.map(compile_for, levels))
-        digests = {entry._cache.name: entry._cache.digest for entry in warm._entries()}
+        digests = {entry._cache.name: entry._cache.digest for entry in warm._entries(SHIPPED)}
         write_manifest(str(package), [level.name for level in levels], digests)
         print(write_wheel(package, options.out, options.platform))
     return 0
@@ -57,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def find_signatures() -> dict[str, tuple[object, ...]]:
     """Of the kernels that Python calls: the types of their arguments."""
     warm._run_everything()
-    found = {entry._cache.name: [tuple(args) for args in entry.overloads] for entry in warm._entries()}
+    warm._use_targets()
+    found = {entry._cache.name: [tuple(args) for args in entry.overloads] for entry in warm._entries(SHIPPED)}
     assert all(len(signatures) == 1 for signatures in found.values()), found
     return {name: signatures[0] for name, signatures in found.items()}
 

@@ -13,7 +13,7 @@ from variegate.program import compiled
 
 def main(signatures: str, folder: str) -> None:
     wanted = pickle.loads(Path(signatures).read_bytes())
-    entries = warm._entries()
+    entries = warm._entries(warm.ENTRIES + warm.TARGET_ENTRIES)
     compiled.do_without_helpers()  # they would run kernels
     for entry in entries:
         entry.compile(wanted[entry._cache.name])

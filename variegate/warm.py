@@ -65,6 +65,13 @@ INDEX_ENTRIES = (
     "data.decode.entropy.cut._cut_out",
 )
 
+# Of what belongs to images, which no batch without dicts waits for.
+TARGET_ENTRIES = (
+    "targets.masks._read_masks",
+    "targets.points._move",
+    "targets.regions._move",
+)
+
 # (kernels done, of about so many, seconds)
 Progress = Callable[[int, int, float], object]
 
@@ -105,7 +112,7 @@ def warm(progress: Progress | None = None) -> Warmth:
     """
     began = time.perf_counter()
     before = _compiled()
-    was_ready = _folder() is not None and _are_there(INDEX_ENTRIES)
+    was_ready = _folder() is not None and _are_there(INDEX_ENTRIES + TARGET_ENTRIES)
     if not was_ready:
         _check_place()
         listener = _Listener(progress, began)
@@ -114,6 +121,7 @@ def warm(progress: Progress | None = None) -> Warmth:
             with events.install_listener("numba:compile", listener):
                 _run_everything()
                 _use_an_index()
+                _use_targets()
         finally:
             compiled.TURN.on_progress = None
     seconds = time.perf_counter() - began
@@ -131,6 +139,12 @@ def _use_an_index() -> None:
     key, packed = key_of_file(file), pack_file(file)
     assert isinstance(packed, bytes)
     cut_out(file, known_of({key: packed}), (0, 0, 1, 1))
+
+
+def _use_targets() -> None:
+    """A mask, a box and a point through one step."""
+    sample = {"image": np.zeros((8, 8, 3), np.uint8), "mask": np.zeros((8, 8), np.uint8), "boxes": [[1, 1, 4, 4]]}
+    Augmenter(T.RandomRotation(10), num_threads=1)([sample | {"keypoints": [[2, 2]]}], ids=[0])
 
 
 def _are_there(names: tuple[str, ...]) -> bool:

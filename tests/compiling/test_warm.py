@@ -31,6 +31,7 @@ from PIL import Image
 from variegate import warm
 
 warm._run_everything()  # warm() would load nothing where all is on disk
+warm._use_targets()
 
 from variegate.program.compiled import KERNELS
 
@@ -43,11 +44,12 @@ def made_ready():
     }
 
 before = made_ready()
-assert {name for name in warm.ENTRIES if before.get(name) != 1} == set(), before
+assert {name for name in warm.ENTRIES + warm.TARGET_ENTRIES if before.get(name) != 1} == set(), before
 # One type for each argument: a kernel that is compiled twice costs the first batch seconds.
 assert {name for name, number in before.items() if name.startswith("executors.cpu.") and number > 1} == set(), before
 
 import variegate as vg
+from tests.targets.test_property import GEOMETRY, MIXES
 from tests.transforms.examples import EXAMPLES
 from variegate import transforms as T
 from variegate.transforms import functional as F
@@ -89,6 +91,10 @@ for _ in vg.Loader(source, t, batch_size=4, device="cpu", shuffle=True):
     runs += 1
 F.gaussian_blur(F.rotate(batches[0][0], 30.0, device="cpu"), 3, device="cpu")
 F.equalize(batches[1][1], device="cpu")
+sample = {"image": batches[0][0], "masks": np.zeros((1, 37, 53), np.int32), "boxes": [[1, 1, 4, 4]]}
+for t in {**GEOMETRY, **MIXES}.values():
+    vg.Augmenter(t)([sample] * 4, ids=range(4), partners="batch" if t in MIXES.values() else None)
+    runs += 1
 large = [np.zeros((900, 900, 3), np.uint8)] * 2  # written past the caches
 vg.Augmenter(T.Normalize(0.5, 0.5))(large)
 after = made_ready()

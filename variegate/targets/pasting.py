@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,6 +151,7 @@ def _is_whole(part: Part, size: tuple[int, ...]) -> bool:
     return part.boxes.tolist() == [[0, 0, size[1], size[0]]]
 
 
+@lru_cache(maxsize=64)
 def checked_fill(mask_fill: int, dtype: np.dtype[Any]) -> int:
     """Raises ValueError for one that masks of this dtype cannot hold."""
     low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
