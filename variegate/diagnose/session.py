@@ -16,9 +16,9 @@ from variegate.augmenter import Augmenter
 from variegate.data.decode import is_jpeg
 from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.data.loader import Loader
-from variegate.data.loader.making import conditions_by_labels
 from variegate.data.loader.observer import Stage, StageTimes
 from variegate.data.loader.reading import reader_threads
+from variegate.data.loader.stacking import conditions_by_labels
 from variegate.data.sources.base import Source
 from variegate.data.sources.objects.arrays import ArraySource
 from variegate.diagnose import measurements as m

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from threading import Lock
 
-from variegate.data.loader.making import AnyBatch, BatchResult
 from variegate.data.loader.observer import StageTimes
+from variegate.data.loader.one_batch import AnyBatch, BatchResult
 from variegate.data.loader.reading import Rows, Waiting
 from variegate.threads import Lookahead, at_fork
 

@@ -15,8 +15,9 @@ from variegate.data.loader.batch import FailureLog
 from variegate.data.loader.cache import open_cache
 from variegate.data.loader.epochs import EpochRun, Position
 from variegate.data.loader.indexing import open_entropy_index
-from variegate.data.loader.making import AnyBatch, BatchMaker, BatchResult
+from variegate.data.loader.making import BatchMaker
 from variegate.data.loader.observer import Observer, StageTimes
+from variegate.data.loader.one_batch import AnyBatch, BatchResult
 from variegate.data.loader.options import LoaderOptions, OnError
 from variegate.data.loader.order import IndexedOrder, check_done, make_state, read_state
 from variegate.data.loader.picks import check_picking, picks_of
