@@ -84,3 +84,36 @@ def test_batches_that_do_not_fit_are_refused() -> None:
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         vg.Targets(**options)
+
+
+@pytest.mark.parametrize(
+    ("entries", "others", "message"),
+    [
+        (
+            {"mask": {"depth": np.zeros((HEIGHT, WIDTH), np.uint8)}},
+            {"mask": np.zeros((HEIGHT, WIDTH), np.uint8)},
+            r"got 'mask' with the names \['depth'\], and most of its batch 'mask' without names",
+        ),
+        (
+            {"keypoints": [[1, 2]]},
+            {"keypoints": [[1, 2, 2]]},
+            r"got 'keypoints' \[M, 2\], and most of its batch \[M, 3\]",
+        ),
+    ],
+)
+def test_samples_that_are_written_unlike_the_others_are_named(
+    entries: dict[str, Any], others: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"samples\[2\]: {message}; accepted: the same in all"):
+        run(FLIP, sample(**others), sample(**others), sample(**entries))
+
+
+@pytest.mark.parametrize("points", [[[1, 2, 2]], [[1, 2]], np.ones((1, 4, 3))])
+def test_a_sample_without_key_points_may_be_mixed_with_those_that_have_some(points: Any) -> None:
+    per_box = np.ndim(points) == 3
+    boxes: dict[str, Any] = {"boxes": [[0, 0, WIDTH, HEIGHT]], "labels": [1]} if per_box else {}
+    none: dict[str, Any] = {"boxes": [], "labels": []} if per_box else {}
+    samples = [sample(keypoints=points, **boxes, label=0), sample(keypoints=[], **none, label=1)]
+    for result in run(T.MixUp(num_classes=2), *samples, partners="batch"):
+        assert result["keypoints"].shape[1:] == np.shape(points)[1:]
+        assert len(result["keypoints"]) == 1

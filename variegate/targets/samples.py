@@ -13,6 +13,7 @@ import torch
 from variegate.errors import shown
 from variegate.targets.arrays import Floats, as_array, as_numbers, not_finite
 from variegate.targets.box_formats import columns_of, corners_of, edges_of
+from variegate.targets.forms import unlike_most
 from variegate.targets.settings import KEYS, Targets
 from variegate.targets.wrapping import is_tv_tensor, wrapped_as
 
@@ -80,7 +81,10 @@ def check_batch(samples: Any, options: Any) -> None:
 def of_images(samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32], options: Targets) -> list[OfImage]:
     """``shapes``: height, width and channels of each image."""
     sizes = [(int(height), int(width)) for height, width, _ in shapes.tolist()]
-    return [_of_image(sample, n, size, options) for n, (sample, size) in enumerate(zip(samples, sizes, strict=True))]
+    found = [_of_image(sample, n, size, options) for n, (sample, size) in enumerate(zip(samples, sizes, strict=True))]
+    for n, error in unlike_most(found).items():
+        raise ValueError(f"samples[{n}]: {error}")
+    return found
 
 
 def image_like(image: torch.Tensor, given: Any, layout: str) -> torch.Tensor:

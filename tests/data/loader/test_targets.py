@@ -206,6 +206,14 @@ def test_samples_have_the_same_keys() -> None:
     assert "'masks', most of its batch 'boxes', 'keypoints', 'labels', 'mask'; accepted" in told.reason
 
 
+def test_masks_have_names_in_all_samples_or_in_none() -> None:
+    source = AnnotatedMemory(8, wrong={5: {"mask": {"depth": np.zeros(size_of(5), np.uint8)}}})
+    loader = load(source, CROP, shuffle=False, on_error="skip")
+    assert sorted(key - 1000 for key, _ in rows(loader)) == [0, 1, 2, 3, 4, 6, 7]
+    [told] = loader.errors
+    assert "'mask' with the names ['depth'], and most of its batch 'mask' without names" in told.reason
+
+
 def replace_broken(source: AnnotatedMemory) -> AnnotatedMemory:
     """Its files as they should be."""
     return AnnotatedMemory(source.number, wrong=source.wrong)

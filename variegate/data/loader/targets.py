@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.errors import DecodeError
+from variegate.targets.forms import unlike_most
 from variegate.targets.samples import OfImage, check_batch, of_images
 from variegate.targets.settings import KEYS, Targets
 from variegate.transforms.base import refuse_views
@@ -106,6 +107,8 @@ class BatchTargets:
             except (TypeError, ValueError) as error:
                 errors[row] = DecodeError(name, str(error).replace("samples[0]", "sample", 1))
                 errors[row].__cause__ = error
+        if not errors:
+            errors = {row: DecodeError(names[row], error) for row, error in unlike_most(found).items()}
         if errors:
             raise RowsRefused(errors)
         return found
