@@ -101,31 +101,28 @@ def _edges(padded: Mask_HW) -> tuple[dict[int, int], Any]:
 
 
 def _simplified(ring: Ring) -> Ring:
-    far = int(((ring - ring[0]) ** 2).sum(axis=1).argmax())
+    """All pieces of the ring are cut at their farthest points at once, until none is far from its line. It begins with
+    the outermost points, so that its bounds stay."""
     closed = np.concatenate([ring, ring[:1]])
-    keep = np.zeros(len(closed), np.bool_)
-    keep[[0, far, len(ring)]] = True
-    waiting = [(0, far), (far, len(ring))]
-    while waiting:
-        first, last = waiting.pop()
-        if last - first < 2:
-            continue
-        away = _distances(closed[first + 1 : last], closed[first], closed[last])
-        most = int(away.argmax())
-        if away[most] > _TOLERANCE:
-            middle = first + 1 + most
-            keep[middle] = True
-            waiting += [(first, middle), (middle, last)]
-    return closed[:-1][keep[:-1]]
+    ends = np.unique([0, *ring.argmin(axis=0), *ring.argmax(axis=0), len(ring)])
+    while True:
+        piece = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        away = _distances(ring, closed[ends[:-1]], closed[ends[1:]], piece)
+        most = np.maximum.reduceat(away, ends[:-1])
+        cuts = np.flatnonzero((away == most[piece]) & (away > _TOLERANCE))
+        if not len(cuts):
+            return ring[ends[:-1]]
+        _, first = np.unique(piece[cuts], return_index=True)
+        ends = np.sort(np.concatenate([ends, cuts[first]]))
 
 
-def _distances(points: Ring, first: npt.NDArray[np.float64], last: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """From a line that ends at ``first`` and ``last``."""
+def _distances(points: Ring, first: Ring, last: Ring, piece: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Of each point from the line of its piece, which goes from ``first`` to ``last``."""
     way = last - first
-    length = float(way @ way)
-    share = np.clip((points - first) @ way / length, 0.0, 1.0) if length else np.zeros(len(points))
-    apart = points - first - share[:, None] * way
-    return np.asarray(np.hypot(apart[:, 0], apart[:, 1]))
+    length = np.maximum((way**2).sum(axis=1), 1e-12)
+    apart = points - first[piece]
+    share = np.clip((apart * way[piece]).sum(axis=1) / length[piece], 0.0, 1.0)
+    return np.asarray(np.hypot(*(apart - share[:, None] * way[piece]).T))
 
 
 def _area(ring: Ring) -> float:
