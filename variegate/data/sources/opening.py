@@ -13,14 +13,10 @@ from variegate.data.sources.base import Source, SourceError, StreamSource, check
 from variegate.data.sources.exclusion import PlaceWithout, without
 from variegate.data.sources.file_kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name, kinds_with
 from variegate.data.sources.folder import open_folder, open_image, open_remote_folder
-from variegate.data.sources.patterns import expand, missing
-from variegate.data.sources.reading import listable_filesystem, named_errors, reason_for
+from variegate.data.sources.patterns import expand
+from variegate.data.sources.places import check_file, files_of_folder, names_at, names_in
 from variegate.outside.addresses import without_secrets
-from variegate.outside.files import check_regular
 from variegate.outside.location import Location
-
-# What ``variegate augment`` puts beside shards, and is none of them.
-_MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
 
 
 def open_source(
@@ -103,16 +99,16 @@ def _open_location(location: Location, options: dict[str, Any]) -> Source | Stre
     if file_kind(location) is not None and not is_folder:
         return _open_files([location], options)
     if location.is_url:
-        names = _list_names(location)
+        names = names_at(location)
     elif is_folder:
-        names = [name + "/" * os.path.isdir(os.path.join(path, name)) for name in os.listdir(path)]
+        names = names_in(location)
     else:
-        _check_file(location)
+        check_file(location)
         if not is_image_name(location.name):
             raise SourceError(f"{location}: a file of a kind that is not read; accepted: {ACCEPTED}")
         _refuse(f"{location}, an image", options, "stream", "classes", "image_root")
         return open_image(path)
-    if files := _files_of_folder(location, names):
+    if files := files_of_folder(location, names):
         return _open_files(files, options)
     if is_folder and (layout := layout_of(names)) is not None:
         return _open_annotated(location, layout, options["on_error"], options)
@@ -136,8 +132,7 @@ def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[st
         raise SourceError(f"annotations: they are for a folder of images, .parquet files and .tar shards, and {held}")
     files = [file for one in ([spec] if _is_place(spec) else spec) for file in expand(Location.parse(one))]
     if len(files) == 1 and not files[0].is_url and os.path.isdir(files[0].address()):
-        names = [f"{entry.name}{'/' * entry.is_dir()}" for entry in os.scandir(files[0].address())]
-        files = _files_of_folder(files[0], names) or files
+        files = files_of_folder(files[0], names_in(files[0])) or files
     kinds = {found.suffix if (found := file_kind(file)) is not None else "" for file in files}
     is_folder = len(files) == 1 and not files[0].is_url and os.path.isdir(files[0].address())
     kind = next(iter(kinds)) if len(kinds) == 1 and not is_folder else ""
@@ -145,7 +140,7 @@ def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[st
         _refuse(f"{files[0]}, a {kind} file", options, "image_root" if kind == ".tar" else "stream")
         for file in files:
             if not file.is_url:
-                _check_file(file)
+                check_file(file)
         return open_annotated_files(files, kind, annotations, on_error, options)
     if len(files) > 1:
         raise SourceError("annotations: they are for one folder of images, or for .parquet files or .tar shards")
@@ -171,7 +166,7 @@ def _open_files(files: list[Location], options: dict[str, Any]) -> Source | Stre
         raise SourceError(f"{few}: files of different kinds; accepted: {accepted}, not both")
     for file in files:
         if not file.is_url:
-            _check_file(file)
+            check_file(file)
     kind = next(iter(kinds))
     if kind is not None:
         refused = {"stream", "classes", "image_root"}.difference(kind.options)
@@ -181,45 +176,6 @@ def _open_files(files: list[Location], options: dict[str, Any]) -> Source | Stre
         return _open_location(files[0], options)
     accepted = ", ".join(kind.suffix for kind in FILE_KINDS)
     raise SourceError(f"{files[0]}: in a list or pattern, {accepted} files are accepted")
-
-
-def _files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
-    """The shards or Parquet files of a folder that holds such files and neither images nor folders; else none.
-
-    ``names`` are its entries, folders with a slash at the end. Files of other kinds (a README, indexes) do not count,
-    nor does the manifest that ``variegate augment`` puts beside shards.
-    """
-    names = sorted(name for name in names if not name.startswith("."))
-    if any(name.endswith("/") or is_image_name(name) for name in names):
-        return []
-    found = {name: kind for name in names if (kind := file_kind(Location.of(name))) is not None}
-    if len(found) > 1:
-        found.pop(_MANIFEST, None)
-    elif _MANIFEST in found and _SETTINGS in names:
-        raise SourceError(f"{folder}: its shards are gone; variegate verify names them")
-    suffixes = [kind.suffix for kind in FILE_KINDS if kind in found.values()]
-    if len(suffixes) > 1:
-        inside = str(folder).rstrip("/")
-        choices = " or ".join(f"{inside}/*{suffix}" for suffix in suffixes)
-        raise SourceError(f"{inside}: holds {' and '.join(suffixes)} files; say which: {choices}")
-    # Parsed again, so that names with a question mark are shown as in a pattern or a list.
-    return [Location.of(folder.child(name).address()) for name in found]
-
-
-def _list_names(location: Location) -> list[str]:
-    """The files right in a remote folder, and its sub-folders with a slash at their ends; sorted.
-
-    Raises SourceError where it cannot be listed, or is a file.
-    """
-    fs, root = listable_filesystem(location)
-    with named_errors(location):
-        if not fs.isdir(root):
-            what = "is a file, not a folder" if fs.exists(root) else "no such file or folder"
-            raise SourceError(f"{location}: {what}")
-        entries = fs.ls(root, detail=True)
-    paths = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in entries]
-    own = root.rstrip("/")
-    return sorted(path.rpartition("/")[2] + "/" * is_folder for path, is_folder in paths if path != own)
 
 
 def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
@@ -266,15 +222,3 @@ def _refuse(what: str, options: dict[str, Any], *names: str) -> None:
         raise SourceError(f"{what}: classes= is for sources that do not name theirs; leave it out")
     if "image_root" in names and options["image_root"] is not None:
         raise SourceError(f"{what}: image_root= is for {kinds_with('image_root')}; leave it out")
-
-
-def _check_file(location: Location) -> None:
-    """Raises SourceError for a path where nothing is, and for what is neither a folder nor a file that ends."""
-    try:
-        check_regular(location.address())
-    except FileNotFoundError:
-        raise missing(location.address()) from None
-    except IsADirectoryError:
-        pass
-    except (OSError, ValueError) as error:
-        raise SourceError(f"{location}: {reason_for(error, location)}") from None
