@@ -61,6 +61,39 @@ def test_a_loader_gives_what_stands_beside_the_images(source: Any) -> None:
         assert batch["area"][n].tolist() == [2.0 * k for k in range(n)]
 
 
+def objects(n: int) -> list[dict[str, Any]]:
+    """Those of ``own``, as COCO has them."""
+    boxes = own(n)["boxes"].tolist()
+    return [{"bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": k} for k, (x1, y1, x2, y2) in enumerate(boxes)]
+
+
+class Listed(Pairs):
+    def __getitem__(self, n: int) -> Any:
+        return Image.open(io.BytesIO(png(n)), formats=["PNG"]), objects(n)
+
+
+def columns(n: int) -> dict[str, Any]:
+    listed = objects(n)
+    return {"bbox": [one["bbox"] for one in listed], "category": [one["category_id"] for one in listed]}
+
+
+ROWS = [{"image": png(n), "objects": columns(n)} for n in range(NUMBER)]
+
+
+@pytest.mark.parametrize("source", [Listed(), ROWS], ids=["coco", "hugging face"])
+def test_objects_become_boxes_by_their_edges(source: Any) -> None:
+    batch = next(iter(load(source, FLIP, batch_size=NUMBER, shuffle=False, targets=vg.Targets())))
+    for n in range(NUMBER):
+        x1, y1, x2, y2 = own(n)["boxes"].T
+        assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, WIDTH - x1, y2], 1))
+        assert batch["labels"][n].tolist() == list(range(n))
+    with pytest.raises(DecodeError, match="objects become boxes by their edges"):
+        list(load(source, FLIP, targets=vg.Targets(box_format="xywh")))
+    wrong = [{"image": png(0), "objects": {"bbox": [[1, 2, -3, 4]], "category": [0]}}]
+    with pytest.raises(DecodeError, match="list: item 0: its objects: object 0: bbox is"):
+        list(load(wrong, targets=vg.Targets()))
+
+
 def test_an_image_may_have_a_label_of_its_own() -> None:
     samples = [{"image": png(n), "label": n % 3, "boxes": own(n)["boxes"]} for n in range(NUMBER)]
     batch = next(iter(load(samples, batch_size=NUMBER, shuffle=False, targets=vg.Targets())))
@@ -90,5 +123,5 @@ def test_a_wrong_sample_is_named_and_skipped(change: dict[str, Any], what: str) 
 
 def test_samples_that_are_no_dicts() -> None:
     samples = [{"image": png(0), **own(0)}, (png(0), 3)]
-    with pytest.raises(DecodeError, match="got a tuple of bytes, int; accepted with targets=: a dict, or an image and"):
+    with pytest.raises(DecodeError, match="got a tuple of bytes, int; accepted with targets=: a dict, an image and a"):
         list(load(samples, batch_size=2, shuffle=False, targets=TARGETS))

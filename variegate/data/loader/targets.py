@@ -153,8 +153,9 @@ def with_asked(source: Any, asked: Any) -> Any:
     """The source; a data set, with what stands beside its images, where that is asked for."""
     from variegate.data.sources.objects.dataset import DatasetSource  # most loaders have none
 
-    is_dataset = isinstance(source, DatasetSource)
-    return source.with_targets() if is_dataset and isinstance(asked, Targets) else source
+    if not isinstance(asked, Targets) or not isinstance(source, DatasetSource):
+        return source
+    return source.with_targets(are_edges=asked.box_format == "xyxy" and not asked.normalized)
 
 
 def targets_nbytes(label: Any) -> int:

@@ -1,24 +1,47 @@
-"""What belongs to places in an image, in the samples of a data set: dicts, or pairs of an image and a dict."""
+"""What belongs to places in an image, in the samples of a data set: dicts, or pairs of an image and what is of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from variegate.data.sources.annotated.fields import ObjectFields
 from variegate.data.sources.labels import IMAGE_NAMES
+from variegate.errors import DecodeError
 
-_LABEL = "label"
+_LABEL, _OBJECTS = "label", "objects"
+_ACCEPTED = "a dict, an image and a dict, or an image and a list of dicts of objects"
 
 
-def targets_beside(sample: Any, name: str) -> dict[str, Any]:
-    """All that stands beside the image, under its own names and as it is, but for the image's own label. Raises
-    TypeError for a sample that is neither a dict nor an image and a dict."""
+def targets_beside(
+    sample: Any, size: tuple[int, int], name: str, classes: tuple[str, ...], are_edges: bool
+) -> dict[str, Any]:
+    """All that stands beside the image, under its own names and as it is, but for the image's own label.
+
+    Objects as COCO's API gives them, ``(image, [{"bbox": ..., "category_id": ...}, ...])``, or as Hugging Face's data
+    sets have them, ``{"image": ..., "objects": {"bbox": ..., "category": ...}}``, become boxes as edges in pixels and
+    labels, unless boxes are not to be such (``are_edges``). ``size``: the image's height and width. Raises TypeError
+    for a sample of another form, DecodeError for wrong objects.
+    """
     beside = _beside(sample)
     if beside is None:
         kinds = ", ".join(type(one).__name__ for one in sample) if isinstance(sample, (list, tuple)) else ""
         got = f"a {type(sample).__name__}{f' of {kinds}' if kinds else ''}"
-        raise TypeError(f"{name}: got {got}; accepted with targets=: a dict, or an image and a dict")
-    return {key: value for key, value in beside.items() if key != _LABEL}
+        raise TypeError(f"{name}: got {got}; accepted with targets=: {_ACCEPTED}")
+    found = {key: value for key, value in beside.items() if key not in (_LABEL, _OBJECTS)}
+    if _OBJECTS not in beside:
+        return found
+    if not are_edges:
+        raise DecodeError(
+            name, "objects become boxes by their edges in pixels; accepted: vg.Targets(box_format='xyxy')"
+        )
+    try:
+        made = ObjectFields(classes=classes).read(beside[_OBJECTS], size)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DecodeError(name, f"its objects: {error}") from None
+    if made.wrong:
+        raise DecodeError(name, f"its objects: {made.wrong[0]}")
+    return found | made.targets
 
 
 def label_beside(sample: Any) -> Any:
@@ -31,5 +54,9 @@ def _beside(sample: Any) -> dict[str, Any] | None:
     if isinstance(sample, Mapping):
         image = next((key for key in IMAGE_NAMES if key in sample), None)
         return {key: value for key, value in sample.items() if key != image}
-    is_pair = isinstance(sample, (list, tuple)) and len(sample) == 2 and isinstance(sample[1], Mapping)
-    return dict(sample[1]) if is_pair else None
+    if not isinstance(sample, (list, tuple)) or len(sample) != 2:
+        return None
+    second = sample[1]
+    if isinstance(second, list) and all(isinstance(one, Mapping) for one in second):
+        return {_OBJECTS: second}
+    return dict(second) if isinstance(second, Mapping) else None

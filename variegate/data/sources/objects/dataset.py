@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.data.sources.annotated.records import image_size
 from variegate.data.sources.base import IndexedSource, Item, SampleName, check_index, describe
 from variegate.data.sources.labels import hash_labels
 from variegate.data.sources.objects.beside import label_beside, targets_beside
@@ -55,9 +56,11 @@ class DatasetSource(IndexedSource):
     targets of a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
     """
 
-    def __init__(self, dataset: Any, lock: bool | None = None, has_targets: bool = False) -> None:
+    def __init__(
+        self, dataset: Any, lock: bool | None = None, has_targets: bool = False, are_edges: bool = True
+    ) -> None:
         self._length = _check_dataset(dataset)
-        self._dataset, self.has_targets = dataset, has_targets
+        self._dataset, self.has_targets, self._are_edges = dataset, has_targets, are_edges
         self.is_locked = not is_independent(dataset) if lock is None else lock
         self.after_fork()
         self.classes = class_names_of(dataset)
@@ -71,8 +74,9 @@ class DatasetSource(IndexedSource):
                 return label_beside(self._dataset[0]) is not None
         return not self.has_targets
 
-    def with_targets(self) -> DatasetSource:
-        return self if self.has_targets else DatasetSource(self._dataset, self.is_locked, True)
+    def with_targets(self, are_edges: bool) -> DatasetSource:
+        """``are_edges``: boxes are to be edges in pixels, which objects in others' forms can be turned into."""
+        return self if self.has_targets else DatasetSource(self._dataset, self.is_locked, True, are_edges)
 
     def after_fork(self) -> None:
         self._turn = threading.Lock() if self.is_locked else nullcontext()
@@ -120,7 +124,8 @@ class DatasetSource(IndexedSource):
         if not self.has_targets:
             check_rest(sample, pixels, name)
             return Item(pixels, label_of(label, name, self.classes))
-        return Item(pixels, label_of(label_beside(sample), name, self.classes), targets_beside(sample, name))
+        targets = targets_beside(sample, image_size(pixels, name), name, self.classes, self._are_edges)
+        return Item(pixels, label_of(label_beside(sample), name, self.classes), targets)
 
     def name(self, index: int) -> SampleName:
         """The file, where the data set lists its files; else the type of the data set and the index."""
