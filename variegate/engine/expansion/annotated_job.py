@@ -84,13 +84,16 @@ class AnnotatedJob(ExpansionJob):
         given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
         if len(every) > len(samples):
             given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
-        program = self._augmenter.program(images, **given)
-        check = partial(of_images, [sample.targets or {} for sample in every], options=self._options)
+        targets = [sample.targets or {} for sample in every]
+        # Transforms that choose by boxes are to choose as they do below.
+        boxes = [of_one["boxes"] for of_one in targets if "boxes" in of_one]
+        program = self._augmenter.program(images, **given, boxes=boxes if len(boxes) == len(every) else None)
+        check = partial(of_images, targets, options=self._options)
         made, _, belonging = self._augmenter.follow(images, check, self._options, None, **given)
-        for one, targets in zip(group, belonging, strict=False):
+        for one, followed in zip(group, belonging, strict=False):
             one.beside = one.beside or Belonging()
             # Masks are where images are made.
-            one.beside.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}
+            one.beside.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in followed.items()}
         return program, [image.cpu().numpy() for image in made]
 
     def _encode_copy(

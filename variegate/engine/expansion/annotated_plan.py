@@ -69,6 +69,10 @@ class AnnotatedPlan(Plan):
         """Every output has a file for its mask."""
         return self.about["format"] == "masks"
 
+    @property
+    def _has_boxes(self) -> bool:
+        return not self.has_masks
+
     def about_objects(self, index: int) -> dict[str, Any]:
         """``Objects.about`` of a sample."""
         source: Any = self.source

@@ -87,8 +87,13 @@ class Plan:
         refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
         if type(self) is Plan and getattr(self.source, "has_targets", False):
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
-        if (end := _no_image_after(self.transform, self.seed)) is not None:
+        if (end := _no_image_after(self.transform, self.seed, self._has_boxes)) is not None:
             raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
+
+    @property
+    def _has_boxes(self) -> bool:
+        """Images come with boxes, which transforms may choose by."""
+        return False
 
     @property
     def num_items(self) -> int:
@@ -221,12 +226,13 @@ class Plan:
         }
 
 
-def _no_image_after(transform: Transform, seed: int) -> str | None:
-    """What the transform ends in that leaves no image of bytes."""
+def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | None:
+    """What the transform ends in that leaves no image of bytes. Raises TypeError for one that needs boxes."""
     augmenter = Augmenter(transform, "reference", seed)
     try:
         given = {"label": [0]}
-        output = augmenter.program([(4096, 4096)], ids=[0], conditions=given, partners="batch").output
+        boxes = [[[0, 0, 4096, 4096]]] if has_boxes else None
+        output = augmenter.program([(4096, 4096)], ids=[0], conditions=given, partners="batch", boxes=boxes).output
     except ValueError:  # it takes other images; those that it does not take will be named
         return None
     return "Normalize" if output.is_float else str(output.steps[0]) if output.steps else None
