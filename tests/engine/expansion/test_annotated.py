@@ -111,11 +111,18 @@ def coco_of(out: Path) -> dict[str, Any]:
 
 def test_coco_keeps_categories_and_has_ids_of_its_own(tmp_path: Path) -> None:
     entries = coco_entries()
-    entries["categories"][1] |= {"supercategory": "insect", "colour": "é"}
+    entries["categories"][1] |= {
+        "supercategory": "insect",
+        "colour": "é",
+        "keypoints": ["b", "a"],
+        "a": {"z": 1, "b": 2},
+    }
     put_coco(tmp_path / "data", entries)
+    # With key points of a class; one of the images has no objects.
     expansion(tmp_path / "data/images", str(tmp_path / "data/instances.json"), tmp_path / "out").run()
     found = coco_of(tmp_path / "out")
     assert found["categories"] == entries["categories"]
+    assert verify(tmp_path / "out").problems == []  # though settings keep no order of keys
     assert [image["id"] for image in found["images"]] == list(range(1, 10))
     assert [annotation["id"] for annotation in found["annotations"]] == list(range(1, 1 + len(found["annotations"])))
     for row, image in zip(rows(tmp_path / "out"), found["images"], strict=True):

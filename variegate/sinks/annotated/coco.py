@@ -15,6 +15,8 @@ from variegate.sinks.annotated.rows import Content, Row, Rows
 FILE = "annotations.json"
 IMAGES = "images/"
 _compact = json.JSONEncoder(separators=(",", ":")).encode
+# Of what the user's file says: the settings of a run, of which this is made again, keep no order of keys.
+_sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
 def coco_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
@@ -24,7 +26,7 @@ def coco_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iter
 
 def _chunks(categories: list[dict[str, Any]], rows: Rows) -> Iterator[bytes]:
     yield b'{"info":{"description":"written by variegate augment"},\n"licenses":[],\n"categories":'
-    yield _compact(categories).encode()
+    yield _sorted(categories).encode()
     yield b',\n"images":['
     yield from _listed(_image(id, row) for id, row in rows())
     yield b'],\n"annotations":['

@@ -45,7 +45,7 @@ def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dic
     }
     if "keypoints" in arrays:
         points = np.round(arrays["keypoints"][kept].astype(np.float64), DIGITS)
-        found["keypoints"] = points.reshape(len(kept), -1).tolist()
+        found["keypoints"] = [one.ravel().tolist() for one in points]
     if "masks" in arrays:
         found["outlines"] = outlines
     return found
