@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 
+from tests.data.sources.annotated.made import put_voc
 from tests.engine.expansion.samples import digest, expansion
 from tests.engine.packing.samples import KINDS, lay_kinds, packed
 from variegate import Loader, dataset_statistics, open_source
@@ -49,6 +50,12 @@ def opened(place: Path) -> Source:
 def pixels(source: Source, index: int) -> Any:
     data = source.read(index).data
     return data if isinstance(data, np.ndarray) else read_image(data)
+
+
+def test_boxes_are_not_lost_quietly(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="has boxes, masks or key points, which shards lose; accepted: images alone"):
+        packed(put_voc(tmp_path / "data"), tmp_path / "out")
+    assert packed(tmp_path / "data/JPEGImages", tmp_path / "out").images == 3
 
 
 @pytest.mark.parametrize("format", FORMATS)

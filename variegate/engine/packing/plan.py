@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from variegate.checks import integer
-from variegate.data.sources.base import FileSource, Source
+from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.kept import excluded_from
 from variegate.engine.expansion.plan import PIXELS, Plan
 from variegate.outside.addresses import shown
@@ -41,6 +41,11 @@ class PackPlan(Plan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if getattr(self.source, "has_targets", False):
+            accepted = "images alone, as the folder of its images is"
+            raise SourceError(
+                f"{self.source!r}: has boxes, masks or key points, which shards lose; accepted: {accepted}"
+            )
         if self.keep_jpeg and self.short_side is not None:
             raise ValueError(
                 "keep_jpeg: got it with a size; accepted: one of them, as files that are kept stay as large"
