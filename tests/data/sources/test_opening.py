@@ -15,7 +15,7 @@ import torch
 
 import variegate as vg
 from tests.data.sources.tars import encoded, labelled, tar_bytes, write_shards, write_tar
-from variegate.data.sources import file_kinds, opening
+from variegate.data.sources import file_kinds, opening, places
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.folder import FolderSource, RemoteFolderSource
 from variegate.data.sources.tar.source import TarStream, WebDatasetSource
@@ -214,7 +214,7 @@ def test_a_new_kind_of_file_is_one_entry_in_the_table(tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "variegate.data.sources.toy", toy)
     kind = file_kinds.FileKind((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
     kinds = (*file_kinds.FILE_KINDS, kind)
-    for module in (file_kinds, opening):
+    for module in (file_kinds, opening, places):
         monkeypatch.setattr(module, "FILE_KINDS", kinds)
     files = [str(tmp_path / name) for name in ("a.toy", "b.TOY.gz")]
     for file in files:

@@ -18,7 +18,8 @@ _MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
 
 def names_in(folder: Location) -> list[str]:
     """The entries of a folder of this machine, sub-folders with a slash at their ends."""
-    return [entry.name + "/" * entry.is_dir() for entry in os.scandir(folder.address())]
+    path = folder.address()
+    return [name + "/" * os.path.isdir(os.path.join(path, name)) for name in os.listdir(path)]
 
 
 def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
