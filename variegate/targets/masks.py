@@ -25,7 +25,7 @@ from variegate.targets.mask_lines import (
     places_of,
     within_image,
 )
-from variegate.targets.mask_moves import copy_line, copy_reversed, fill_line, gather_line, gather_or_fill
+from variegate.targets.mask_moves import copy_line, copy_reversed, fetch_ahead, fill_line, gather_line, gather_or_fill
 from variegate.targets.mask_tables import ANYHOW, BACK, ON, begin_region, nodes_of, stretch_of, table_of
 from variegate.targets.stages import GRID, Stages
 
@@ -36,6 +36,8 @@ REGION_ROW, REGION_LEFT, REGION_TOP, REGION_RIGHT, REGION_BOTTOM, IMAGE_WIDTH, F
 SOURCE, RESULT, RESULT_WIDTH, BITS, FILL = range(5)
 # Regions that a thread is handed at a time.
 _AT_A_TIME = 2
+# Bytes of masks that are near enough when they are read, in a core's second cache.
+_NEAR = 1 << 20
 
 
 def read_masks(
@@ -80,6 +82,8 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
             by_borders = rises != 0 and is_affine(stages, s)
             on_nodes = stages.kind[s] == GRID and nodes_of(stages.numbers[s], across, end, places[1])
             borders[:] = start
+        if not by_tables:
+            _fetch(region, layers, stages.before[first, 0] * columns, width * height)
         for line in range(height):
             v, low, high, base, last, is_direct = down[line], start, end, 0, s, True
             if not inside[1, line]:
@@ -106,6 +110,18 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
                     follow_line(stages, last, first, low, high, x, y, within)
                     places_of(x, y, within, columns, low, high, here)
             _put(region, layers, line, here, base, low, high, is_direct, way)
+
+
+@inner_kernel()
+def _fetch(region: Any, layers: Any, whole: Any, wanted: Any) -> None:
+    """The masks of a region that shows most of them, ``wanted`` pixels of ``whole``, where they fit in the cache."""
+    size = 0
+    for n in range(region[FIRST_LAYER], region[END_LAYER]):
+        size += whole << layers[n, BITS]
+    if 2 * wanted < whole or size > _NEAR:
+        return
+    for n in range(region[FIRST_LAYER], region[END_LAYER]):
+        fetch_ahead(layers[n, SOURCE], whole << layers[n, BITS])
 
 
 @inner_kernel()
