@@ -26,7 +26,21 @@ from variegate.outside.location import Location
 from variegate.threads import computed_once
 
 
-class KeptSource:
+class _WithTargetsOfWhole:
+    """Has targets, and labels of images, where its ``whole`` has them."""
+
+    whole: Any
+
+    @property
+    def has_targets(self) -> bool:
+        return bool(getattr(self.whole, "has_targets", False))
+
+    @property
+    def has_image_labels(self) -> bool:
+        return bool(getattr(self.whole, "has_image_labels", True))
+
+
+class KeptSource(_WithTargetsOfWhole):
     """Some samples of a source, in its order. ``kept``: their indices there, ascending; ``exclude``: where the list of
     the others is, "" for none."""
 
@@ -50,14 +64,6 @@ class KeptSource:
     @property
     def is_remote(self) -> bool:
         return bool(self.whole.is_remote)
-
-    @property
-    def has_targets(self) -> bool:
-        return bool(getattr(self.whole, "has_targets", False))
-
-    @property
-    def has_image_labels(self) -> bool:
-        return bool(getattr(self.whole, "has_image_labels", True))
 
     @computed_once
     def fingerprint(self) -> str:
@@ -123,7 +129,7 @@ class KeptPixels(KeptSource):
         return cast(PixelSource, self.whole).pixels(self.kept[indices])
 
 
-class KeptStream:
+class KeptStream(_WithTargetsOfWhole):
     """A stream without the samples of some names. How many these are shows as it is read."""
 
     def __init__(self, whole: StreamSource, names: frozenset[str], exclude: str = "") -> None:
@@ -142,14 +148,6 @@ class KeptStream:
     def fingerprint(self) -> str:
         names = "\0".join([self.whole.fingerprint, *sorted(self._names)])
         return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-    @property
-    def has_targets(self) -> bool:
-        return bool(getattr(self.whole, "has_targets", False))
-
-    @property
-    def has_image_labels(self) -> bool:
-        return bool(getattr(self.whole, "has_image_labels", True))
 
     @property
     def num_shards(self) -> int:
