@@ -77,9 +77,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data/decode": {"program"},
     "backends": {"program", "executors", "data/decode"},
     "bound_transform": {"program", "transforms", "backends", "pickling", "per_image"},
-    # Its calls with dicts, on which the rest of the Augmenter stands.
-    "augmenter_samples": {
+    # Its programs, and its calls with dicts, on which the rest of the Augmenter stands.
+    "augmenter_plans": {
         *("program", "transforms", "backends", "bound_transform", "per_image", "mixed_labels", "targets"),
+    },
+    "augmenter_samples": {
+        *("program", "transforms", "backends", "augmenter_plans", "per_image", "mixed_labels", "targets"),
     },
     "augmenter": {
         *("program", "transforms", "policies", "executors", "data/decode", "backends"),

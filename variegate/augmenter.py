@@ -12,35 +12,19 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter_samples import SamplesAugmenter
-from variegate.backends.clips import frames_of, shapes_of_clips
 from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
-from variegate.backends.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
+from variegate.backends.images import Tensors, check_image, with_wanted_channels
 from variegate.checks import integer, renamed
 from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
-from variegate.per_image import (
-    Conditions,
-    Copies,
-    Ids,
-    check_conditions,
-    check_copies,
-    check_id,
-    check_ids,
-    of_one_sample,
-    with_labels,
-)
+from variegate.per_image import Conditions, Copies, Ids, check_conditions, check_copies, check_id, with_labels
 from variegate.policies.views import MultiView
 from variegate.program import rng
-from variegate.program.boxes import SampledBoxes
-from variegate.program.clips import over_frames
-from variegate.program.describe import explain_row
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
-from variegate.program.sampling import Sampling
 from variegate.threads import check_running
 from variegate.transforms.base import refuse_views
 
@@ -139,10 +123,6 @@ class Augmenter(SamplesAugmenter):
         program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), frames, partners)
         outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
         return outputs if labels is None else (outputs, self._labels(program, labels))
-
-    def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
-        """What clips consist of, and how many each has; None for images."""
-        return frames_of(images) if self.consistent else (images, None)
 
     def of_one(
         self,
@@ -259,122 +239,3 @@ class Augmenter(SamplesAugmenter):
         program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), partners=partners)
         outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
         return outputs if labels is None else (outputs, self._labels(program, labels))
-
-    @renamed(given="conditions")
-    def program(
-        self,
-        images_or_sizes: Any,
-        ids: Ids = None,
-        epoch: int = 0,
-        copy: Copies = 0,
-        conditions: Conditions = None,
-        *,
-        partners: Any = None,
-        boxes: Sequence[Any] | None = None,
-    ) -> Program:
-        """The sampled Program of a batch, for those who want to look, without touching a pixel.
-
-        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
-        that is what happens to each of its frames. ``partners`` as for a call; what they mix is in ``Program.mixture``.
-        ``boxes``: of each image, [M, 4] (left, top, right, bottom in pixels), for transforms that choose by them.
-        """
-        if looks_like_sizes(images_or_sizes):
-            shapes, frames = check_sizes(images_or_sizes), None
-        else:
-            images, frames = self._frames(images_or_sizes)
-            shapes = self._runner.shapes(images)
-        known = None if boxes is None else self._known(boxes, shapes)
-        return self._sample(shapes, ids, epoch, copy, conditions, frames, partners, known)
-
-    @renamed(given="conditions")
-    def explain(
-        self,
-        id: int,
-        epoch: int = 0,
-        copy: int = 0,
-        size: tuple[int, ...] = (224, 224),
-        conditions: Conditions = None,
-        *,
-        partners: Sequence[int] | None = None,
-        boxes: Any = None,
-    ) -> str:
-        """What happens to one sample: its operations with their arguments, and the fused passes they run in.
-
-        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
-        ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
-        ``conditions``: values of this sample, as ``{"label": 9}``. ``boxes``: of the image, [M, 4] (left, top, right,
-        bottom in pixels), for transforms that choose by them.
-        """
-        if not looks_like_sizes([size]):
-            raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        needed = num_partners(self.transform)
-        if partners is not None and len(partners) != needed:
-            raise ValueError(f"partners: got {shown(partners)}; accepted: {needed} ids")
-        ids = [id, *(() if partners is None else partners)]
-        values = of_one_sample(conditions, len(ids))
-        places = None if partners is None else [range(1, len(ids))]
-        known = None if boxes is None else [boxes] * len(ids)
-        sampled = self.program([size] * len(ids), ids, epoch, copy, values, partners=places, boxes=known)
-        operations = explain_row(sampled, self._runner.lower(sampled))
-        return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
-
-    def plan_one(
-        self, shape: tuple[int, int, int], id: int, epoch: int = 0, copy: int = 0, conditions: Conditions = None
-    ) -> tuple[Program, Program]:
-        """The program of one image of any sides, height, width and channels, which is made in tiles -> (as it was
-        sampled, fused).
-
-        Raises ValueError for a transform of several images or views, and one that goes on with the finished tensor.
-        """
-        refuse_views(self.transform, "transform")
-        if self.transform._mixers:
-            mixer = type(self.transform._mixers[0]).__name__
-            raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
-        values = check_conditions(conditions, 1)
-        key = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), check_copies(copy, 1))
-        first_key = rng.stream_keys(self.seed, 0, check_copies(copy, 1))
-        shapes = np.array([shape], np.int32)
-        sampling = Sampling(shapes, check_ids([id], 1), key, self.transform.num_slots, int(epoch), values, first_key)
-        # Areas of such sides need more than 32 bits.
-        sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
-        sampling.output = self._output
-        self.transform.sample(sampling, np.arange(1), 0)
-        if sampling.output.steps:
-            step = sampling.output.steps[0]
-            raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
-        sampled = sampling.finish(replace(sampling.output, layout=self.layout))
-        return sampled, self._runner.lower(sampled)
-
-    def _labels(self, program: Program, labels: Any) -> Any:
-        mixers = self.transform._mixers
-        if program.mixture is None or not mixers:
-            return as_tensor_of_labels(labels)
-        return mix_labels(labels, program.mixture, mixers[0].num_classes)
-
-    def _sample(
-        self,
-        shapes: npt.NDArray[np.int32],
-        ids: Any,
-        epoch: int,
-        copy: Copies = 0,
-        conditions: Conditions = None,
-        frames: list[int] | None = None,
-        partners: Any = None,
-        boxes: SampledBoxes | None = None,
-    ) -> Program:
-        check_running("Augmenter")
-        if frames is not None:
-            shapes = shapes_of_clips(shapes, frames)
-        values = check_conditions(conditions, len(shapes))
-        copies = check_copies(copy, len(shapes))
-        keys = rng.stream_keys(self.seed, integer("epoch", epoch, 0, 2**64 - 1), copies)
-        first_keys = rng.stream_keys(self.seed, 0, copies) if epoch else keys
-        # Last of all checks, so that a call that is refused takes no place of the running count.
-        identities = self._count.take(len(shapes)) if ids is None else check_ids(ids, len(shapes))
-        sampling = Sampling(shapes, identities, keys, self.transform.num_slots, int(epoch), values, first_keys)
-        sampling.output, sampling.boxes = self._output, boxes
-        if partners is not None:
-            sampling.partners = check_partners(partners, len(shapes), num_partners(self.transform))
-        self.transform.sample(sampling, np.arange(len(shapes)), 0)
-        program = sampling.finish(replace(sampling.output, layout=self.layout))
-        return program if frames is None else over_frames(program, frames)

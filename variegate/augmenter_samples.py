@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.augmenter_plans import PlanningAugmenter
 from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.images import with_wanted_channels
-from variegate.bound_transform import BoundTransform
 from variegate.mixed_labels import label_of
 from variegate.per_image import Conditions, Copies, Ids, with_labels
-from variegate.program.boxes import SampledBoxes
-from variegate.program.program import Program
 from variegate.transforms.base import refuse_views
 from variegate.transforms.finish import cuts_of
 
@@ -25,32 +23,8 @@ if TYPE_CHECKING:
     from variegate.targets.settings import Targets
 
 
-class SamplesAugmenter(BoundTransform):
-    """What of an ``Augmenter`` deals with samples that are dicts; subclasses sample and mix labels."""
-
-    def _sample(
-        self,
-        shapes: npt.NDArray[np.int32],
-        ids: Any,
-        epoch: int,
-        copy: Copies = 0,
-        conditions: Conditions = None,
-        frames: list[int] | None = None,
-        partners: Any = None,
-        boxes: SampledBoxes | None = None,
-    ) -> Program:
-        raise NotImplementedError(f"{type(self).__name__} does not define _sample()")
-
-    def _labels(self, program: Program, labels: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not define _labels()")
-
-    def _known(self, boxes: Sequence[Any], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
-        from variegate.targets.while_sampling import boxes_alone
-
-        refuse_views(self.transform, "boxes")
-        if self.consistent:
-            raise ValueError("boxes: got some with consistent=True; accepted: clips alone, or boxes of single images")
-        return boxes_alone(boxes, shapes)
+class SamplesAugmenter(PlanningAugmenter):
+    """What of an ``Augmenter`` deals with samples that are dicts."""
 
     def _of_samples(
         self,
