@@ -57,7 +57,8 @@ class SamplesAugmenter(PlanningAugmenter):
         made, mixed, belonging = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
         results = []
         for n, result in enumerate(belonging):
-            result["image"] = image_like(made[n], samples[n]["image"], self.layout)
+            image = made[n] if isinstance(made, list) else made.select(0, n)
+            result["image"] = image_like(image, samples[n]["image"], self.layout)
             if labels is not None:
                 result["label"] = labels[n] if mixed is None else label_of(mixed, n)
             results.append({key: result[key] for key in samples[n]})

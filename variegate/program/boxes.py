@@ -30,17 +30,15 @@ class SampledBoxes:
     """
 
     def __init__(self, corners: Sequence[Floats], move: Move, are_turned: bool) -> None:
-        most = max(map(len, corners), default=0)
-        self.are_turned = are_turned
+        counts = np.array([len(of_one) for of_one in corners], np.int64)
         # Of every row, boxes that transforms have dropped, and places where there never was one.
-        self.dropped = np.ones((len(corners), most), np.bool_)
+        self.dropped = np.arange(counts.max(initial=0)) >= counts[:, None]
+        self.are_turned = are_turned
         # What boxes of each image's output need in the end: a shortest side, and an area, in pixels.
         self.least = np.zeros((len(corners), 2))
-        self._corners = np.zeros((len(corners), most, 4, 2))
+        self._corners = np.zeros((*self.dropped.shape, 4, 2))
+        self._corners[~self.dropped] = np.concatenate([np.empty((0, 4, 2)), *corners])
         self._move = move
-        for n, of_one in enumerate(corners):
-            self._corners[n, : len(of_one)] = of_one
-            self.dropped[n, : len(of_one)] = False
 
     def edges(self, sampling: Sampling, rows: Rows) -> Floats:
         """float64[R, M, 4]: left, top, right, bottom of what is seen of each box in the image as it is by now; NaN for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Follower:
         self._images, self._options, self._threads, self._executor = images, options, num_threads, executor
         self._stages: Stages = stages_of(program)
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
+        self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
         self._outputs = parts_of(program)
         self._dropped = program.dropped
         # A side and an area, of each output.
@@ -79,32 +81,38 @@ class Follower:
     # -- boxes -------------------------------------------------------------------------------------------------
 
     def _boxes(self, parts: Sequence[Part], of: Sequence[OfImage], least: Array) -> tuple[list[Array], list[Array]]:
-        """Of each part the boxes that are left, in pixels, upright ones as left, top, right, bottom, and which."""
+        """Of each part the boxes that are left, float32 as results write them, and which of its image's these are."""
         counts = [0 if each.corners is None else len(each.corners) for each in of]
         corners = np.concatenate([np.empty((0, 4, 2)), *(each.corners for each in of if each.corners is not None)])
         number = np.repeat(np.arange(len(parts)), counts)
         row = np.array([part.row for part in parts], np.int64)[number]
         seen, share = move_boxes(self._stages, row, corners, self._sizes[row, 0])
-        if self._options.box_format == "cxcywhr":
-            moved, _ = move_points(self._stages, np.repeat(row, 4), corners.reshape(-1, 2))
-            told = from_corners(moved.astype(np.float64).reshape(-1, 4, 2))
-        else:
-            told = np.zeros((len(corners), 4))
         left, area = _within(seen[:, 0], [part.boxes for part in parts], number)
         visible = np.minimum(share * area / np.maximum(_areas(seen[:, 1]), 1e-12), 1.0)
         side, least_area = least[number].T
         # Rounding must not drop a box that has just the wanted share.
         keep = (area > 0.0) & (area >= least_area - 1e-9)
         keep &= (left[:, 2:] - left[:, :2]).min(axis=1) >= side - 1e-9
-        keep &= (visible >= self._options.min_visibility - 1e-9) & np.isfinite(told).all(axis=1)
-        if self._options.box_format != "cxcywhr":
-            told = left
-            keep &= np.isfinite(left).all(axis=1) & np.isfinite(area)
+        keep &= visible >= self._options.min_visibility - 1e-9
+        told = self._as_told(row, corners, left)
+        keep &= np.isfinite(told).all(axis=1)
         if self._dropped is not None and len(corners):
             keep &= ~self._dropped[row, np.concatenate([np.arange(count) for count in counts])]
-        ends = np.cumsum(counts)[:-1]
-        each_kept = [np.flatnonzero(part) for part in np.split(keep, ends)]
-        return [part[at] for part, at in zip(np.split(told, ends), each_kept, strict=True)], each_kept
+        begins = np.cumsum([0, *counts]).tolist()
+        each_kept = [np.flatnonzero(keep[begin:end]) for begin, end in pairwise(begins)]
+        told = told[keep]
+        ends = np.cumsum([0, *map(len, each_kept)]).tolist()
+        return [told[begin:end] for begin, end in pairwise(ends)], each_kept
+
+    def _as_told(self, row: Array, corners: Array, left: Array) -> Array:
+        """Boxes as results write them, float32. ``left``: the edges of what is left of them."""
+        options = self._options
+        if options.box_format == "cxcywhr":
+            moved, _ = move_points(self._stages, np.repeat(row, 4), corners.reshape(-1, 2))
+            return from_corners(moved.astype(np.float64).reshape(-1, 4, 2)).astype(np.float32)
+        if options.normalized:
+            left = left / self._sizes[row, 1][:, [1, 0, 1, 0]]
+        return from_edges(left, options.box_format).astype(np.float32)
 
     # -- points ------------------------------------------------------------------------------------------------
 
@@ -112,64 +120,59 @@ class Follower:
         given = [each.points for each in of]
         if all(points is None for points in given):
             return [None] * len(parts)
-        flat = [np.empty((0, 3)) if p is None else p.reshape(-1, p.shape[-1]) for p in given]
+        columns = next(points.shape[-1] for points in given if points is not None)
+        flat = [np.empty((0, columns)) if p is None else p.reshape(-1, columns) for p in given]
         xy = np.concatenate([each[:, :2] for each in flat])
         number = np.repeat(np.arange(len(parts)), [len(each) for each in flat])
         row = np.array([part.row for part in parts], np.int64)[number]
         moved, state = move_points(self._stages, row, xy)
         height, width = self._sizes[row, 0].T
         state[((xy < 0) | (xy > np.stack([width, height], axis=1))).any(axis=1)] = LEFT_IMAGE
-        made: list[Array | None] = []
-        begin = 0
-        for part, points, at, each in zip(parts, given, kept, flat, strict=True):
-            end = begin + len(each)
-            made.append(None if points is None else self._told(part, points, moved[begin:end], state[begin:end], at))
-            begin = end
-        return made
+        ends = np.cumsum([0, *map(len, flat)]).tolist()
+        for part, (begin, end) in zip(parts, pairwise(ends), strict=True):
+            if not part.is_whole:
+                places = moved[begin:end, None, :]
+                inside: Array = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
+                state[begin:end][~inside.any(axis=1)] = LEFT_IMAGE
+        if columns == 3:
+            visibility = np.concatenate(flat)[:, 2]
+            visibility = np.where(state == ERASED, np.minimum(visibility, 1.0), visibility)
+            moved = np.column_stack([moved, np.where(state == LEFT_IMAGE, 0.0, visibility).astype(np.float32)])
+        if self._options.point_origin == "centre":
+            moved[:, :2] -= np.float32(0.5)
+        if self._options.normalized:
+            moved[:, :2] /= self._sizes[row, 1, ::-1].astype(np.float32)
+        return [
+            None if points is None else self._told(part, points, moved[begin:end], state[begin:end], at)
+            for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)
+        ]
 
     def _told(self, part: Part, points: Array, moved: Array, state: Array, kept: Array) -> Array:
-        shape, columns = points.shape, points.shape[-1]
-        inside = (moved[:, None, :] >= part.boxes[:, :2]) & (moved[:, None, :] <= part.boxes[:, 2:])
-        height, width = self._sizes[part.row, 1].tolist()
-        is_cut = part.boxes.tolist() != [[0, 0, width, height]]
-        hidden = ~np.any(inside.all(axis=2), axis=1)
-        state = np.where(hidden & is_cut, LEFT_IMAGE, state)
-        told: Array = np.empty((len(moved), columns), np.float32)
-        told[:, :2] = moved
-        if columns == 3:
-            visibility = points.reshape(-1, 3)[:, 2]
-            visibility = np.where(state == ERASED, np.minimum(visibility, 1.0), visibility)
-            told[:, 2] = np.where(state == LEFT_IMAGE, 0.0, visibility)
         if points.ndim == 3:
-            told = told.reshape(shape)
-            return told[kept] if self._images[part.source].corners is not None else told
-        return told[state != LEFT_IMAGE] if is_cut and columns == 2 else told
+            told = moved.reshape(points.shape)
+            has_boxes = self._images[part.source].corners is not None
+            return told[kept] if has_boxes and len(kept) < len(told) else told
+        return moved[state != LEFT_IMAGE] if points.shape[1] == 2 and not part.is_whole else moved
 
     # -- one output --------------------------------------------------------------------------------------------
 
     def _result(self, own: OfImage, brought: Sequence[Joined], masks: OutputMasks) -> dict[str, Any]:
-        height, width = self._sizes[brought[0].part.row, 1].tolist()
+        height, width = self._final[brought[0].part.row]
         result: dict[str, Any] = {}
-        options, scale = self._options, np.array([width, height], np.float64)
         if own.corners is not None:
-            boxes = np.concatenate([each.boxes for each in brought])
-            if options.box_format != "cxcywhr":
-                boxes = from_edges(boxes / np.tile(scale, 2) if options.normalized else boxes, options.box_format)
-            result["boxes"] = torch.from_numpy(np.ascontiguousarray(boxes, np.float32))
+            boxes = brought[0].boxes if len(brought) == 1 else np.concatenate([each.boxes for each in brought])
+            result["boxes"] = torch.from_numpy(boxes)
         if own.points is not None:
-            points = np.concatenate([each.points for each in brought if each.points is not None])
-            if options.point_origin == "centre":
-                points[..., :2] -= 0.5
-            if options.normalized:
-                points[..., :2] /= scale
-            result["keypoints"] = torch.from_numpy(np.ascontiguousarray(points, np.float32))
+            points = [each.points for each in brought if each.points is not None]
+            result["keypoints"] = torch.from_numpy(points[0] if len(points) == 1 else np.concatenate(points))
         for key in own.lists:
             result[key] = _join_lists([(each.of.lists[key], each) for each in brought])
         if own.masks or own.has_mask_names:
             result[own.mask_key] = masks.named if own.has_mask_names else masks.named[""]
         if masks.instances is not None:
             result["masks"] = masks.instances
-        wrap_results(result, own.kinds, (height, width))
+        if own.kinds:
+            wrap_results(result, own.kinds, (height, width))
         return {**result, **own.passed}
 
 
@@ -181,6 +184,15 @@ def _areas(edges: Array) -> Array:
 def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array, Array]:
     """What is left of left, top, right, bottom [B, 4] within the ``boxes`` of its ``number``, which do not overlap ->
     its bounds [B, 4], and its area [B]."""
+    if all(len(each) == 1 for each in boxes):
+        if not len(number):
+            return np.zeros((0, 4)), np.zeros(0)
+        bounds = edges.copy()
+        within = np.concatenate(boxes)[number]
+        np.maximum(edges[:, :2], within[:, :2], out=bounds[:, :2])
+        np.minimum(edges[:, 2:], within[:, 2:], out=bounds[:, 2:])
+        bounds[~(bounds[:, 2:] - bounds[:, :2] > _LEAST_SIDE).all(axis=1)] = 0.0
+        return bounds, _areas(bounds)
     counts = np.array([len(each) for each in boxes], np.int64)[number]
     first = np.cumsum(counts) - counts
     of = np.repeat(np.arange(len(edges)), counts)
@@ -200,6 +212,10 @@ def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array,
 
 
 def _join_lists(parts: Sequence[tuple[Any, Joined]]) -> Any:
+    if len(parts) == 1:
+        values, each = parts[0]
+        if each.of.corners is None or len(each.kept) == len(values):
+            return list(values) if isinstance(values, list) else torch.from_numpy(values.copy())
     kept = [each.kept if each.of.corners is not None else np.arange(len(values)) for values, each in parts]
     if all(isinstance(values, list) for values, _ in parts):
         return [values[n] for (values, _), at in zip(parts, kept, strict=True) for n in at.tolist()]

@@ -21,6 +21,7 @@ class Part(NamedTuple):
     source: int  # which image of the batch
     weight: float
     boxes: npt.NDArray[np.int64]
+    is_whole: bool  # it is all of the output
 
 
 class Joined(NamedTuple):
@@ -44,7 +45,7 @@ def parts_of(program: Program) -> list[list[Part]]:
     sizes = program.final_sizes()
     if program.blend is None:
         whole = np.concatenate([np.zeros_like(sizes), sizes[:, ::-1]], axis=1).astype(np.int64)
-        return [[Part(row, int(program.source[row]), 1.0, whole[row : row + 1])] for row in range(program.num_rows)]
+        return [[Part(n, of, 1.0, whole[n : n + 1], True)] for n, of in enumerate(program.source.tolist())]
     entries = program.blend.entries()
     outputs = []
     for begin, end in zip(entries.begins[:-1].tolist(), entries.begins[1:].tolist(), strict=True):
@@ -63,6 +64,9 @@ def parts_of(program: Program) -> list[list[Part]]:
             rows.setdefault(row, []).append(place[1:])
             weights[row] = max(weights.get(row, 0.0), float(entries.weight[e]))
         outputs.append(
-            [Part(row, int(program.source[row]), weights[row], np.array(boxes)) for row, boxes in rows.items()]
+            [
+                Part(row, int(program.source[row]), weights[row], np.array(boxes), boxes == [(0, 0, width, height)])
+                for row, boxes in rows.items()
+            ]
         )
     return outputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -43,14 +44,14 @@ def masks_on_host(
     made = []
     for joined in outputs:
         size, own = tuple(sides[joined[0].part.row][1]), joined[0].of
-        order, is_covered = _seen(joined, size)
+        order, is_covered = _seen(joined)
         layers: list[list[_Layer]] = [[] for _ in joined]
         named = {}
         for name in own.masks:
             masks = [_on_host(each.of.masks[name]) for each in joined]
             named[name] = work.named(masks, size, order, is_covered, layers)
         instances = None if own.instances is None else work.instances(joined, size, layers)
-        for n in [*(n for n in range(len(joined)) if n not in order), *order]:
+        for n in order if len(order) == len(joined) else [*(n for n in range(len(joined)) if n not in order), *order]:
             work.add(joined[n].part, sides[joined[n].part.row][0][1], layers[n])
         work.end_result()
         made.append(OutputMasks(named, instances))
@@ -84,8 +85,10 @@ class _Work:
         if not is_covered:
             out[:] = fill
         for n in order:
-            own_fill = checked_fill(self._fill, masks[n].dtype)
-            layers[n].append(self._layer(masks[n].astype(dtype, copy=False), place_of(out), size[1], own_fill))
+            mask, own_fill = masks[n], fill
+            if mask.dtype != dtype:
+                mask, own_fill = mask.astype(dtype), checked_fill(self._fill, mask.dtype)
+            layers[n].append(self._layer(mask, place_of(out), size[1], own_fill))
         return torch.from_numpy(out)
 
     def instances(self, joined: Sequence[Joined], size: tuple[int, ...], layers: list[list[_Layer]]) -> torch.Tensor:
@@ -98,7 +101,7 @@ class _Work:
         begin = 0
         for n, (each, masks) in enumerate(zip(joined, every, strict=True)):
             fill = checked_fill(self._fill, masks.dtype)
-            if not _is_whole(each.part, size):
+            if not each.part.is_whole:
                 out[begin : begin + len(kept[n])] = fill
             masks = masks.astype(dtype, copy=False)
             for mask in kept[n]:
@@ -132,23 +135,19 @@ class _Work:
 
 def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Of memory that is used again, where that costs less than fresh memory."""
-    num_bytes = int(np.prod(size)) * dtype.itemsize
+    num_bytes = math.prod(size) * dtype.itemsize
     if num_bytes < _LARGE:
         return np.empty(size, dtype)
     return RESULTS.take(num_bytes).view(dtype).reshape(size)
 
 
-def _seen(joined: Sequence[Joined], size: tuple[int, ...]) -> tuple[list[int], bool]:
+def _seen(joined: Sequence[Joined]) -> tuple[list[int], bool]:
     """Whose masks are pasted, in order, less what a whole image lies on top of; whether one does."""
-    if len(joined) == 1 and _is_whole(joined[0].part, size):
-        return [0], True
+    if len(joined) == 1:
+        return [0], joined[0].part.is_whole
     order = order_of(joined)
-    whole = [at for at, n in enumerate(order) if _is_whole(joined[n].part, size)]
+    whole = [at for at, n in enumerate(order) if joined[n].part.is_whole]
     return (order[whole[-1] :], True) if whole else (order, False)
-
-
-def _is_whole(part: Part, size: tuple[int, ...]) -> bool:
-    return part.boxes.tolist() == [[0, 0, size[1], size[0]]]
 
 
 @lru_cache(maxsize=64)

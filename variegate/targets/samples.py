@@ -12,15 +12,13 @@ import torch
 
 from variegate.errors import shown
 from variegate.targets.arrays import Floats, as_array, as_numbers, not_finite
-from variegate.targets.box_formats import columns_of, corners_of, edges_of
 from variegate.targets.forms import unlike_most
+from variegate.targets.given_boxes import GivenBoxes, read_boxes, refuse_line
 from variegate.targets.settings import KEYS, Targets
-from variegate.targets.wrapping import is_tv_tensor, wrapped_as
+from variegate.targets.wrapping import has_tv_tensors, is_tv_tensor, wrapped_as
 
 # On the host, or where it is on a GPU.
 Mask = npt.NDArray[Any] | torch.Tensor
-# So far beyond its image a box may reach for rounding's sake, in pixels.
-_SLACK = 1e-2
 _MASKS = {
     torch.uint8: np.uint8,
     torch.int16: np.int16,
@@ -80,8 +78,17 @@ def check_batch(samples: Any, options: Any) -> None:
 
 def of_images(samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32], options: Targets) -> list[OfImage]:
     """``shapes``: height, width and channels of each image."""
-    sizes = [(int(height), int(width)) for height, width, _ in shapes.tolist()]
-    found = [_of_image(sample, n, size, options) for n, (sample, size) in enumerate(zip(samples, sizes, strict=True))]
+    sizes: list[Any] = [tuple(size) for size in shapes[:, :2].tolist()]
+    found = [OfImage(f"samples[{n}]", size) for n, size in enumerate(sizes)]
+    if has_tv_tensors():
+        for made, sample in zip(found, samples, strict=True):
+            made.kinds = {key: value for key, value in sample.items() if is_tv_tensor(value)}
+    with_boxes = [n for n, sample in enumerate(samples) if "boxes" in sample]
+    if with_boxes:
+        for n, corners in zip(with_boxes, _corners([found[n] for n in with_boxes], samples, options), strict=True):
+            found[n].corners = corners
+    for made, sample in zip(found, samples, strict=True):
+        _read_others(made, sample, options)
     for n, error in unlike_most(found).items():
         raise ValueError(f"samples[{n}]: {error}")
     return found
@@ -94,14 +101,19 @@ def image_like(image: torch.Tensor, given: Any, layout: str) -> torch.Tensor:
     return image
 
 
-def _of_image(sample: Mapping[str, Any], place: int, size: tuple[int, int], options: Targets) -> OfImage:
-    """``size``: height and width of the sample's image."""
-    made = OfImage(f"samples[{place}]", size)
-    for key, value in sample.items():
-        if is_tv_tensor(value):
-            made.kinds[key] = value
-    if "boxes" in sample:
-        made.corners = _boxes(made, sample["boxes"], options)
+def _corners(found: Sequence[OfImage], samples: Sequence[Mapping[str, Any]], options: Targets) -> list[Floats]:
+    """The boxes of images that have some."""
+    given = [
+        GivenBoxes(
+            f"{made.name}['boxes']", sample["boxes"], made.size, getattr(made.kinds.get("boxes"), "format", None)
+        )
+        for made, sample in zip(found, (sample for sample in samples if "boxes" in sample), strict=True)
+    ]
+    return read_boxes(given, options)
+
+
+def _read_others(made: OfImage, sample: Mapping[str, Any], options: Targets) -> None:
+    """All but the boxes, which are there already."""
     if "keypoints" in sample:
         made.points = _points(made, sample["keypoints"], options)
     if "mask" in sample:
@@ -114,47 +126,8 @@ def _of_image(sample: Mapping[str, Any], place: int, size: tuple[int, int], opti
     for key in ("labels", *options.per_box):
         if key in sample:
             made.lists[key] = _list(made, key, sample[key])
-    made.passed = {key: sample[key] for key in options.passed if key in sample}
-    return made
-
-
-def _boxes(made: OfImage, value: Any, options: Targets) -> Floats:
-    name, box_format = f"{made.name}['boxes']", options.box_format
-    if (own := getattr(value, "format", None)) is not None and "boxes" in made.kinds:
-        box_format = own.name.lower()
-        if box_format != options.box_format:
-            raise ValueError(
-                f"{name}: got BoundingBoxes with format={own.name}, and box_format={options.box_format!r}; accepted: "
-                "the same, as vg.Targets(box_format=) says"
-            )
-    columns = columns_of(box_format)
-    accepted = f"finite numbers [M, {columns}], {box_format}"
-    boxes = as_numbers(name, value, accepted)
-    boxes = boxes.reshape(0, columns) if boxes.size == 0 else boxes
-    if boxes.ndim != 2 or boxes.shape[1] != columns:
-        raise ValueError(f"{name}: got shape {boxes.shape}; accepted: {accepted}")
-    if (wrong := not_finite(boxes)).any():
-        _refuse_box(name, boxes, wrong, accepted)
-    height, width = made.size
-    if options.normalized:
-        boxes = boxes * [width, height, width, height]
-    if box_format == "cxcywhr":
-        if (wrong := (boxes[:, 2:4] < 0).any(axis=1)).any():
-            _refuse_box(name, boxes, wrong, "widths and heights of 0 or more")
-        return corners_of(boxes, box_format)
-    edges = edges_of(boxes, box_format)
-    if (wrong := (edges[:, :2] > edges[:, 2:]).any(axis=1)).any():
-        _refuse_box(name, edges, wrong, "left <= right and top <= bottom, as (left, top, right, bottom) in pixels")
-    whole = np.array([width, height, width, height], np.float64)
-    if not options.clip and (wrong := ((edges < -_SLACK) | (edges > whole + _SLACK)).any(axis=1)).any():
-        within = f"boxes within the image, 0 to {width} and 0 to {height} pixels, or vg.Targets(clip=True)"
-        _refuse_box(name, edges, wrong, within)
-    return corners_of(np.clip(edges, 0.0, whole), "xyxy")
-
-
-def _refuse_box(name: str, boxes: Floats, wrong: Any, accepted: str) -> None:
-    at = int(wrong.argmax())
-    raise ValueError(f"{name}[{at}]: got {[round(v, 4) for v in boxes[at].tolist()]}; accepted: {accepted}")
+    if options.passed:
+        made.passed = {key: sample[key] for key in options.passed if key in sample}
 
 
 def _points(made: OfImage, value: Any, options: Targets) -> Floats:
@@ -166,7 +139,7 @@ def _points(made: OfImage, value: Any, options: Targets) -> Floats:
         raise ValueError(f"{name}: got shape {points.shape}; accepted: {accepted}")
     flat = points.reshape(-1, points.shape[-1])
     if (wrong := not_finite(flat)).any():
-        _refuse_box(name, flat, wrong, accepted)
+        refuse_line(name, flat, wrong, accepted)
     _check_number(made, "keypoints", len(points), points.ndim == 3)
     points = points.copy()
     if options.normalized:

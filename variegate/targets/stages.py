@@ -49,14 +49,23 @@ class Stages(NamedTuple):
     tables: Any  # float64[...]: the places that a scale's columns read, then those of its lines
 
 
-_GEOMETRY = [op for op in Op if Op.HFLIP <= op <= Op.DISPLACE]
+def _are(*ops: Op) -> npt.NDArray[np.bool_]:
+    """bool, by opcode."""
+    table = np.zeros(max(Op) + 1, np.bool_)
+    table[list(ops)] = True
+    return table
+
+
+_FOLLOWED = _are(*(op for op in Op if Op.HFLIP <= op <= Op.DISPLACE), Op.ERASE)
+_REAL = _are(Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
+_IDENTITY = np.eye(3).ravel()
 
 
 def stages_of(program: Program) -> Stages:
     """The steps of every row of a program as it was sampled."""
     slots = np.arange(program.opcode.shape[1])
     used = slots < program.length[:, None]
-    kept = used & np.isin(program.opcode, [*_GEOMETRY, Op.ERASE])
+    kept = used & _FOLLOWED[program.opcode]
     row, slot = np.nonzero(kept)
     op, args = program.opcode[row, slot], program.args[row, slot]
     after = program.out_size[row, slot].astype(np.int64)
@@ -65,7 +74,7 @@ def stages_of(program: Program) -> Stages:
     steps = Stages(
         begin=np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64),
         kind=np.full(len(op), MAP, np.int64),
-        back=np.tile(np.eye(3).ravel(), (len(op), 1)),
+        back=np.full((len(op), 9), _IDENTITY),
         ahead=np.empty((len(op), 9)),
         before=before,
         after=after,
@@ -77,15 +86,15 @@ def stages_of(program: Program) -> Stages:
         tables=np.empty(0),
     )
     flags = program.flags[row, slot]
-    for code in np.unique(op).tolist():
+    for code in sorted(set(op.tolist())):
         at = np.flatnonzero(op == code)
         _fill(steps, Op(code), at, args[at], flags[at])
     steps.ahead[:] = inverse(steps.back)
-    steps = steps._replace(tables=_tables(steps))
-    real = np.isin(op, _REAL) & ~steps.rounds
-    steps.back[real, 0:3] += _NUDGE * steps.back[real, 6:9]
-    steps.back[real, 3:6] += _NUDGE * steps.back[real, 6:9]
-    return steps
+    real = np.flatnonzero(_REAL[op] & ~steps.rounds)
+    if len(real):
+        steps.back[real, 0:3] += _NUDGE * steps.back[real, 6:9]
+        steps.back[real, 3:6] += _NUDGE * steps.back[real, 6:9]
+    return steps._replace(tables=_tables(steps))
 
 
 def _tables(steps: Stages) -> Floats:
@@ -104,21 +113,21 @@ def _tables(steps: Stages) -> Floats:
     return np.concatenate(tables)
 
 
-_REAL = (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
+# Element n of an adjugate is the product of the first two of these less that of the last two.
+_MINORS = np.array(
+    [
+        *((4, 8, 5, 7), (2, 7, 1, 8), (1, 5, 2, 4)),
+        *((5, 6, 3, 8), (0, 8, 2, 6), (2, 3, 0, 5)),
+        *((3, 7, 4, 6), (1, 6, 0, 7), (0, 4, 1, 3)),
+    ]
+).T
 
 
 def inverse(maps: Floats) -> Floats:
     """Of 3x3 matrices [S, 9]; NaN where there is none."""
-    a, b, c, d, e, f, g, h, i = maps.T
-    adjugate = np.stack(
-        [
-            *(e * i - f * h, c * h - b * i, b * f - c * e),
-            *(f * g - d * i, a * i - c * g, c * d - a * f),
-            *(d * h - e * g, b * g - a * h, a * e - b * d),
-        ],
-        axis=1,
-    )
-    determinant = a * adjugate[:, 0] + b * adjugate[:, 3] + c * adjugate[:, 6]
+    one, two, three, four = (maps[:, at] for at in _MINORS)
+    adjugate = one * two - three * four
+    determinant = (maps[:, :3] * adjugate[:, ::3]).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = adjugate / determinant[:, None]
     found[np.abs(determinant) < 1e-12] = np.nan

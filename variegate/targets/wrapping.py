@@ -6,8 +6,12 @@ import sys
 from typing import Any
 
 
+def has_tv_tensors() -> bool:
+    """Whether any value could be one; whoever has one has imported torchvision."""
+    return "torchvision.tv_tensors" in sys.modules
+
+
 def is_tv_tensor(value: Any) -> bool:
-    """Whether it is one; whoever has one has imported torchvision."""
     return type(value).__module__.startswith("torchvision.tv_tensors")
 
 

@@ -89,6 +89,16 @@ class BatchTargets:
 
     def check(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
         """Raises RowsRefused. ``shapes``: of the images, int32[N, 3]."""
+        try:
+            samples = [{"image": None, **of_row} for of_row in targets]
+            check_batch(samples, self.options)
+            if all(targets):
+                return of_images(samples, shapes, self.options)
+        except (TypeError, ValueError):
+            pass  # found again below, with all rows that are wrong
+        return self._check_each(targets, shapes, names)
+
+    def _check_each(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
         found, errors = [], {}
         known = {*KEYS, *self.options.per_box, *self.options.passed}
         # Each sample once: in the places of bad rows stand others of the batch.
