@@ -98,7 +98,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("data", "data/decode", "data/sources", "pickling", "mixed_labels", "targets"),
     },
     "integrations": {
-        *("program", "transforms", "backends", "augmenter", "warm"),
+        *("program", "transforms", "backends", "augmenter", "warm", "targets"),
         *("data", "data/decode", "data/sources", "data/loader", "sinks"),
     },
     # Keras' fit in the place of a training's step.

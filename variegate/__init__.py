@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from variegate.engine.jobs import EngineError
     from variegate.engine.packing import pack
     from variegate.errors import DecodeError, DeviceMemoryError
-    from variegate.integrations.torch_data import Collate, WithIds, as_transform
+    from variegate.integrations.torch_data import Collate, as_transform
+    from variegate.integrations.with_ids import WithIds
     from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
     from variegate.policies import load_policy
     from variegate.targets.settings import Targets
@@ -64,7 +65,7 @@ _HOMES = {
     "RaggedBatch": "variegate.backends.ragged_batch",
     "Targets": "variegate.targets.settings",
     "TooManyErrors": "variegate.data.loader",
-    "WithIds": "variegate.integrations.torch_data",
+    "WithIds": "variegate.integrations.with_ids",
     "as_transform": "variegate.integrations.torch_data",
     "check": "variegate.curation.checking",
     "choice": "variegate.pipelines",

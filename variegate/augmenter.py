@@ -86,7 +86,7 @@ class Augmenter(SamplesAugmenter):
                 With ``consistent`` clips: one array [N, T, H, W, C], a tensor of that or [N, T, C, H, W], or a list of
                 [T, H, W, C], whose sizes and lengths may differ, or of lists of frames.
                 Or a list of dicts, of "image" and what belongs to it: "mask", "masks", "boxes", "keypoints", "labels",
-                "label" (docs/targets.md).
+                "label" (docs/targets.md); or one such dict.
             ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
                 happens to an image.
             epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
@@ -104,14 +104,14 @@ class Augmenter(SamplesAugmenter):
             an axis before those of the image: [N, T, C, H, W].
             With ``labels`` a pair of that and the labels: float32 [N, num_classes], or ``MixedLabels`` where the
             transform says no ``num_classes``; as a tensor where the transform mixes nothing.
-            Of dicts a list of dicts with the same keys.
+            Of dicts a list of dicts with the same keys, of one dict one.
             On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
 
         Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
         room for the batch.
         """
         is_list = type(images) is list or type(images) is tuple
-        if targets is not None or (is_list and len(images) and isinstance(images[0], Mapping)):
+        if targets is not None or isinstance(images[0] if is_list and images else images, Mapping):
             if labels is not None:
                 raise ValueError(f"labels: got {shown(labels)} beside dicts; accepted: the key 'label' of each")
             return self._of_samples(images, targets, ids, epoch, copy, conditions, partners)

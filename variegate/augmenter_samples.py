@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.images import with_wanted_channels
 from variegate.mixed_labels import label_of
-from variegate.per_image import Conditions, Copies, Ids, with_labels
+from variegate.per_image import Conditions, Copies, Ids, of_one_sample, with_labels
 from variegate.transforms.base import refuse_views
 from variegate.transforms.finish import cuts_of
 
@@ -35,13 +35,17 @@ class SamplesAugmenter(PlanningAugmenter):
         copy: Copies,
         conditions: Conditions,
         partners: Any,
-    ) -> list[dict[str, Any]]:
-        """A call with dicts."""
-        from variegate.targets.samples import check_batch, image_like, of_images
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """A call with dicts, or one of them."""
+        from variegate.targets.samples import NAMES, check_batch, image_like, of_images
         from variegate.targets.settings import Targets
 
         options = Targets() if options is None else options
-        check_batch(samples, options)
+        names = NAMES
+        if is_one := isinstance(samples, Mapping):
+            samples, names = [samples], "sample"
+            ids, conditions = None if ids is None else np.atleast_1d(ids), of_one_sample(conditions, 1)
+        check_batch(samples, options, names)
         if options.padded:
             raise ValueError("targets: got padded=True; accepted: False, as padding is for the batches of a vg.Loader")
         refuse_views(self.transform, "samples with targets")
@@ -51,8 +55,8 @@ class SamplesAugmenter(PlanningAugmenter):
             )
         if not samples:
             return []
-        images = [sample["image"] for sample in samples]
-        check = partial(of_images, samples, options=options)
+        images = self._runner.take([sample["image"] for sample in samples], f"{names}['image']")
+        check = partial(of_images, samples, options=options, names=names)
         labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
         made, mixed, belonging = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
         results = []
@@ -62,7 +66,7 @@ class SamplesAugmenter(PlanningAugmenter):
             if labels is not None:
                 result["label"] = labels[n] if mixed is None else label_of(mixed, n)
             results.append({key: result[key] for key in samples[n]})
-        return results
+        return results[0] if is_one else results
 
     def follow(
         self,

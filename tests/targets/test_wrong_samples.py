@@ -117,3 +117,41 @@ def test_a_sample_without_key_points_may_be_mixed_with_those_that_have_some(poin
     for result in run(T.MixUp(num_classes=2), *samples, partners="batch"):
         assert result["keypoints"].shape[1:] == np.shape(points)[1:]
         assert len(result["keypoints"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (IMAGE.astype(np.float32), "got dtype float32; accepted: uint8"),
+        (IMAGE[:, :, :2], r"got shape \(40, 60, 2\); accepted: uint8 \[H, W, 3\]"),
+        ("photo.jpg", "got str; accepted: uint8"),
+        (torch.zeros(3, 4, 5), "got dtype float32; accepted: uint8"),
+    ],
+)
+def test_a_bad_image_is_named_with_its_sample(image: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=rf"^samples\[1\]\['image'\]: {message}"):
+        run(FLIP, GOOD, {**GOOD, "image": image})
+    with pytest.raises((TypeError, ValueError), match=rf"^sample\['image'\]: {message}"):
+        vg.Augmenter(FLIP, device="cpu")({**GOOD, "image": image})
+    with pytest.raises((TypeError, ValueError), match=rf"^images\[0\]: {message}"):
+        vg.Augmenter(FLIP, device="cpu")([image])
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"boxes": [[5, 0, 1, 5]]}, r"sample\['boxes'\]\[0\]: got \[5.0, 0.0, 1.0, 5.0\]; accepted: left <= right"),
+        ({"labels": [1, 2]}, r"sample\['labels'\]: got 2 for 1 boxes"),
+        ({"bbox": [[0, 0, 5, 5]]}, r"sample: got the key 'bbox'; accepted: 'image'"),
+    ],
+)
+def test_what_is_wrong_with_a_single_dict(entries: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message):
+        vg.Augmenter(FLIP, device="cpu")({**GOOD, **entries})
+
+
+def test_a_dict_without_an_image() -> None:
+    with pytest.raises(ValueError, match=r"^sample: got \['boxes'\] without 'image'"):
+        vg.Augmenter(FLIP, device="cpu")({"boxes": [[0, 0, 5, 5]]})
+    with pytest.raises(ValueError, match=r"^ids: got shape"):
+        vg.Augmenter(FLIP, device="cpu")(GOOD, ids=[1, 2])

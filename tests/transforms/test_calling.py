@@ -160,7 +160,9 @@ def test_describing_needs_no_torch() -> None:
         (np.zeros((8, 8), complex), r"image: got an image of dtype complex128; accepted: uint8"),
         (np.zeros((40_000, 1), np.uint8), r"^image: 1 x 40,000 pixels, more than 32,767 on a side"),
         (Image.new("L", (40_000, 1)), r"^image: 40,000 x 1 pixels, more than 32,767 on a side"),
-        ({"image": RGB, "mask": RGB}, r"image: got dict for an image; accepted: a PIL image"),
+        ({"image": RGB, "mask": RGB}, r"sample\['mask'\]: got shape \(30, 40, 3\); accepted: \[H, W\] of the image's"),
+        ({"image": "cat.jpg"}, r"sample\['image'\]: got str for an image; accepted: a PIL image"),
+        ({"mask": RGB}, r"image: got dict for an image; accepted: a PIL image"),
         ("cat.jpg", r"image: got str for an image; accepted: a PIL image"),
     ],
 )
@@ -170,10 +172,8 @@ def test_anything_else_is_refused_in_one_line(image: Any, message: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_masks_and_labels_beside_the_image_are_refused() -> None:
-    with pytest.raises(
-        TypeError, match=r"RandomHorizontalFlip: got 2 inputs; accepted: one image. Masks and labels are"
-    ):
+def test_what_may_be_a_mask_beside_the_image_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"inputs\[1\]: got ndarray\[30, 40\]; accepted: beside an image a dict"):
         T.RandomHorizontalFlip()(RGB, RGB[:, :, 0])
 
 

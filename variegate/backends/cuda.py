@@ -19,6 +19,7 @@ from variegate.backends.first_crop import join_boxes, shift_crop
 from variegate.backends.grouping import make_room
 from variegate.backends.host import take_host_batch
 from variegate.backends.images import (
+    NAMES,
     as_tensor,
     check_images,
     check_tensor,
@@ -74,21 +75,23 @@ class CudaRunner:
     def mask_executor(self) -> CudaExecutor:
         return self._executor
 
-    def take(self, images: Any) -> DeviceImages:
-        placed = self._in_place(images)
+    def take(self, images: Any, names: str = NAMES) -> DeviceImages:
+        if isinstance(images, DeviceImages):
+            return images
+        placed = self._in_place(images, names)
         if placed is not None:
             return placed
         if isinstance(images, RaggedBatch):
             staging = self._executor.memory.staging(len(images.data))
             staging.copy_(images.data)
             return place_packed(self._executor.memory.upload(staging, len(staging)), images.offsets, images.shapes)
-        return upload_images(self._executor, check_images(images))
+        return upload_images(self._executor, check_images(images, names))
 
     def shapes(self, images: Any) -> npt.NDArray[np.int32]:
         placed = self._in_place(images)
         return take_host_batch(images).shapes if placed is None else placed.shapes
 
-    def _in_place(self, images: Any) -> DeviceImages | None:
+    def _in_place(self, images: Any, names: str = NAMES) -> DeviceImages | None:
         """Images that are on a GPU, where they lie; None for those of the host."""
         if isinstance(images, RaggedBatch):
             if not images.data.is_cuda:
@@ -102,16 +105,16 @@ class CudaRunner:
         if isinstance(images, (list, tuple)):
             tensors = [as_tensor(image) for image in images]
             if any(tensor is not None and tensor.is_cuda for tensor in tensors):
-                return self._take_tensors(tensors)
+                return self._take_tensors(tensors, names)
         return None
 
-    def _take_tensors(self, tensors: Sequence[torch.Tensor | None]) -> DeviceImages:
+    def _take_tensors(self, tensors: Sequence[torch.Tensor | None], names: str) -> DeviceImages:
         for i, tensor in enumerate(tensors):
             if tensor is None or not tensor.is_cuda:
                 got = "no tensor" if tensor is None else f"a tensor on {tensor.device}"
-                raise ValueError(f"images[{i}]: got {got} among tensors on a GPU; accepted: all on one device")
-            self._check_device(f"images[{i}]", tensor)
-        return place_tensors(check_tensors([tensor for tensor in tensors if tensor is not None]))
+                raise ValueError(f"{names.format(i)}: got {got} among tensors on a GPU; accepted: all on one device")
+            self._check_device(names.format(i), tensor)
+        return place_tensors(check_tensors([tensor for tensor in tensors if tensor is not None], names))
 
     def _check_device(self, where: str, tensor: torch.Tensor) -> None:
         if tensor.device != self._executor.device:

@@ -12,7 +12,7 @@ import torch
 
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.grouping import make_room
-from variegate.backends.images import check_images
+from variegate.backends.images import NAMES, check_images
 from variegate.backends.ragged_batch import RaggedBatch
 from variegate.executors import reference
 from variegate.executors.images import shapes_of
@@ -32,11 +32,13 @@ class HostBatch:
     shapes: npt.NDArray[np.int32]
 
 
-def take_host_batch(images: Any) -> HostBatch:
-    """Raises TypeError or ValueError naming the image and what is accepted."""
+def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
+    """``names``: as of ``check_images``. Raises TypeError or ValueError naming the image and what is accepted."""
+    if isinstance(images, HostBatch):
+        return images
     if isinstance(images, RaggedBatch):
         images = [images[i] for i in range(len(images))]
-    arrays = check_images(images)
+    arrays = check_images(images, names)
     return HostBatch(arrays, shapes_of(arrays))
 
 

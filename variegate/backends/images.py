@@ -22,12 +22,17 @@ Image = npt.NDArray[np.uint8]
 # Outputs; of several views of each image a tuple of them, one for each group.
 Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
+# What errors call the images of a batch, unless they are part of something else.
+NAMES = "images[{}]"
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 _ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
 
 
-def check_images(images: Any) -> list[Image] | Image:
-    """A batch as contiguous uint8 [H, W, C] arrays: a list, or one [N, H, W, C]. Contiguous ones are not copied."""
+def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
+    """A batch as contiguous uint8 [H, W, C] arrays: a list, or one [N, H, W, C]. Contiguous ones are not copied.
+
+    ``names``: what errors call an image, with its place in braces.
+    """
     if isinstance(images, np.ndarray):
         return _check_batch(images)
     if not isinstance(images, (list, tuple)):
@@ -40,7 +45,7 @@ def check_images(images: Any) -> list[Image] | Image:
         raise TypeError(
             f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]{one}"
         )
-    return [check_image(image, i) for i, image in enumerate(images)]
+    return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
 
 
 def _check_batch(whole: npt.NDArray[Any]) -> Image:
@@ -64,7 +69,7 @@ def check_image(image: Any, place: int | str) -> Image:
 
     ``place``: its number, or its name.
     """
-    where = place if isinstance(place, str) else f"images[{place}]"
+    where = place if isinstance(place, str) else NAMES.format(place)
     if isinstance(image, np.ndarray):
         return _check_array(image, where)
     if isinstance(image, PIL.Image.Image):
@@ -124,9 +129,9 @@ def check_tensor(tensor: torch.Tensor) -> bool:
     return is_last
 
 
-def check_tensors(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def check_tensors(tensors: Sequence[torch.Tensor], names: str = NAMES) -> list[torch.Tensor]:
     """Images [H, W, C], [C, H, W] or [H, W] on a device as [H, W, C], wherever their pixels lie."""
-    return [_hwc(tensor, f"images[{i}]") for i, tensor in enumerate(tensors)]
+    return [_hwc(tensor, names.format(i)) for i, tensor in enumerate(tensors)]
 
 
 def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:

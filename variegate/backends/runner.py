@@ -11,7 +11,7 @@ import torch
 
 from variegate.backends.devices import resolve
 from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.images import Tensors
+from variegate.backends.images import NAMES, Tensors
 from variegate.data.decode.gpu import check_decode
 from variegate.program.program import Program
 
@@ -37,8 +37,9 @@ class Runner(Protocol):
         """Of the device where masks are made beside images; None for the host."""
         ...
 
-    def take(self, images: Any) -> Any:
+    def take(self, images: Any, names: str = NAMES) -> Any:
         """Check a batch as a user gives it, and bring it where it is needed: what ``run`` takes, with its ``shapes``.
+        A batch that was taken stays as it is. ``names``: what errors call an image, with its place in braces.
 
         Raises TypeError or ValueError naming the image and what is accepted.
         """

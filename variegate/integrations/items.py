@@ -17,11 +17,11 @@ from torch.utils.data import default_collate, get_worker_info
 
 from variegate.augmenter import Augmenter
 from variegate.checks import as_integer, integer
-from variegate.data.decode import check_side, read_image
-from variegate.data.sources.objects.sample import image_of
 from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
+from variegate.integrations.one_sample import augment_inputs, is_sample, to_array
 from variegate.program import rng
+from variegate.targets.settings import Targets
 from variegate.transforms import Transform
 
 _MASK64 = (1 << 64) - 1
@@ -115,7 +115,7 @@ def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[
         return images, labels, None
     if not all(with_id):
         raise ValueError(f"items[{with_id.index(False)}]: got no id where others have one; accepted: all or none")
-    return images, labels, [_id(part[2], f"items[{i}]") for i, part in enumerate(parts)]
+    return images, labels, [check_item_id(part[2], f"items[{i}]") for i, part in enumerate(parts)]
 
 
 def _parts(item: Any, where: str) -> tuple[Any, ...]:
@@ -133,7 +133,8 @@ def form_of(item: Any) -> str:
     return f"a {type(item).__name__}" + (f" of {len(item)}" if isinstance(item, (tuple, list)) else "")
 
 
-def _id(value: Any, where: str) -> int:
+def check_item_id(value: Any, where: str) -> int:
+    """Raises ValueError naming the item."""
     number = as_integer(value)
     if number is None or not 0 <= number < 1 << 64:
         raise ValueError(f"{where}: got the id {shown(value)}; accepted: an integer from 0 to 2**64 - 1")
@@ -166,28 +167,23 @@ def stack_labels(labels: Sequence[Any]) -> Any:
     return default_collate(list(labels)) if isinstance(first, (Mapping, tuple, list)) else list(labels)
 
 
-def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:
-    """uint8 [H, W, 3] or [H, W, 1] of whatever ``image_of`` takes; the bytes of files are decoded.
-
-    Raises TypeError, or DecodeError for a damaged image or a shape that is no image's, calling the image ``where``.
-    """
-    pixels = image_of(image, where)
-    if isinstance(pixels, bytes):
-        pixels = read_image(pixels, where)
-        check_side(where, *pixels.shape[:2])
-    return pixels
-
-
-def augment_one(transform: Transform, image: Any) -> torch.Tensor:
-    """``image`` as for ``as_transform``, at the next place of the running count and epoch 0; a tensor [C, H, W]."""
+def augment_one(transform: Transform, image: Any, others: tuple[Any, ...] = (), targets: Targets | None = None) -> Any:
+    """``image`` as for ``as_transform``, at the next place of the running count and epoch 0; a tensor [C, H, W]. Of a
+    dict, or with ``others`` beside it, what ``augment_inputs`` gives."""
+    if others or targets is not None or is_sample(image):
+        return augment_inputs(_augmenter_of(transform), (image, *others), targets, ids=_ids.take_one())
     accepted = "one image; vg.Augmenter(t)(images) takes a list or a batch"
     if isinstance(image, (list, tuple)):
         raise TypeError(f"image: got {form_of(image)}; accepted: {accepted}")
     if len(shape := getattr(image, "shape", ())) == 4:
         raise ValueError(f"image: got shape {tuple(shape)}; accepted: {accepted}")
+    return _augmenter_of(transform).of_one(to_array(image, "image"), [_ids.take_one()])
+
+
+def _augmenter_of(transform: Transform) -> Augmenter:
     augmenter: Augmenter | None = transform.__dict__.get(_ATTRIBUTE)
     if augmenter is None:
         augmenter = Augmenter(transform, num_threads=1)
         # Beside the fields, so that equality, hash and descriptions know nothing of it.
         object.__setattr__(transform, _ATTRIBUTE, augmenter)
-    return augmenter.of_one(to_array(image, "image"), [_ids.take_one()])
+    return augmenter

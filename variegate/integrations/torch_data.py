@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from multiprocessing import parent_process
-from operator import index
 from typing import Any
 
 import torch
-from torch.utils.data import Dataset, IterableDataset, get_worker_info
+from torch.utils.data import get_worker_info
 
 from variegate.augmenter import Augmenter
-from variegate.backends.images import Tensors
 from variegate.backends.runner import Dtype, Geometry, Layout
 from variegate.checks import renamed
-from variegate.integrations.items import RunningIds, SharedEpoch, form_of, stack_labels, take_apart, to_array
+from variegate.errors import shown
+from variegate.integrations.items import RunningIds, SharedEpoch, stack_labels, take_apart
+from variegate.integrations.one_sample import augment_inputs, is_beside, is_sample, to_array
+from variegate.targets.settings import Targets
 from variegate.transforms import Transform
+from variegate.transforms.base import refuse_views
 from variegate.warm import make_ready
 
 
 class _InWorkers:
     """An ``Augmenter`` that is made again in every process that its owner is copied to."""
 
-    def __init__(self, **arguments: Any) -> None:
-        self._arguments = arguments
+    def __init__(self, targets: Targets | None, **arguments: Any) -> None:
+        if not isinstance(targets, (Targets, type(None))):
+            raise TypeError(f"targets: got {shown(targets)}; accepted: vg.Targets(...), or None")
+        self._arguments, self._targets = arguments, targets
         augmenter = Augmenter(**arguments)  # now, so that bad arguments are refused now
         self._device = augmenter.device
+        if targets is not None:
+            refuse_views(augmenter.transform, "t with targets")
         self._augmenters = {False: augmenter}  # by whether it keeps to one thread, as workers are the parallelism
         # Before there are workers, of which one would compile and all others wait. With none to come it is only sooner.
         if self._device == "cpu" and parent_process() is None:
@@ -72,22 +78,30 @@ class ImageTransform(_InWorkers):
     """What ``as_transform`` gives: image -> augmented tensor."""
 
     @renamed(given="conditions")
-    def __call__(self, image: Any, id: int | None = None, conditions: Mapping[str, Any] | None = None) -> Any:
-        """Augment one image.
+    def __call__(self, image: Any, id: Any = None, conditions: Mapping[str, Any] | None = None) -> Any:
+        """Augment one image, or one with what belongs to it.
 
         Args:
             image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
-                [H, W], or the bytes of an image file. PIL images in gray keep one channel.
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel. Or a dict of such an
+                "image" and of what belongs to it, as ``vg.Augmenter`` takes them.
             id: the sample's number in the data set. With it the pixels are a pure function of (seed, epoch, id); None
-                takes a running count.
+                takes a running count. Or, as torchvision's data sets call their ``transforms``, what belongs to the
+                image: a dict, or torchvision's ``Mask``, ``BoundingBoxes`` or ``KeyPoints``.
             conditions: values of this sample for ``Cond``, such as ``{"label": 3}``.
 
         Returns:
             [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8. Of a
             ``T.MultiView`` a tuple of them, [views, C, H, W], which ``default_collate`` makes [N, views, C, H, W] of.
+            Of a dict a dict; of an image and what belongs to it a pair.
 
         Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
         """
+        if is_sample(image) or is_beside(id):
+            inputs, number = ((image, id), None) if is_beside(id) else ((image,), id)
+            number = self._running_ids.take_one() if number is None else number
+            told = {"ids": number, "epoch": self.epoch, "conditions": conditions}
+            return augment_inputs(self._get_augmenter(), inputs, self._targets, **told)
         pixels = image if self._arguments["consistent"] else to_array(image, "image")
         given = {name: [value] for name, value in conditions.items()} if conditions else None
         ids = [self._running_ids.take_one()] if id is None else [id]
@@ -101,27 +115,30 @@ def as_transform(
     layout: Layout = "NCHW",
     geometry: Geometry = "composed",
     consistent: bool = False,
+    targets: Targets | None = None,
 ) -> ImageTransform:
-    """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``.
+    """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``, or
+    ``transforms=vg.as_transform(t)`` of images with what belongs to them.
 
     Args:
         t: what may be done (``variegate.transforms``, ``vg.load_policy``).
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
         consistent: True for clips in the place of images, [T, H, W, C] (a tensor [T, C, H, W], too) or a list of
             frames; all frames get the same, and come back as [T, C, H, W].
+        targets: how what belongs to images is to be read, and what is kept; None for ``vg.Targets()``.
 
     Returns:
-        A callable ``(image, id=None, conditions=None)`` -> tensor, for workers of any start method. A data set
-        calls it without ``id``. Then a running count stands for it, which in a worker begins at a place drawn by the
-        DataLoader from torch's generator: workers do not repeat one another, epochs differ, ``torch.manual_seed``
-        makes a run repeat, and another number of workers makes other pixels. Two of them in one pipeline need seeds of
-        their own, or they draw the same for each image. It runs on one core and plans each image alone;
-        ``vg.Collate`` costs less.
+        A callable ``(image, id=None, conditions=None)`` -> tensor (of a dict a dict, of a pair a pair), for workers of
+        any start method. A data set calls it without ``id``. Then a running count stands for it, which in a worker
+        begins at a place drawn by the DataLoader from torch's generator: workers do not repeat one another, epochs
+        differ, ``torch.manual_seed`` makes a run repeat, and another number of workers makes other pixels. Two of them
+        in one pipeline need seeds of their own, or they draw the same for each image. It runs on one core and plans
+        each image alone; ``vg.Collate`` costs less.
 
     Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
     """
     arguments: dict[str, Any] = {"transform": t, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
-    return ImageTransform(**arguments, consistent=consistent, num_threads=1)
+    return ImageTransform(targets, **arguments, consistent=consistent, num_threads=1)
 
 
 class Collate(_InWorkers):
@@ -132,6 +149,7 @@ class Collate(_InWorkers):
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
         device: "cpu", or a GPU where the DataLoader has no workers (``num_workers=0``).
         num_threads: None for one thread in a worker and all cores in the main process.
+        targets: ``vg.Targets(...)`` for items with boxes, masks or key points; batches are dicts then.
 
     Items with an id (see ``vg.WithIds``) make the pixels a pure function of (seed, epoch, id); call ``set_epoch`` for
     every epoch then. Without ids a running count is used as by ``vg.as_transform``.
@@ -148,18 +166,20 @@ class Collate(_InWorkers):
         layout: Layout = "NCHW",
         num_threads: int | None = None,
         geometry: Geometry = "composed",
+        targets: Targets | None = None,
     ) -> None:
         arguments = {"transform": t, "device": device, "seed": seed, "dtype": dtype, "layout": layout}
-        super().__init__(**arguments, num_threads=num_threads, geometry=geometry)
+        super().__init__(targets, **arguments, num_threads=num_threads, geometry=geometry)
 
-    def __call__(self, items: Sequence[Any]) -> tuple[Tensors, Any]:
+    def __call__(self, items: Sequence[Any]) -> Any:
         """Augment a batch.
 
         Args:
             items: each (image, label), (image, label, id), or a dict with "image", "label" and perhaps "id", of which
                 other entries (names, numbers) are left out. Images as for ``vg.as_transform``; their sizes may differ.
-                Masks, boxes, key points and further images are refused by name, wherever they are in an item: they are
-                not augmented along with the image yet, and would no longer fit it.
+                Without ``targets``, masks, boxes, key points and further images are refused by name, wherever they are
+                in an item, as they would no longer fit the image. With it: dicts of "image" and what belongs to it,
+                (image, dict) or (image, dict, id); also (image, list of COCO's annotations).
 
         Returns:
             (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ;
@@ -168,64 +188,19 @@ class Collate(_InWorkers):
             anything else a list. Labels that are numbers are given to ``Cond(by="label")``. A transform that mixes
             images (``T.MixUp``) mixes each with the one before it in the batch, and their labels likewise: float32
             [N, num_classes], or ``MixedLabels``.
+            With ``targets`` one dict of the batch, as ``vg.Loader`` gives it.
 
         Raises TypeError or ValueError naming the item and what is accepted.
         """
+        if self._targets is not None:
+            from variegate.integrations.collate_samples import collate_samples  # most batches have no targets
+
+            count = self._running_ids.take
+            return collate_samples(self._get_augmenter(), items, self._targets, self.epoch, count)
         arrays, labels, ids = take_apart(items)
         stacked = stack_labels(labels)
         is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
         given = {"label": stacked.tolist()} if is_numbers else None
         if self._arguments["transform"]._mixers:
-            mixed: tuple[Tensors, Any] = self._run(arrays, ids, given, labels=stacked, partners="batch")
-            return mixed
+            return self._run(arrays, ids, given, labels=stacked, partners="batch")
         return self._run(arrays, ids, given), stacked
-
-
-class WithIds(Dataset[Any]):
-    """A map-style data set whose items also carry their index, which ``vg.Collate`` takes as the sample's id.
-
-    Items (image, label) become (image, label, index); dicts get an "id". Other attributes (``classes``) are those of
-    ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its id whatever part it falls into.
-
-    Raises TypeError for data sets that cannot be indexed, and when an item has another form.
-    """
-
-    def __init__(self, dataset: Any) -> None:
-        is_indexed = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
-        if isinstance(dataset, IterableDataset) or not is_indexed:
-            accepted = "a map-style data set, with __getitem__ and __len__"
-            raise TypeError(f"dataset: got {type(dataset).__name__}; accepted: {accepted}")
-        self.dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __getitem__(self, i: int) -> Any:
-        place = self._place(i)
-        return self._with_id(self.dataset[place], place)
-
-    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """What the DataLoader calls for a batch; data sets that have it fetch a batch at once."""
-        places = [self._place(i) for i in indices]
-        fetch = getattr(self.dataset, "__getitems__", None)
-        items = fetch(places) if callable(fetch) else [self.dataset[place] for place in places]
-        return [self._with_id(item, place) for item, place in zip(items, places, strict=True)]
-
-    def _place(self, i: int) -> int:
-        place, length = index(i), len(self)
-        if not -length <= place < length:
-            raise IndexError(f"index: got {place}; accepted: {-length} to {length - 1}")
-        return place % length
-
-    def _with_id(self, item: Any, place: int) -> Any:
-        if isinstance(item, Mapping):
-            return {**item, "id": place}
-        if isinstance(item, (tuple, list)) and len(item) == 2:
-            return (*item, place)
-        raise TypeError(f"dataset[{place}]: got {form_of(item)}; accepted: (image, label), or a dict")
-
-    def __getattr__(self, name: str) -> Any:
-        # Names with underscores are asked for by copying and pickling, before there is a data set to ask.
-        if name == "dataset" or name.startswith("__"):
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        return getattr(self.dataset, name)

@@ -17,6 +17,8 @@ from variegate.targets.given_boxes import GivenBoxes, read_boxes, refuse_line
 from variegate.targets.settings import KEYS, Targets
 from variegate.targets.wrapping import has_tv_tensors, is_tv_tensor, wrapped_as
 
+# What errors call the samples of a batch.
+NAMES = "samples[{}]"
 # On the host, or where it is on a GPU.
 Mask = npt.NDArray[Any] | torch.Tensor
 _MASKS = {
@@ -50,36 +52,40 @@ class OfImage:
     kinds: dict[str, Any] = field(default_factory=dict)
 
 
-def check_batch(samples: Any, options: Any) -> None:
-    """Raises TypeError or ValueError for a sample that is no dict, or has other keys than it may, or than the first."""
+def check_batch(samples: Any, options: Any, names: str = NAMES) -> None:
+    """Raises TypeError or ValueError for a sample that is no dict, or has other keys than it may, or than the first.
+
+    ``names``: what errors call a sample, with its place in braces.
+    """
     if not isinstance(options, Targets):
         raise TypeError(f"targets: got {shown(options)}; accepted: vg.Targets(...), or None")
     if not isinstance(samples, (list, tuple)):
         raise TypeError(f"samples: got {type(samples).__name__} with targets=; accepted: a list of dicts")
     known = {*KEYS, *options.per_box, *options.passed}
     for i, sample in enumerate(samples):
+        name = names.format(i)
         if not isinstance(sample, Mapping):
-            raise TypeError(f"samples[{i}]: got {type(sample).__name__} among dicts; accepted: dicts alone")
+            raise TypeError(f"{name}: got {type(sample).__name__} among dicts; accepted: dicts alone")
         for key in sample:
             if key not in known:
                 more = "; list it in vg.Targets(passed=) to have it back as it is, or in per_box= if it has an entry "
-                raise ValueError(
-                    f"samples[{i}]: got the key {shown(key)}; accepted: {options.accepts()}{more}for each box"
-                )
+                raise ValueError(f"{name}: got the key {shown(key)}; accepted: {options.accepts()}{more}for each box")
         if "image" not in sample:
-            raise ValueError(f"samples[{i}]: got {shown(list(sample))} without 'image'; accepted: dicts with an image")
+            raise ValueError(f"{name}: got {shown(list(sample))} without 'image'; accepted: dicts with an image")
         if missing := samples[0].keys() ^ sample.keys():
             raise ValueError(
-                f"samples[{i}]: got {shown(list(sample))}, and samples[0] {shown(list(samples[0]))}, which differ in "
+                f"{name}: got {shown(list(sample))}, and samples[0] {shown(list(samples[0]))}, which differ in "
                 f"{', '.join(sorted(map(repr, missing)))}; accepted: the same keys in all samples of a batch (boxes "
                 "and masks may be empty)"
             )
 
 
-def of_images(samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32], options: Targets) -> list[OfImage]:
-    """``shapes``: height, width and channels of each image."""
+def of_images(
+    samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32], options: Targets, names: str = NAMES
+) -> list[OfImage]:
+    """``shapes``: height, width and channels of each image. ``names``: as of ``check_batch``."""
     sizes: list[Any] = [tuple(size) for size in shapes[:, :2].tolist()]
-    found = [OfImage(f"samples[{n}]", size) for n, size in enumerate(sizes)]
+    found = [OfImage(names.format(n), size) for n, size in enumerate(sizes)]
     if has_tv_tensors():
         for made, sample in zip(found, samples, strict=True):
             made.kinds = {key: value for key, value in sample.items() if is_tv_tensor(value)}
@@ -90,7 +96,7 @@ def of_images(samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32
     for made, sample in zip(found, samples, strict=True):
         _read_others(made, sample, options)
     for n, error in unlike_most(found).items():
-        raise ValueError(f"samples[{n}]: {error}")
+        raise ValueError(f"{names.format(n)}: {error}")
     return found
 
 

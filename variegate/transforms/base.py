@@ -9,16 +9,13 @@ import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from variegate.program.one_image import ROW, OneImage
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import ArgumentError, Check
-
-if TYPE_CHECKING:
-    import torch
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
@@ -108,15 +105,21 @@ class Transform:
         instructions are those of ``sample``, to the bit."""
         self.sample(image, ROW, slot)
 
-    def __call__(self, image: Any, *others: Any) -> torch.Tensor:
-        """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``.
+    def __call__(self, image: Any, *others: Any, targets: Any = None) -> Any:
+        """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``; or a sample,
+        ``t({"image": image, "boxes": boxes, "labels": labels})``.
 
         Args:
             image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
-                [H, W], or the bytes of an image file. PIL images in gray keep one channel.
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel. Or a dict of such an
+                "image" and of what belongs to it, as ``vg.Augmenter`` takes them.
+            others: what else belongs to the image: a dict without it, torchvision's ``BoundingBoxes``, ``Mask`` or
+                ``KeyPoints``; labels (numbers, text), which come back as they are.
+            targets: ``vg.Targets``: how that is to be read, and what is kept.
 
         Returns:
-            A tensor [C, H, W] on the CPU: float32 if the transform normalises, else uint8.
+            A tensor [C, H, W] on the CPU: float32 if the transform normalises, else uint8. Of a dict a dict; with
+            ``others`` a tuple of the image and each of them.
 
         Its random numbers are those of seed 0, epoch 0 and the next place of a running count, which all transforms of
         a process share. In a worker of a DataLoader the count begins at a place of that worker's own, so that workers
@@ -126,15 +129,8 @@ class Transform:
         Raises TypeError or ValueError naming what it got and what is accepted.
         """
         if isinstance(image, Traced):
-            traced: torch.Tensor = image.through(self, others, {})
-            return traced
-        if others:
-            raise TypeError(
-                f"{type(self).__name__}: got {1 + len(others)} inputs; accepted: one image. Masks and labels are "
-                "not augmented along with it"
-            )
-        output: torch.Tensor = import_module(_CALLED_BY).augment_one(self, image)
-        return output
+            return image.through(self, others, {})
+        return import_module(_CALLED_BY).augment_one(self, image, others, targets)
 
     def __repr__(self) -> str:
         """The call that makes it, without the arguments that have their default."""

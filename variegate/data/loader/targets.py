@@ -109,13 +109,13 @@ class BatchTargets:
                 if not of_row:
                     raise ValueError("has no targets; accepted: boxes, masks or key points, or targets=False")
                 sample = {"image": None, **of_row}
-                check_batch([sample], self.options)
+                check_batch([sample], self.options, "sample")
                 if of_row.keys() != usual[0][0]:
                     others = _listed(sorted(usual[0][0]))
                     raise ValueError(f"has {_listed(of_row)}, most of its batch {others}; accepted: the same in all")
-                found += of_images([sample], shapes[row : row + 1], self.options)
+                found += of_images([sample], shapes[row : row + 1], self.options, "sample")
             except (TypeError, ValueError) as error:
-                errors[row] = DecodeError(name, str(error).replace("samples[0]", "sample", 1))
+                errors[row] = DecodeError(name, str(error))
                 errors[row].__cause__ = error
         if not errors:
             errors = {row: DecodeError(names[row], error) for row, error in unlike_most(found).items()}

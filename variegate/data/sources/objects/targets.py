@@ -27,7 +27,7 @@ _ALONE = frozenset(
 )
 _ACCEPTED = (
     "labels, ids, names and numbers beside an image; masks, boxes, key points and further images would not be "
-    "augmented along with it, but by vg.Loader(targets=vg.Targets(...))"
+    "augmented along with it, but by vg.Loader, vg.Collate or vg.as_transform with targets=vg.Targets(...)"
 )
 # How far a sample is looked through.
 _DEEPEST, _LONGEST = 6, 64
