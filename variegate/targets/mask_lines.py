@@ -11,22 +11,8 @@ import numpy as np
 
 from variegate.program.compiled import inner_kernel
 from variegate.targets.mask_tables import repeated
-from variegate.targets.stages import (
-    COLUMNS,
-    ERASE,
-    FIRST,
-    GRID,
-    LEFT,
-    LINES,
-    MAP,
-    MODE,
-    REPEAT,
-    SCALE,
-    STEP_Y,
-    TOP,
-    UNIT,
-)
-from variegate.targets.walk import NODES_PER_STEP, displacement
+from variegate.targets.stages import ERASE, FIRST, GRID, LEFT, MAP, MODE, REPEAT, SCALE, TOP
+from variegate.targets.walk import displacement
 
 
 @inner_kernel()
@@ -77,26 +63,6 @@ def affine_line(stages: Any, s: Any, table: Any, v: Any, begin: Any, end: Any, x
         x[i], y[i], inside[i] = a * u + b + c, d * u + e + f, np.uint8(1)
         if rounds:
             x[i], y[i] = np.floor(x[i]) + 0.5, np.floor(y[i]) + 0.5
-
-
-@inner_kernel()
-def displaced_line(stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, inside: Any, nodes: Any) -> bool:
-    """By a grid on whose nodes a line's pixels lie, from the table of columns to the rows of ``room``, ``inside``
-    of places -> False where this line lies between nodes; nothing is done then."""
-    table, x, y, within, here = room[0], room[2], room[3], inside[0], inside[2]
-    numbers, grids, rounds = stages.numbers[s], stages.grids, stages.rounds[s]
-    node = min(max((v - 0.5) * (numbers[STEP_Y] * NODES_PER_STEP), 0.0), numbers[LINES] - 1.0)
-    if node != np.floor(node):
-        return False
-    first, scale = numbers[FIRST] + 2 * int(node) * numbers[COLUMNS], 2.0 ** (numbers[UNIT] - 6)
-    height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
-    for at in range(begin, end):
-        i = np.uint64(at)
-        n = np.uint64(first + 2 * nodes[i])
-        p, q = table[i] + grids[n] * scale, v + grids[n + np.uint64(1)] * scale
-        here[i] = within[i] & np.uint8((p >= 0.0) & (p < width) & (q >= 0.0) & (q < height))
-        x[i], y[i] = np.floor(p) + 0.5 if rounds else p, np.floor(q) + 0.5 if rounds else q
-    return True
 
 
 @inner_kernel()

@@ -13,7 +13,7 @@ import numpy as np
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import PadMode
 from variegate.targets.stages import COLUMNS, ERASE, FIRST, GRID, LEFT, MAP, MODE, REPEAT, SCALE, STEP_X, TOP
-from variegate.targets.walk import NODES_PER_STEP
+from variegate.targets.walk import node_of
 
 _EDGE_MODE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
 # How places that depend on the column alone run on: anyhow, one by one, or backwards.
@@ -119,12 +119,15 @@ def table_of(table: Any, inside: Any, step: Any, begin: Any, end: Any, places: A
 
 
 @inner_kernel()
-def nodes_of(numbers: Any, table: Any, count: Any, nodes: Any) -> bool:
-    """Which column of a grid's nodes each place lies on -> whether all lie on nodes."""
-    columns = numbers[COLUMNS]
+def cells_of(numbers: Any, table: Any, count: Any, cells: Any, shares: Any) -> bool:
+    """Of each place the column of nodes to the left of it, and how far towards the next it is -> whether all lie on
+    nodes; those are given then."""
+    columns, are_nodes = numbers[COLUMNS], True
     for i in range(count):
-        u = min(max((table[i] - 0.5) * (numbers[STEP_X] * NODES_PER_STEP), 0.0), columns - 1.0)
-        nodes[i] = int(u)
-        if nodes[i] != u:
-            return False
-    return True
+        u = node_of(table[i], numbers[STEP_X], columns)
+        are_nodes = are_nodes and u == np.floor(u)
+    for i in range(count):
+        u = node_of(table[i], numbers[STEP_X], columns)
+        cells[i] = int(u) if are_nodes else max(min(int(u), columns - 2), 0)
+        shares[i] = u - cells[i]
+    return are_nodes

@@ -16,17 +16,17 @@ import numpy.typing as npt
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.threads import share_out
 from variegate.program.compiled import inner_kernel, pixel_kernel
+from variegate.targets.mask_grids import ROOM, line_between_nodes, line_on_nodes
 from variegate.targets.mask_lines import (
     affine_line,
     affine_places,
-    displaced_line,
     follow_line,
     is_affine,
     places_of,
     within_image,
 )
 from variegate.targets.mask_moves import copy_line, copy_reversed, fetch_ahead, fill_line, gather_line, gather_or_fill
-from variegate.targets.mask_tables import ANYHOW, BACK, ON, begin_region, nodes_of, stretch_of, table_of
+from variegate.targets.mask_tables import ANYHOW, BACK, ON, begin_region, cells_of, stretch_of, table_of
 from variegate.targets.stages import GRID, Stages
 
 # What a region is: a rectangle of a row's result, the width of the row's image, and which layers are read in it.
@@ -55,7 +55,7 @@ def read_masks(
     longest = max(int(sides.max()), 1)
 
     def work(results: npt.NDArray[np.int64]) -> None:
-        room, inside = np.empty((4, longest)), np.empty((3, longest), np.uint8)
+        room, inside = np.empty((ROOM, longest)), np.empty((3, longest), np.uint8)
         places, borders = np.empty((2, longest), np.int32), np.empty(4, np.int64)
         some = regions[begin[results[0]] : begin[results[-1] + 1]]
         _read_masks(stages, some, layers, room, inside, places, borders)
@@ -75,13 +75,15 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
             stages, region[REGION_ROW], region[REGION_LEFT], region[REGION_TOP], width, height, room, inside
         )
         start, end, is_whole, rises = stretch_of(across, inside[0], width)
-        by_tables, by_borders, on_nodes, way = s < first, False, False, ANYHOW
+        by_tables, by_borders, by_grid, on_nodes, way = s < first, False, False, False, ANYHOW
         if by_tables:
             way = table_of(across, inside[0], columns if is_turned else 1, start, end, here)
         elif not is_turned:
             by_borders = rises != 0 and is_affine(stages, s)
-            on_nodes = stages.kind[s] == GRID and nodes_of(stages.numbers[s], across, end, places[1])
-            borders[:] = start
+            by_grid = stages.kind[s] == GRID
+            on_nodes = by_grid and cells_of(stages.numbers[s], across, end, places[1], room[4])
+            # Of a grid: its lines that are held.
+            borders[:] = -1 if by_grid else start
         if not by_tables:
             _fetch(region, layers, stages.before[first, 0] * columns, width * height)
         for line in range(height):
@@ -100,7 +102,9 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
                     if by_borders:
                         affine_line(stages, s, across, v, low, high, x, y, within)
                         last = s - 1
-                    elif on_nodes and displaced_line(stages, s, v, low, high, room, inside, places[1]):
+                    elif by_grid:
+                        if not (on_nodes and line_on_nodes(stages, s, v, low, high, room, inside, places[1])):
+                            line_between_nodes(stages, s, v, low, high, room, inside, places[1], borders)
                         last = s - 1
                     else:
                         for at in range(low, high):

@@ -3,9 +3,6 @@
 A box is a convex polygon and a frame that cuts it off. Maps that keep sides along the axes move both. What turns or
 bends cuts the polygon by the frame, maps its corners, and begins with the frame of the new image. So a single operation
 gives torchvision's boxes, and of a chain the box is as tight as what of it has stayed in the image.
-
-A grid of displacements bends sides. Its output is scanned from all four sides for the first pixels that read within the
-polygon, whatever folds it has, and the last step is refined to an eighth of a pixel; corners are mapped as points.
 """
 
 from __future__ import annotations
@@ -16,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
+from variegate.targets.bending import bend
 from variegate.targets.stages import ERASE, GRID, Stages
-from variegate.targets.walk import CLOSE_ENOUGH, area, bounds, cut, cut_to, displacement, farthest, meets, undisplaced
+from variegate.targets.walk import area, bounds, cut, cut_to, farthest, rectangle
 
 # Every step cuts off at most five corners, and so adds as many; beyond this a polygon becomes its box.
 _CORNERS, _FULL = 96, 80
@@ -37,13 +35,16 @@ def move_boxes(
     share = np.ones(len(polygons))
     room = np.empty((4, _CORNERS, 3))
     frame = np.empty((2, 4))
+    far = np.full(len(stages.kind), np.nan)
     size = np.ascontiguousarray(size, np.int64)
-    _move(stages, np.ascontiguousarray(row, np.int64), polygons, size, seen, share, room, frame)
+    _move(stages, np.ascontiguousarray(row, np.int64), polygons, size, seen, share, room, frame, far)
     return seen, share
 
 
 @pixel_kernel
-def _move(stages: Any, row: Any, boxes: Any, size: Any, seen: Any, share: Any, room: Any, frames: Any) -> None:
+def _move(
+    stages: Any, row: Any, boxes: Any, size: Any, seen: Any, share: Any, room: Any, frames: Any, far: Any
+) -> None:
     polygon, spare, frame, reach = room[0], room[1], frames[0], frames[1]
     for n in range(len(boxes)):
         count = 4
@@ -59,11 +60,13 @@ def _move(stages: Any, row: Any, boxes: Any, size: Any, seen: Any, share: Any, r
                 share[n] *= area(polygon, count) / whole if whole > 0.0 else 1.0
                 if count > _FULL:
                     bounds(polygon, count, reach)
-                    count = _rectangle(polygon, reach)
+                    count = rectangle(polygon, reach)
             if count == 0:
                 break
             if stages.kind[s] == GRID:
-                count = _bend(stages, s, polygon, count, reach, room[3])
+                if np.isnan(far[s]):
+                    far[s] = farthest(stages.numbers[s], stages.grids)
+                count = bend(stages, s, polygon, count, reach, room[3], far[s])
             else:
                 count = _project(stages.ahead[s], stages.after[s], polygon, count, room, frames)
             if stages.is_aligned[s]:
@@ -81,13 +84,6 @@ def _move(stages: Any, row: Any, boxes: Any, size: Any, seen: Any, share: Any, r
 @inner_kernel()
 def _whole(size: Any, frame: Any) -> None:
     frame[0], frame[1], frame[2], frame[3] = 0.0, 0.0, size[1], size[0]
-
-
-@inner_kernel()
-def _rectangle(polygon: Any, box: Any) -> int:
-    polygon[0, 0], polygon[0, 1], polygon[1, 0], polygon[1, 1] = box[0], box[1], box[2], box[1]
-    polygon[2, 0], polygon[2, 1], polygon[3, 0], polygon[3, 1] = box[2], box[3], box[0], box[3]
-    return 4
 
 
 @inner_kernel()
@@ -134,119 +130,4 @@ def _project(m: Any, after: Any, polygon: Any, count: Any, room: Any, frames: An
     if not (left <= right and top <= bottom):
         return 0
     reach[0], reach[1], reach[2], reach[3] = left, top, right, bottom
-    return int(_rectangle(polygon, reach))
-
-
-@inner_kernel()
-def _bend(stages: Any, s: Any, polygon: Any, count: Any, reach: Any, sides: Any) -> int:
-    """A polygon by a grid of displacements."""
-    numbers, grids, after = stages.numbers[s], stages.grids, stages.after[s]
-    bounds(polygon, count, reach)
-    far = farthest(numbers, grids) + 1.0
-    left, right = max(int(np.floor(reach[0] - far)), 0), min(int(np.ceil(reach[2] + far)), after[1])
-    top, bottom = max(int(np.floor(reach[1] - far)), 0), min(int(np.ceil(reach[3] + far)), after[0])
-    _normals(polygon, count, sides)
-    first, one = _scan(numbers, grids, sides, count, reach, True, top, bottom, left, right)
-    last, other = _scan(numbers, grids, sides, count, reach, True, bottom, top, left, right)
-    if np.isnan(first) and np.isnan(last):
-        return _bend_corners(numbers, grids, after, polygon, count)
-    if np.isnan(last):  # it lies between the image's border and the first line of pixels' centres
-        last, other = first + 0.5, one
-    elif np.isnan(first):
-        first, one = last - 0.5, other
-    low, high = max(int(np.floor(first)), 0), min(int(np.ceil(last)), after[0])
-    begin, _ = _scan(numbers, grids, sides, count, reach, False, left, right, low, high)
-    end, _ = _scan(numbers, grids, sides, count, reach, False, right, left, low, high)
-    # What lies between two columns, the lines found.
-    begin = min(one, other) - 0.5 if np.isnan(begin) else begin
-    end = max(one, other) + 0.5 if np.isnan(end) else end
-    # Corners may stick out between the pixels that were looked at.
-    for i in range(count):
-        x, y, error = undisplaced(numbers, grids, after, polygon[i, 0], polygon[i, 1])
-        if error <= CLOSE_ENOUGH and 0.0 <= x <= after[1] and 0.0 <= y <= after[0]:
-            begin, first, end, last = min(begin, x), min(first, y), max(end, x), max(last, y)
-    reach[0], reach[1], reach[2], reach[3] = begin, first, end, last
-    return int(_rectangle(polygon, reach))
-
-
-@inner_kernel()
-def _scan(
-    numbers: Any,
-    grids: Any,
-    sides: Any,
-    count: Any,
-    reach: Any,
-    by_line: Any,
-    begin: Any,
-    end: Any,
-    low: Any,
-    high: Any,
-) -> Any:
-    """The border of what reads within the polygon, from lines (or columns) ``begin`` towards ``end``, and where along
-    it; NaN for nothing. Each is looked at from ``low`` to ``high``."""
-    step = 1 if end > begin else -1
-    outside, at = float(begin), begin + 0.5 * step
-    found = _hit(numbers, grids, sides, count, reach, by_line, outside, low, high)
-    if not np.isnan(found):
-        return outside, found
-    while (end - at) * step > 0.0:
-        found = _hit(numbers, grids, sides, count, reach, by_line, at, low, high)
-        if not np.isnan(found):
-            inside = at
-            for _ in range(3):
-                middle = 0.5 * (inside + outside)
-                here = _hit(numbers, grids, sides, count, reach, by_line, middle, low, high)
-                if np.isnan(here):
-                    outside = middle
-                else:
-                    inside, found = middle, here
-            return outside, found
-        outside, at = at, at + step
-    return np.nan, np.nan
-
-
-@inner_kernel()
-def _hit(
-    numbers: Any, grids: Any, sides: Any, count: Any, reach: Any, by_line: Any, at: Any, low: Any, high: Any
-) -> float:
-    """Where first along a line something reads within the polygon, pixels' centres and straight on from each to the
-    next; NaN for nothing. Right to a pixel."""
-    last_x, last_y = np.nan, np.nan
-    for n in range(low, high + 2):
-        across = min(max(n - 0.5, low), high)
-        x, y = (across, at) if by_line else (at, across)
-        dx, dy = displacement(numbers, grids, x, y)
-        x, y = x + dx, y + dy
-        is_beside = (
-            (x < reach[0] and last_x < reach[0])
-            or (x > reach[2] and last_x > reach[2])
-            or (y < reach[1] and last_y < reach[1])
-            or (y > reach[3] and last_y > reach[3])
-        )
-        if n > low and not is_beside and meets(sides, count, last_x, last_y, x, y):
-            return float(across)
-        last_x, last_y = x, y
-    return np.nan
-
-
-@inner_kernel()
-def _normals(polygon: Any, count: Any, sides: Any) -> None:
-    """For each side a, b, c with ``a x + b y + c >= 0`` within."""
-    twice = 0.0
-    for n in range(count):
-        m = n + 1 if n + 1 < count else 0
-        twice += polygon[n, 0] * polygon[m, 1] - polygon[m, 0] * polygon[n, 1]
-    sign = 1.0 if twice >= 0.0 else -1.0
-    for n in range(count):
-        m = n + 1 if n + 1 < count else 0
-        sides[n, 0], sides[n, 1] = sign * (polygon[n, 1] - polygon[m, 1]), sign * (polygon[m, 0] - polygon[n, 0])
-        sides[n, 2] = -sides[n, 0] * polygon[n, 0] - sides[n, 1] * polygon[n, 1]
-
-
-@inner_kernel()
-def _bend_corners(numbers: Any, grids: Any, after: Any, polygon: Any, count: Any) -> int:
-    """Of what is smaller than a pixel: its corners alone, as points."""
-    for i in range(count):
-        x, y, _ = undisplaced(numbers, grids, after, polygon[i, 0], polygon[i, 1])
-        polygon[i, 0], polygon[i, 1] = x, y
-    return int(count)
+    return int(rectangle(polygon, reach))

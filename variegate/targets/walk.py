@@ -16,24 +16,37 @@ _ROUNDS = 40
 
 
 @inner_kernel()
-def displacement(numbers: Any, grids: Any, x: Any, y: Any) -> Any:
-    """What a grid adds to a place -> along x, along y. Beyond the nodes it is that of the nearest place between them.
+def unit_of(numbers: Any) -> float:
+    """Pixels in a unit of a grid's nodes."""
+    exponent = numbers[UNIT] - 6
+    return float(1 << exponent) if exponent >= 0 else 1.0 / (1 << -exponent)
 
-    Node (0, 0) lies at the centre of the first pixel."""
+
+@inner_kernel()
+def node_of(place: Any, step: Any, count: Any) -> float:
+    """Where along an axis of ``count`` nodes a place is, counted in nodes; beyond them, at the outermost.
+
+    Node 0 lies at the centre of the first pixel."""
+    return min(max((place - 0.5) * (step * NODES_PER_STEP), 0.0), count - 1.0)
+
+
+@inner_kernel()
+def displacement(numbers: Any, grids: Any, x: Any, y: Any) -> Any:
+    """What a grid adds to a place -> along x, along y. Beyond the nodes it is what the nearest of them says."""
     lines, columns = numbers[LINES], numbers[COLUMNS]
-    u = min(max((x - 0.5) * (numbers[STEP_X] * NODES_PER_STEP), 0.0), columns - 1.0)
-    v = min(max((y - 0.5) * (numbers[STEP_Y] * NODES_PER_STEP), 0.0), lines - 1.0)
-    j, i = min(int(u), columns - 2), min(int(v), lines - 2)
-    j, i = max(j, 0), max(i, 0)
+    u, v = node_of(x, numbers[STEP_X], columns), node_of(y, numbers[STEP_Y], lines)
+    j, i = max(min(int(u), columns - 2), 0), max(min(int(v), lines - 2), 0)
     s, t = u - j, v - i
     right, below = 2 if columns > 1 else 0, 2 * columns if lines > 1 else 0
-    at = numbers[FIRST] + 2 * (i * columns + j)
-    scale = 2.0 ** (numbers[UNIT] - 6)
-    dx = (grids[at] * (1.0 - s) + grids[at + right] * s) * (1.0 - t)
-    dx += (grids[at + below] * (1.0 - s) + grids[at + below + right] * s) * t
-    dy = (grids[at + 1] * (1.0 - s) + grids[at + right + 1] * s) * (1.0 - t)
-    dy += (grids[at + below + 1] * (1.0 - s) + grids[at + below + right + 1] * s) * t
-    return dx * scale, dy * scale
+    at = np.uint64(numbers[FIRST] + 2 * (i * columns + j))
+    next_, under = at + np.uint64(right), at + np.uint64(below)
+    over = under + np.uint64(right)
+    one, unit = np.uint64(1), unit_of(numbers)
+    dx = (grids[at] * (1.0 - s) + grids[next_] * s) * (1.0 - t)
+    dx += (grids[under] * (1.0 - s) + grids[over] * s) * t
+    dy = (grids[at + one] * (1.0 - s) + grids[next_ + one] * s) * (1.0 - t)
+    dy += (grids[under + one] * (1.0 - s) + grids[over + one] * s) * t
+    return dx * unit, dy * unit
 
 
 @inner_kernel()
@@ -42,7 +55,7 @@ def farthest(numbers: Any, grids: Any) -> float:
     most = 0
     for n in range(numbers[FIRST], numbers[FIRST] + 2 * numbers[LINES] * numbers[COLUMNS]):
         most = max(most, abs(int(grids[n])))
-    return most * 2.0 ** (numbers[UNIT] - 6)
+    return most * unit_of(numbers)
 
 
 @inner_kernel()
@@ -194,3 +207,10 @@ def meets(sides: Any, count: Any, x: Any, y: Any, next_x: Any, next_y: Any) -> b
         elif there < 0.0:
             end = min(end, here / (here - there))
     return begin <= end and count > 2
+
+
+@inner_kernel()
+def rectangle(polygon: Any, box: Any) -> int:
+    polygon[0, 0], polygon[0, 1], polygon[1, 0], polygon[1, 1] = box[0], box[1], box[2], box[1]
+    polygon[2, 0], polygon[2, 1], polygon[3, 0], polygon[3, 1] = box[2], box[3], box[0], box[3]
+    return 4
