@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transforms/__init__": {"transforms", "policies"},
     "policies": {"program", "transforms"},
     # Other libraries' pipelines in these transforms and policies.
-    "convert": {"transforms", "policies"},
+    "convert": {"transforms", "policies", "targets"},
     "executors": {"program", "compiling"},
     # One operation run at once is a description and its execution in one, so it stands above both.
     "transforms/functional": {"program", "transforms", "data/decode", "backends"},

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from variegate import diagnose, policies, transforms
     from variegate.augmenter import Augmenter
     from variegate.backends.ragged_batch import RaggedBatch
-    from variegate.convert import from_albumentations, from_timm, from_torchvision
+    from variegate.convert import from_albumentations, from_timm, from_torchvision, targets_from_albumentations
     from variegate.curation.checking import check
     from variegate.curation.cleaning import clean
     from variegate.curation.result import CheckResult
@@ -46,7 +46,7 @@ __all__ += [
     "from_torchvision",
 ]
 __all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "sample_images"]
-__all__ += ["transforms"]
+__all__ += ["targets_from_albumentations", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
@@ -83,6 +83,7 @@ _HOMES = {
     "randint": "variegate.pipelines",
     "sample_images": "variegate.data.samples",
     "select": "variegate.pipelines",
+    "targets_from_albumentations": "variegate.convert",
     "uniform": "variegate.pipelines",
 }
 _FOLDERS = ("diagnose", "policies", "transforms")

@@ -209,7 +209,6 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         (compose(one("HueSaturationValue", sat_shift_range=[-5, 5])), "HueSaturationValue.sat_shift_range: got"),
         (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),
         (compose(one("SomeOf", replace=True, transforms=[one("NoOp")])), "SomeOf.replace: got True"),
-        (compose(bbox_params={"format": "coco"}), "Compose.bbox_params: got"),
         ({"transform": 3}, "compose: got 3; accepted: an object"),
         (compose(3), r"transforms\[0\]: got 3; accepted: an object with"),
         (4, "compose: got 4; accepted: an albumentations.Compose"),

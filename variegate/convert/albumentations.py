@@ -11,9 +11,11 @@ from typing import Any
 
 from variegate.convert.albumentations_arguments import Arguments
 from variegate.convert.albumentations_table import RULES
+from variegate.convert.albumentations_targets import targets_of
 from variegate.convert.report import ConversionError, Notes, Place, argument_names, plain
 from variegate.errors import PolicyError
 from variegate.outside.files import TooLargeError, read_regular
+from variegate.targets.settings import Targets
 from variegate.transforms.arguments import PROBABILITY
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose, OneOf, RandomApply, RandomOrder, SomeOf
@@ -39,22 +41,45 @@ def from_albumentations(compose: Any) -> Transform:
             to 2.0.
 
     Raises ConversionError (a ValueError) for what has no equal here, with its place, its value and what is accepted.
-    What is close is converted with a ConversionWarning that says what differs. Raises FileNotFoundError where there is
+    What is close is converted with a ConversionWarning that says what differs. ``bbox_params`` and ``keypoint_params``
+    are no part of a transform: ``targets_from_albumentations`` has them. Raises FileNotFoundError where there is
     no such file. docs/converting.md lists the classes.
     """
     notes = Notes()
-    described = _described(compose)
-    described = described.get("transform", described)
-    try:
-        check_tree(described, "compose")
-    except PolicyError as error:
-        raise ConversionError(error.where, error.got, error.accepted) from error
+    described = _checked(compose)
     steps: list[Transform] = []
     _append(described, "", notes, steps)
     notes.warn()
     if not steps:
         return Identity()
     return steps[0] if len(steps) == 1 else Place("Compose", notes).build(Compose, {"transforms": steps})
+
+
+def targets_from_albumentations(compose: Any) -> Targets:
+    """How samples are read that were written for a pipeline of Albumentations: its ``bbox_params`` and
+    ``keypoint_params``, as ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)`` take it.
+
+    Args:
+        compose: as of ``from_albumentations``.
+
+    ``label_fields`` other than "labels" are in ``per_box``. Key points count from the centre of the first pixel there.
+    Raises ConversionError for what has no equal here, and warns of what differs, with a ConversionWarning.
+    """
+    notes = Notes()
+    described = _checked(compose)
+    options = targets_of(_place(described, "", notes)[0], described)
+    notes.warn()
+    return Targets() if options is None else options
+
+
+def _checked(compose: Any) -> Mapping[str, Any]:
+    described = _described(compose)
+    described = described.get("transform", described)
+    try:
+        check_tree(described, "compose")
+    except PolicyError as error:
+        raise ConversionError(error.where, error.got, error.accepted) from error
+    return described
 
 
 def _described(compose: Any) -> Mapping[str, Any]:
@@ -209,7 +234,9 @@ def _children(place: Place, described: Mapping[str, Any], path: str) -> list[tup
 
 
 def _check_targets(place: Place, described: Mapping[str, Any]) -> None:
-    """Boxes, key points and further images are not augmented along with an image."""
-    for argument in ("bbox_params", "keypoint_params", "additional_targets"):
-        if described.get(argument):
-            place.refuse(argument, described[argument], "None: images alone are augmented")
+    """Boxes, key points and masks go along by what samples hold; how they are read is said elsewhere."""
+    options = targets_of(place, described)
+    if options is not None:
+        how = "how samples are read is no part of a transform: give targets="
+        told = f"{how}{options!r}, which vg.targets_from_albumentations makes"
+        place.differs("", None, f"{told}; boxes are under 'boxes' here, not 'bboxes'")

@@ -15,19 +15,19 @@ from variegate.transforms.geometry import Rotate
 from variegate.transforms.random_geometry import RandomAffine
 from variegate.transforms.resize import RandomResizedCrop, Resize
 
-_SIZE = {"size": "height, width"}
+SIZE = {"size": "height, width"}
 
 # -- crops and borders -------------------------------------------------------------------------------------------
 
 
 def random_crop(given: Arguments) -> Transform:
-    return given.place.build(RandomCrop, {"size": _cropped(given)}, _SIZE)
+    return given.place.build(RandomCrop, {"size": _cropped(given)}, SIZE)
 
 
 def center_crop(given: Arguments) -> Transform:
     how = "where an odd number of pixels is left over, the place may be one pixel off"
     given.place.differs("", None, how)
-    return given.place.build(CenterCrop, {"size": _cropped(given)}, _SIZE)
+    return given.place.build(CenterCrop, {"size": _cropped(given)}, SIZE)
 
 
 def _cropped(given: Arguments) -> tuple[Any, Any]:
@@ -45,7 +45,7 @@ def pad(given: Arguments) -> Transform:
 # -- resizes -----------------------------------------------------------------------------------------------------
 
 
-def _resampled(given: Arguments) -> dict[str, Any]:
+def resampled(given: Arguments) -> dict[str, Any]:
     """The filter that comes nearest to cv2's, with what differs."""
     return {"interpolation": _filter(given, "interpolation", given.interpolation())}
 
@@ -66,7 +66,7 @@ def _filter(given: Arguments, argument: str, kind: str) -> str:
 
 def resize(given: Arguments) -> Transform:
     size = given.take("height"), given.take("width")
-    return given.place.build(Resize, {"size": size, **_resampled(given)}, _SIZE)
+    return given.place.build(Resize, {"size": size, **resampled(given)}, SIZE)
 
 
 def smallest_side(given: Arguments) -> Transform:
@@ -79,12 +79,12 @@ def longest_side(given: Arguments) -> Transform:
 
 def _by_side(given: Arguments, cls: type[Transform]) -> Transform:
     given.require("max_size_hw", None)
-    return given.place.build(cls, {"max_size": given.take("max_size"), **_resampled(given)})
+    return given.place.build(cls, {"max_size": given.take("max_size"), **resampled(given)})
 
 
 def letter_box(given: Arguments) -> Transform:
     given.require("position", "center")
-    return given.place.build(LetterBox, {"size": given.take("size"), "fill": given.colour(), **_resampled(given)})
+    return given.place.build(LetterBox, {"size": given.take("size"), "fill": given.colour(), **resampled(given)})
 
 
 def downscale(given: Arguments) -> Transform:
@@ -106,7 +106,7 @@ def resized_crop(given: Arguments) -> Transform:
     if "edges" in argument_names(RandomResizedCrop):
         arguments["edges"] = "crop"
     there = {name: value for name, value in arguments.items() if value is not None}
-    return given.place.build(RandomResizedCrop, {**there, **_resampled(given)})
+    return given.place.build(RandomResizedCrop, {**there, **resampled(given)})
 
 
 # -- maps of coordinates -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from variegate.convert import albumentations_boxes as boxes
 from variegate.convert import albumentations_filters as filters
 from variegate.convert import albumentations_geometry as geometry
 from variegate.convert import albumentations_rules as rules
@@ -60,6 +61,9 @@ RULES: Mapping[str, Rule] = {
     "Solarize": rules.solarize,
     "RandomBrightnessContrast": rules.brightness_contrast,
     "RandomCrop": geometry.random_crop,
+    "BBoxSafeRandomCrop": boxes.safe_crop,
+    "RandomSizedBBoxSafeCrop": boxes.resized_safe_crop,
+    "AtLeastOneBBoxRandomCrop": boxes.crop_with_one,
     "Pad": geometry.pad,
     "CoarseDropout": rules.coarse_dropout,
     # Close, each with a warning that says how.
