@@ -15,7 +15,7 @@ from tests.data.sources.annotated.made import coco_entries, put_coco, put_images
 from variegate import transforms as T
 from variegate.cli import app
 from variegate.data.sources.base import SourceError
-from variegate.preview import policy_sheet, sweep_sheet
+from variegate.preview import Annotations, policy_sheet, sweep_sheet
 from variegate.preview.choosing import choose_images
 from variegate.preview.rows import sample_rows
 from variegate.preview.sweep import sweep_of, sweep_rows
@@ -138,3 +138,48 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     views = T.MultiView([T.Compose([T.CenterCrop(5), T.Normalize(0.5, 0.5)])], [2])
     with pytest.raises(ValueError, match="a policy that makes views; accepted: policies that keep one image"):
         sample_rows(choice, views, 1, seed=0, epoch=0)
+
+
+def test_options_are_those_of_augment(tmp_path: Path) -> None:
+    file = put_coco(tmp_path)
+    t = T.Compose([T.RandomAffine(0, translate=(0.5, 0.5))])
+    targets = vg.Targets(min_visibility=0.9, mask_fill=7)
+    choice = choose_images(tmp_path / "images", 3, Annotations(f"{file},mask=instances", targets))
+    rows = sample_rows(choice, t, 4, seed=4, epoch=0)
+    source = vg.open_source(tmp_path / "images", annotations=f"{file},mask=instances")
+    samples = [{"image": image.img_HWC, **source.read(n).targets} for n, image in enumerate(choice.images)]
+    numbers = []
+    for copy in range(4):
+        results = vg.Augmenter(t, seed=4, layout="NHWC")(samples, ids=[0, 1, 2], copy=copy, targets=targets)
+        for row, result in zip(rows, results, strict=True):
+            overlay = row[1 + copy].overlay
+            assert overlay is not None
+            np.testing.assert_array_equal(overlay.boxes, result["boxes"].numpy())
+            np.testing.assert_array_equal(overlay.areas[0].mask_HW, result["mask"].numpy())
+            numbers.append(len(result["boxes"]))
+    assert min(numbers) == 0
+    assert max(numbers) > 0
+
+
+def test_crops_that_choose_by_boxes_are_shown(tmp_path: Path) -> None:
+    file, out = put_coco(tmp_path), tmp_path / "sheet.png"
+    choice = choose_images(tmp_path / "images", 2, file)
+    rows = sample_rows(choice, T.RandomBoxSafeCrop(), 4, seed=0, epoch=0)
+    for row in rows:
+        first, *copies = [cell.overlay for cell in row]
+        assert first is not None
+        assert all(len(one.boxes) == len(first.boxes) for one in copies if one is not None)  # type: ignore[arg-type]
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(T.Compose([T.RandomIoUCrop(), T.Resize((32, 32))]).to_dict()))
+    args = ["preview", str(tmp_path / "images"), "--policy", str(policy), "--out", str(out), "--samples", "1", "--json"]
+    run = CliRunner().invoke(app, [*args, "--annotations", str(file), "--min-area", "4", "--mask-fill", "255"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout.splitlines()[-1])["images"] == 3
+
+
+def test_options_of_boxes_where_there_are_none(tmp_path: Path) -> None:
+    put_images(tmp_path / "images")
+    args = ["preview", str(tmp_path / "images"), "--out", str(tmp_path / "sheet.png"), "--min-area", "4"]
+    run = CliRunner().invoke(app, args)
+    assert run.exit_code == 2
+    assert "has no boxes or masks to be left out or filled" in " ".join(run.output.split())

@@ -102,7 +102,7 @@ def augment(options: AugmentOptions) -> None:
         options.shard_size,
         absolute_place(options.src),
         annotations=options.annotations,
-        targets=_targets(options),
+        targets=targets_of(options),
     )
     engine = Engine(
         device_list(options.devices),
@@ -126,7 +126,7 @@ def augment(options: AugmentOptions) -> None:
         raise fail(none, FAILED, as_json)
 
 
-def _targets(options: AugmentOptions) -> Targets | None:
+def targets_of(options: TargetOptions) -> Targets | None:
     """None where nothing is said of them."""
     from variegate.targets.settings import Targets
 

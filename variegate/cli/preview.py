@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from variegate.cli.augment import run_expansion
+from variegate.cli.augment import run_expansion, targets_of
 from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
 from variegate.cli.options import MOST_EPOCH, CommandOptions, ExcludeOptions, PolicyOptions
 from variegate.options import option
-from variegate.options.annotations import AnnotationOptions
+from variegate.options.expansion import TargetOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def demo(options: DemoOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewOptions(AnnotationOptions, ExcludeOptions, PolicyOptions):
+class PreviewOptions(TargetOptions, ExcludeOptions, PolicyOptions):
     src: str = option(
         ..., "A folder of images, with classes or without, or a single image.", "Arguments", metavar="SRC"
     )
@@ -105,11 +105,11 @@ def preview(options: PreviewOptions) -> None:
     """
     with warnings_as_notes(stderr()):
         from variegate.engine.arguments import idle_note
-        from variegate.preview import check_out, policy_sheet, sweep_sheet
+        from variegate.preview import Annotations, check_out, policy_sheet, sweep_sheet
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
-        common["annotations"] = options.annotations
+        common["annotations"] = Annotations(options.annotations, targets_of(options))
         if options.sweep is not None:
             sheet = sweep_sheet(options.place, options.sweep, steps=options.samples, **common)
         else:

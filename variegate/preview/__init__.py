@@ -14,12 +14,12 @@ from variegate.engine.arguments import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.outside.addresses import check_is_local
 from variegate.outside.durable import write_atomically
-from variegate.preview.choosing import Choice, choose_images
+from variegate.preview.choosing import Annotations, Choice, choose_images
 from variegate.preview.rows import sample_rows
 from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
 from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
 
-__all__ = ["Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
+__all__ = ["Annotations", "Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
 
 MOST_ROWS = 4
 # By the end of a file's name: Pillow's format, and how to write text in it that stays sharp.
@@ -94,8 +94,8 @@ def policy_sheet(
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
     ``images``: how many rows; None for four, or what fits on a screen of them. ``cell``: side of the pictures' squares
-    in pixels; None for what fits on a screen, at most 224. ``annotations``: as of ``open_source``; masks, boxes and key
-    points are drawn over the pictures.
+    in pixels; None for what fits on a screen, at most 224. ``annotations``: as of ``open_source``, or ``Annotations``
+    with options for what is kept; masks, boxes and key points are drawn over the pictures.
     """
     transform = build_transform(policy, parse_size(size))
     choice = choose_images(source, images or MOST_ROWS, annotations)

@@ -94,12 +94,13 @@ def original_overlay(targets: Mapping[str, Any], naming: Naming) -> Overlay:
     return overlay_of(targets, naming, _values(targets.get("labels", ())))
 
 
-def overlays_after(program: Program, targets: Sequence[Mapping[str, Any]], naming: Naming) -> list[Overlay]:
+def overlays_after(
+    program: Program, targets: Sequence[Mapping[str, Any]], naming: Naming, options: Targets
+) -> list[Overlay]:
     """Of the outputs of a sampled program. ``targets``: of each image of its batch. Raises ValueError for programs that
     make several views of an image."""
     if program.grouping is not None:
         raise ValueError("annotations: got a policy that makes views; accepted: policies that keep one image")
-    options = Targets()
     samples = [{key: value for key, value in one.items() if key in _DRAWN} for one in targets]
     belonging = of_images(samples, program.in_shape, options)
     results = Follower(program, belonging, options, None).results()

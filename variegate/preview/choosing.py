@@ -20,6 +20,7 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location
 from variegate.preview.belonging import Naming
 from variegate.preview.sheet import Image_HWC
+from variegate.targets.settings import Targets
 
 
 @dataclass(frozen=True)
@@ -33,22 +34,33 @@ class Chosen:
     targets: Mapping[str, Any] | None = None
 
 
+class Annotations(NamedTuple):
+    """``given``: as ``open_source(annotations=...)`` takes it. ``targets``: what of it is kept; None where nothing is
+    said of that."""
+
+    given: Any = None
+    targets: Targets | None = None
+
+
 class Choice(NamedTuple):
     """``bad``: files that were passed over. ``naming``: what the numbers in targets stand for. ``notes``: on
-    annotations that are wrong."""
+    annotations that are wrong. ``targets``: what of them is kept in copies."""
 
     images: list[Chosen]
     bad: list[DecodeError]
     naming: Naming = Naming()
     notes: tuple[str, ...] = ()
+    targets: Targets = Targets()
 
 
 def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:
     """``count`` images spread evenly over a folder, or the one image that ``source`` is.
 
-    ``annotations``: as of ``open_source``; objects that are wrong are left out and noted. A file that does not decode
-    is passed over for the next one. Raises SourceError or DecodeError where there is nothing to show.
+    ``annotations``: as of ``open_source``, or ``Annotations``; objects that are wrong are left out and noted. A file
+    that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is nothing to
+    show.
     """
+    annotations, targets = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
     location, given = Location.parse(source), source
     if location.is_url:
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
@@ -64,7 +76,12 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
     if not chosen:
         raise SourceError(f"{source}: none of its {len(opened):,} images can be read; {bad[0]}")
     naming = Naming.of(opened)
-    return Choice(chosen, bad, naming, () if chosen[0].targets is None else tuple(opened.notes()))
+    if chosen[0].targets is None:
+        if targets is not None:
+            accepted = "min_area, min_visibility and mask_fill for a source with annotations"
+            raise SourceError(f"{source}: has no boxes or masks to be left out or filled; accepted: {accepted}")
+        return Choice(chosen, bad, naming)
+    return Choice(chosen, bad, naming, tuple(opened.notes()), targets or Targets())
 
 
 def _open(folder: Path, given: Any, annotations: Any) -> Source:

@@ -24,9 +24,10 @@ def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, e
     rows = [[original(image, choice.naming)] for image in images]
     pictures = [image.img_HWC for image in images]
     ids = [image.sample_id for image in images]
+    boxes = None if transform._is_alone else known_boxes(images)
     for copy in range(samples):
-        program = augmenter.program(pictures, ids=ids, epoch=epoch, copy=copy, partners="batch")
-        overlays = moved_overlays(program, images, choice.naming)
+        program = augmenter.program(pictures, ids, epoch, copy, partners="batch", boxes=boxes)
+        overlays = moved_overlays(program, images, choice)
         if program.grouping is not None:
             program = program.replace(output=Output(layout="NHWC"))  # views are whole recipes, which end in floats
         outputs = augmenter.run(program, pictures)
@@ -58,10 +59,16 @@ def original(image: Chosen, naming: Naming) -> Cell:
     return Cell(image.img_HWC, image.name, lines, is_name=True, overlay=overlay)
 
 
-def moved_overlays(program: Program, images: Sequence[Chosen], naming: Naming) -> Sequence[Overlay | None]:
+def known_boxes(images: Sequence[Chosen]) -> list[Any] | None:
+    """For transforms that choose by them."""
+    found = [image.targets.get("boxes") for image in images if image.targets is not None]
+    return None if not found or found[0] is None else found
+
+
+def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[Overlay | None]:
     """What belongs to the outputs of a sampled program of these images."""
     targets = [image.targets for image in images if image.targets is not None]
-    return overlays_after(program, targets, naming) if targets else [None] * len(images)
+    return overlays_after(program, targets, choice.naming, choice.targets) if targets else [None] * len(images)
 
 
 def counted(overlay: Overlay | None, before: Overlay | None = None) -> list[str]:

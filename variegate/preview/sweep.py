@@ -161,7 +161,7 @@ def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cel
             lines = captions(describe.operations_of(program, 0))
             if not lines[0].startswith(sweep.name):
                 lines.insert(0, f"{sweep.name} {value:g}")
-            overlay = moved_overlays(program, [image], choice.naming)[0]
+            overlay = moved_overlays(program, [image], choice)[0]
             lines += counted(overlay, first.overlay)
             row.append(Cell(output, lines[0], lines[1:], overlay=overlay))
         rows.append(row)
