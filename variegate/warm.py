@@ -98,10 +98,15 @@ def is_ready() -> bool:
     return _are_there(ENTRIES)
 
 
-def make_ready() -> None:
-    """Compile what is not on disk yet, before worker processes begin that would all have to wait for it."""
+def make_ready(has_targets: bool = False) -> None:
+    """Compile what is not on disk yet, before worker processes begin that would all have to wait for it.
+
+    ``has_targets``: their images have boxes, masks or key points.
+    """
     if not is_ready():
         _run_everything()
+    if has_targets and not _are_there(TARGET_ENTRIES):
+        _use_targets()
 
 
 def warm(progress: Progress | None = None) -> Warmth:

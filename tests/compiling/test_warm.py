@@ -220,6 +220,17 @@ def test_entries_are_kernels() -> None:
     assert is_ready()
 
 
+def test_targets_are_made_ready_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if nothing of them were there: once for a Collate that has targets, not for others."""
+    used = []
+    monkeypatch.setattr(warm, "_are_there", lambda names: names is not warm.TARGET_ENTRIES)
+    monkeypatch.setattr(warm, "_use_targets", lambda: used.append(1))
+    vg.Collate(T.RandomHorizontalFlip())
+    assert not used
+    vg.Collate(T.RandomHorizontalFlip(), targets=vg.Targets())
+    assert used == [1]
+
+
 def test_helpers_begin_with_the_kernel_that_batches_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a batch of nothing; of other types it would be another kernel, and half of the time were lost."""
     warm._run_everything()

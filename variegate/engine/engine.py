@@ -202,7 +202,7 @@ class Engine:
         ends or is closed.
         """
         if self.workers == "process" and self.executor == "cpu":
-            make_ready()
+            make_ready(getattr(spec, "has_targets", False))
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
         yield from drive(self._make_workers(spec), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)

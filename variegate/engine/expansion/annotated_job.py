@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -39,6 +39,8 @@ class Belonging:
 @dataclass(frozen=True)
 class AnnotatedSpec(ExpansionSpec):
     """Of an ``AnnotatedPlan``."""
+
+    has_targets: ClassVar[bool] = True
 
     def _job(self, device: str, num_threads: int) -> ExpansionJob:
         return AnnotatedJob(self, device, num_threads)
