@@ -47,11 +47,11 @@ def open_source(
     instead of holding their bytes, the folder of those; None: the Parquet file's own. Files outside of it are not read.
     ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``exclusion.py`` says
     what they are). What is left has the labels, classes and ids that it would have otherwise.
-    ``annotations``: boxes, masks or key points for a folder of images, which ``read`` then gives as ``targets``: a COCO
-    .json file, "voc", "yolo", "masks", or a dict with options; of .parquet files those in "columns", of .tar shards
-    those in "members", with names in a dict (docs/targets.md). None: by the folder, where it has both
-    ``JPEGImages`` and ``Annotations``, or ``images``, ``labels`` and ``data.yaml``. With ``on_error="skip"``, objects
-    that are wrong, and images that are missing, are left out and noted.
+    ``annotations``: boxes, masks or key points for a folder of images, of this machine or at an address, which
+    ``read`` then gives as ``targets``: a COCO .json file, "voc", "yolo", "masks", or a dict with options; of .parquet
+    files those in "columns", of .tar shards those in "members", with names in a dict (docs/targets.md). None: by the
+    folder, where it has both ``JPEGImages`` and ``Annotations``, or ``images``, ``labels`` and ``data.yaml``. With
+    ``on_error="skip"``, objects that are wrong, and images that are missing, are left out and noted.
 
     Raises SourceError for what cannot be opened, TypeError for objects that are none of these.
     """
@@ -110,7 +110,7 @@ def _open_location(location: Location, options: dict[str, Any]) -> Source | Stre
         return open_image(path)
     if files := files_of_folder(location, names):
         return _open_files(files, options)
-    if is_folder and (layout := layout_of(names)) is not None:
+    if (layout := layout_of(names)) is not None:
         return _open_annotated(location, layout, options["on_error"], options)
     _refuse(f"{location}, a folder of images", options, "stream", "classes", "image_root")
     try:
@@ -131,8 +131,8 @@ def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[st
         held = f"the source is a {type(spec).__name__}"
         raise SourceError(f"annotations: they are for a folder of images, .parquet files and .tar shards, and {held}")
     files = [file for one in ([spec] if _is_place(spec) else spec) for file in expand(Location.parse(one))]
-    if len(files) == 1 and not files[0].is_url and os.path.isdir(files[0].address()):
-        files = files_of_folder(files[0], names_in(files[0])) or files
+    if len(files) == 1 and (names := _names_of_folder(files[0])) is not None:
+        files = files_of_folder(files[0], names) or files
     kinds = {found.suffix if (found := file_kind(file)) is not None else "" for file in files}
     is_folder = len(files) == 1 and not files[0].is_url and os.path.isdir(files[0].address())
     kind = next(iter(kinds)) if len(kinds) == 1 and not is_folder else ""
@@ -146,6 +146,15 @@ def _open_annotated(spec: Any, annotations: Any, on_error: str, options: dict[st
         raise SourceError("annotations: they are for one folder of images, or for .parquet files or .tar shards")
     _refuse(f"{files[0]}, a folder with annotations", options, "stream", "image_root")
     return open_annotated(files[0], annotations, on_error, options["classes"])
+
+
+def _names_of_folder(location: Location) -> list[str] | None:
+    """None for files, and for what a web server has, which lists no folders."""
+    if location.is_web or (location.is_url and file_kind(location) is not None):
+        return None
+    if location.is_url:
+        return names_at(location)
+    return names_in(location) if os.path.isdir(location.address()) else None
 
 
 def _is_place(spec: Any) -> bool:

@@ -14,6 +14,7 @@ from variegate.data.sources.annotated.typed import split_typed
 from variegate.data.sources.base import Source, SourceError, first_names
 from variegate.data.sources.kept import KeptFiles, KeptSource, whole_of
 from variegate.engine.expansion.plan import Plan
+from variegate.outside.addresses import is_url
 from variegate.sinks.annotated.files import SETTING, lost_annotations, restore_annotations, write_annotations
 from variegate.sinks.destination import Destination
 from variegate.sinks.manifest import read_manifest
@@ -145,7 +146,7 @@ def _from_folder(annotations: Any, folder: str) -> Any:
         known = {("file" if is_file else "format"): first, **options}
     else:
         return annotations
-    if os.path.isfile(file := known.get("file") or ""):
+    if not is_url(folder) and os.path.isfile(file := known.get("file") or ""):
         known["file"] = os.path.relpath(os.path.realpath(file), os.path.realpath(folder))
     return known
 

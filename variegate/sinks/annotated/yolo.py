@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import yaml
 
+from variegate.data.sources.annotated.yolo_data import label_file
 from variegate.sinks.annotated.records import targets_in
 from variegate.sinks.annotated.rows import Content, Row, Rows
 
-_IMAGES, _LABELS = "images/", "labels/"
 _VAL = "# val: the folder of the images to validate with, which are best left as they are\n"
 
 
 def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``about``: with ``split`` and ``kpt_shape``."""
-    images = f"{_IMAGES}{about['split']}" if about["split"] else _IMAGES.rstrip("/")
-    shape = about["kpt_shape"]
-    known: dict[str, Any] = {"train": images, "names": dict(enumerate(classes))}
+    """``about``: with ``folders`` of images and ``kpt_shape``."""
+    folders, shape = about["folders"], about["kpt_shape"]
+    known: dict[str, Any] = {"train": folders[0] if len(folders) == 1 else folders, "names": dict(enumerate(classes))}
     known |= {"kpt_shape": shape} if shape else {}
     text = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
     yield "data.yaml", (text + _VAL).encode()
     for _, row in rows():
-        stem = posixpath.splitext(row["file"].removeprefix(_IMAGES))[0]
-        yield f"{_LABELS}{stem}.txt", _lines(row, shape[1] if shape else 0).encode()
+        yield label_file(row["file"]), _lines(row, shape[1] if shape else 0).encode()
 
 
 def _lines(row: Row, columns: int) -> str:

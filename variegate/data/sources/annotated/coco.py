@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from variegate.data.sources.annotated.listing import names_below
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.file_kinds import is_image_name
-from variegate.data.sources.folder import walk
 from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
@@ -175,10 +175,11 @@ class _Parsed:
 def with_images_there(source: AnnotatedFolder, file: str, complaints: Complaints, ignored: str) -> AnnotatedFolder:
     """The source with its notes, without the images that are not in its folder. Raises SourceError where there are
     such, unless they are skipped."""
-    walked = walk(source.folder.address())
-    there = {f"{below}/{name}" if below else name for below, names in walked.files.items() for name in names}
-    missing = [path for path in source.paths if path not in there]
     notes = complaints.notes(ignored)
+    if source.folder.is_web:  # such servers list no folders; an image that is missing is a bad sample
+        return source.without(frozenset(), tuple(notes))
+    there = names_below(source.folder) or set()
+    missing = [path for path in source.paths if path not in there]
     if missing:
         line = f"{len(missing):,} of {len(source.paths):,} images are not in {source.folder}: {first_names(missing)}"
         if complaints.on_error != "skip" or len(missing) == len(source.paths):

@@ -6,15 +6,14 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
-from variegate.data.decode import read_bytes
 from variegate.data.decode.mask import read_mask
-from variegate.data.sources.annotated.listing import images_by_stem
+from variegate.data.sources.annotated.listing import images_by_stem, place_in
 from variegate.data.sources.annotated.source import size_of
 from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, first_names
 from variegate.data.sources.labels import NO_LABEL, check_classes
+from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
 from variegate.outside.location import Location, inside
 from variegate.threads import computed_once
@@ -33,6 +32,9 @@ class MaskedFolder(IndexedSource):
     has_targets: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_remote", self.folder.is_url)
+
     def __repr__(self) -> str:
         return describe(self, str(self.folder))
 
@@ -48,13 +50,14 @@ class MaskedFolder(IndexedSource):
     def read(self, index: int) -> Item:
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
         check_index(index, len(self))
-        image, place = (os.path.join(self.folder.address(), path) for path in self.paths[index])
-        data = read_bytes(image)
-        mask = read_mask(read_bytes(place), place)
-        size = size_of(data, image)
+        image, place = (place_in(self.folder, path) for path in self.paths[index])
+        data = read_file(image)
+        mask = read_mask(read_file(place), str(place))
+        size = size_of(data, str(image))
         if mask.shape != size:
             shown = [f"{height} x {width}" for height, width in (mask.shape, size)]
-            raise DecodeError(place, f"is {shown[0]}, and its image {self.paths[index][0]} {shown[1]} (height x width)")
+            what = f"is {shown[0]}, and its image {self.paths[index][0]} {shown[1]} (height x width)"
+            raise DecodeError(str(place), what)
         return Item(data, NO_LABEL, {"mask": mask})
 
     def name(self, index: int) -> SampleName:
@@ -70,8 +73,7 @@ class MaskedFolder(IndexedSource):
 def open_masks(folder: Location, images: str, masks: str, on_error: str, classes: Sequence[str] | None) -> MaskedFolder:
     """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
     skipped."""
-    root = Path(folder.address())
-    pictures, found = images_by_stem(root, images), images_by_stem(root, masks)
+    pictures, found = images_by_stem(folder, images), images_by_stem(folder, masks)
     missing = [path for stem, path in pictures.items() if stem not in found]
     notes = []
     if missing:

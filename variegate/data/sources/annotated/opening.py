@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from variegate.data.sources.annotated.coco import open_coco
 from variegate.data.sources.annotated.columns import COLUMN_OPTIONS, AnnotatedRows, open_columns
+from variegate.data.sources.annotated.listing import is_file, place_in
 from variegate.data.sources.annotated.masks import MaskedFolder, open_masks
 from variegate.data.sources.annotated.members import (
     MEMBER_OPTIONS,
@@ -43,9 +43,7 @@ def open_annotated(
     folder: Location, annotations: Any, on_error: str = "raise", classes: Sequence[str] | None = None
 ) -> Annotated:
     """Raises SourceError for what is not there or not accepted, TypeError for annotations of other types."""
-    if folder.is_url:
-        raise SourceError(f"{folder}: annotations are read beside folders of this machine; copy them there")
-    if not os.path.isdir(folder.address()):
+    if not folder.is_url and not os.path.isdir(folder.address()):
         raise SourceError(f"{folder}: annotations= is for a folder of images, and there is no such folder")
     given = _as_dict(annotations)
     layout = _LAYOUTS[given.pop("format")]
@@ -85,7 +83,7 @@ def _as_dict(annotations: Any) -> dict[str, Any]:
         first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
         if first in _LAYOUTS:
             given = {"format": first}
-        elif os.fspath(first).lower().endswith(".json"):
+        elif _is_json(first):
             given = {"format": "coco", "file": first}
         else:
             raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {ACCEPTED}")
@@ -101,12 +99,14 @@ def _as_dict(annotations: Any) -> dict[str, Any]:
 
 def _coco(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
     _refuse_classes(classes, "COCO's files name")
-    file = _path("file", options["file"])
-    # As it is given, or else from the folder on.
-    found = next((path for path in (Path(file), Path(folder.address(), file)) if path.is_file()), None)
-    if found is None:
-        raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
-    return open_coco(folder, Location.of(str(found)), _mask(options), _flag("ignored", options), on_error)
+    file = Location.parse(_path("file", options["file"]))
+    if not file.is_url:
+        # As it is given, or else from the folder on.
+        found = next(filter(is_file, (file, place_in(folder, file.address()))), None)
+        if found is None:
+            raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
+        file = found
+    return open_coco(folder, file, _mask(options), _flag("ignored", options), on_error)
 
 
 def _voc(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
@@ -144,6 +144,10 @@ def _path(name: str, value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise SourceError(f"annotations: {name}: got {value!r}; accepted: a path")
     return str(os.fspath(value))
+
+
+def _is_json(text: str | os.PathLike[str]) -> bool:
+    return any(name.lower().endswith(".json") for name in Location.parse(text).names)
 
 
 def _refuse_classes(classes: Sequence[str] | None, who: str) -> None:

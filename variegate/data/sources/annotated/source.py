@@ -15,8 +15,9 @@ from variegate.data.decode.header import read_header
 from variegate.data.sources.annotated.objects import Objects
 from variegate.data.sources.base import IndexedSource, Item, SampleName, check_index, describe
 from variegate.data.sources.labels import NO_LABEL
+from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
-from variegate.outside.location import Location
+from variegate.outside.location import Location, inside
 from variegate.threads import computed_once
 
 
@@ -25,7 +26,8 @@ class AnnotatedFolder(IndexedSource):
     """``classes`` are those of the objects; an image itself has the label -1. ``paths`` are relative to ``folder``,
     with forward slashes. ``mask``: what form masks are given in (``objects.MASKS``). ``told``: notes. ``about``: what a
     data set in the same layout needs to have beside objects, as JSON has it: ``format``, and by that COCO's
-    ``categories`` as they are, ``split`` and ``kpt_shape``."""
+    ``categories`` as they are, VOC's ``split``, and YOLO's ``folders`` of
+    images and ``kpt_shape``."""
 
     folder: Location
     classes: tuple[str, ...]
@@ -36,6 +38,9 @@ class AnnotatedFolder(IndexedSource):
     about: Mapping[str, Any] = field(default_factory=dict)
     has_targets: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_remote", self.folder.is_url)
 
     def __repr__(self) -> str:
         return describe(self, str(self.folder))
@@ -55,8 +60,8 @@ class AnnotatedFolder(IndexedSource):
         """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
         another size than the annotations say."""
         check_index(index, len(self))
-        path = self._prefix + self.paths[index]
-        data = read_bytes(path)
+        path = self.name(index).file
+        data = read_file(self.folder.child(self.paths[index])) if self.is_remote else read_bytes(path)
         height, width = (int(side) for side in self.objects.sizes[index])
         is_told = height > 0 and width > 0
         size = None
@@ -80,7 +85,9 @@ class AnnotatedFolder(IndexedSource):
         return replace(self, paths=paths, objects=self.objects.of_images(kept), told=told)
 
     def name(self, index: int) -> SampleName:
-        return SampleName(self._prefix + self.paths[index])
+        # Joining takes twice as long, and this is done for every sample of every epoch.
+        path = self.paths[index]
+        return SampleName(inside(str(self.folder), path) if self.is_remote else self._prefix + path)
 
     def relative_path(self, index: int) -> str:
         return self.paths[index]

@@ -6,26 +6,21 @@ xmax, ymax).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from variegate.data.decode import read_bytes
-from variegate.data.sources.annotated.listing import images_by_stem, read_lines
+from variegate.data.sources.annotated.listing import images_by_stem, is_file, place_in, read_each, read_lines
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.annotated.xml import parse_xml
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.labels import check_classes
+from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
-
-_THREADS = 8
 
 
 class _Found(NamedTuple):
@@ -47,18 +42,17 @@ def open_voc(
 ) -> AnnotatedFolder:
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
     ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
-    root = Path(folder.address())
-    images = images_by_stem(root, "JPEGImages")
-    stems, notes = _stems(root, split, images, on_error)
+    images = images_by_stem(folder, "JPEGImages")
+    stems, notes = _stems(folder, split, images, on_error)
     complaints = Complaints(on_error)
-    xml_of = {stem: root / "Annotations" / f"{stem}.xml" for stem in stems}
-    with ThreadPoolExecutor(_THREADS, "variegate-annotations") as pool:
-        every = list(pool.map(_read, xml_of.values()))
+    below = folder.child("Annotations")
+    # An image without a file has no objects.
+    every = [read or _Read() for read in read_each(below, [f"{stem}.xml" for stem in stems], _read)]
     names = check_classes(classes) or tuple(sorted({one.name for read in every for one in _good(read)}))
     labels = {name: label for label, name in enumerate(names)}
     builder, sizes, wheres = ObjectsBuilder(), [], []
     for index, (stem, read) in enumerate(zip(stems, every, strict=True)):
-        file = str(xml_of[stem])
+        file = str(below.child(f"{stem}.xml"))
         if read.problem:
             complaints.add(file, read.problem)
         sizes.append(read.size)
@@ -83,12 +77,12 @@ def open_voc(
     return AnnotatedFolder(folder, names, paths, objects, None, told, {"format": "voc", "split": split})
 
 
-def _stems(root: Path, split: str | None, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:
+def _stems(root: Location, split: str | None, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:
     """Which images, and notes."""
     if split is None:
         return sorted(images), []
-    lists = [root / "ImageSets" / "Main" / f"{split}.txt", root / split]
-    file = next((path for path in lists if path.is_file()), None)
+    lists = [place_in(root, f"ImageSets/Main/{split}.txt"), place_in(root, split)]
+    file = next(filter(is_file, lists), None)
     if file is None:
         raise SourceError(f"annotations: split: no file {lists[0]}, nor {lists[1]}")
     listed = []
@@ -110,12 +104,9 @@ def _good(read: _Read) -> list[_Found]:
     return [one for one in read.objects if not isinstance(one, str)]
 
 
-def _read(path: Path) -> _Read:
-    """An image without a file has no objects."""
-    if not os.path.exists(path):
-        return _Read()
+def _read(place: Location) -> _Read:
     try:
-        root = parse_xml(read_bytes(path))
+        root = parse_xml(read_file(place))
         size = tuple(int(float(root.findtext(f"size/{side}") or 0)) for side in ("height", "width"))
     except DecodeError as error:
         return _Read(problem=error.reason)

@@ -1,4 +1,5 @@
-"""YOLO's text files: ``images/`` and ``labels/`` with the same names below them, and the classes in ``data.yaml``.
+"""YOLO's text files: ``images/`` and ``labels/`` with the same names below them, and the classes in ``data.yaml``
+(yolo_data.py).
 
 A row is ``class x y width height`` (the centre; parts of the image's width and height), ``class x1 y1 x2 y2 ...`` with
 three points or more of an outline, or, where ``data.yaml`` has ``kpt_shape``, a box with its key points behind it.
@@ -7,31 +8,21 @@ three points or more of an outline, or, where ``data.yaml`` has ``kpt_shape``, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import yaml
 
-from variegate.data.decode import read_bytes
-from variegate.data.sources.annotated.listing import images_by_stem
+from variegate.data.sources.annotated.listing import names_below, place_in, read_each
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.annotated.yolo_data import label_folder, list_images, read_data_yaml
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.labels import check_classes
+from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
 
-_THREADS = 8
 _VISIBLE = 2.0
-
-
-class About(NamedTuple):
-    """What data.yaml says."""
-
-    classes: tuple[str, ...] = ()
-    keypoints: tuple[int, int] | None = None
 
 
 def open_yolo(
@@ -42,27 +33,29 @@ def open_yolo(
     on_error: str,
     classes: Sequence[str] | None,
 ) -> AnnotatedFolder:
-    """Images in the order of their names. ``split``: the folder below ``images`` and ``labels``, such as "train"; None:
-    all. ``keypoints``, ``classes``: before what data.yaml says."""
-    root = Path(folder.address())
-    said = _about(root / "data.yaml")
+    """Images in the order of their names, or of the files that list them. ``split``: by ``data.yaml``, or the folder
+    below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: before what data.yaml says.
+    Raises SourceError."""
+    said = read_data_yaml(folder)
     names = check_classes(classes) or said.classes
     points = said.keypoints if keypoints is None else (keypoints[0], keypoints[1])
-    images = images_by_stem(root, f"images/{split}" if split else "images")
-    labels = root / "labels" / (split or "")
-    if not labels.is_dir():
-        raise SourceError(f"{root}: no folder labels{f'/{split}' if split else ''} in it")
-    texts = [labels / f"{stem}.txt" for stem in images]
-    with ThreadPoolExecutor(_THREADS, "variegate-annotations") as pool:
-        every = list(pool.map(_read, texts))
+    listed = list_images(folder, said, split, on_error)
+    files = list(listed.images)
+    every = read_each(folder, files, _read)
+    without = every.count(None)
+    if without == len(files):
+        labels = [label_folder(one) for one in listed.folders]
+        if all(names_below(place_in(folder, one)) is None for one in labels):
+            raise SourceError(f"{folder}: no folder {labels[0]} in it")
     complaints, wheres = Complaints(on_error), []
     builder = ObjectsBuilder(points=points[0] if points else 0)
     most = -1
-    for index, (file, text) in enumerate(zip(texts, every, strict=True)):
+    for index, (name, text) in enumerate(zip(files, every, strict=True)):
+        file = folder.child(name)
         if isinstance(text, DecodeError):
             complaints.add(str(file), text.reason)
             continue
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate((text or "").splitlines(), 1):
             if not line.strip():
                 continue
             where = f"{file}, line {number}"
@@ -74,15 +67,15 @@ def open_yolo(
             builder.images.append(index)
             wheres.append(where)
             most = max(most, label)
-    sizes = np.zeros((len(images), 2), np.int32)
+    sizes = np.zeros((len(files), 2), np.int32)
     objects = builder.done(sizes, complaints, wheres.__getitem__, is_normalised=True)
-    without = sum(text == "" and not file.exists() for file, text in zip(texts, every, strict=True))
-    notes = complaints.notes("")
+    notes = [*listed.notes, *complaints.notes("")]
     if without:
         notes.append(f"{without:,} images have no file in labels, and so no objects")
     names = names or tuple(map(str, range(most + 1)))
-    about = {"format": "yolo", "split": split, "kpt_shape": None if points is None else list(points)}
-    return AnnotatedFolder(folder, names, tuple(images.values()), objects, mask, tuple(notes), about)
+    shape = None if points is None else list(points)
+    about = {"format": "yolo", "folders": list(listed.folders), "kpt_shape": shape}
+    return AnnotatedFolder(folder, names, tuple(listed.images.values()), objects, mask, tuple(notes), about)
 
 
 def add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tuple[int, int] | None) -> int:
@@ -143,35 +136,10 @@ def _shown(line: str) -> str:
     return line if len(line) <= 60 else line[:57] + "..."
 
 
-def _read(path: Path) -> str | DecodeError:
-    """Images without a file have no objects."""
+def _read(place: Location) -> str | DecodeError:
     try:
-        return read_bytes(path).decode("utf-8-sig")
+        return read_file(place).decode("utf-8-sig")
     except DecodeError as error:
-        return "" if not path.exists() else error
+        return error
     except UnicodeDecodeError:
-        return DecodeError(str(path), "not UTF-8; accepted: a text file")
-
-
-def _about(path: Path) -> About:
-    """Nothing where there is no such file. Raises SourceError for what is none."""
-    if not path.exists():
-        return About()
-    try:
-        found: Any = yaml.safe_load(read_bytes(path))
-    except DecodeError as error:
-        raise SourceError(str(error)) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
-    names = found.get("names") if isinstance(found, dict) else None
-    if isinstance(names, dict) and sorted(names, key=str) == sorted(range(len(names)), key=str):
-        names = [names[label] for label in range(len(names))]
-    if not isinstance(names, list) or not names:
-        raise SourceError(f"{path}: names: got {names!r}; accepted: a list of the classes, or a dict from 0 on")
-    shape = found.get("kpt_shape")
-    if shape is None:
-        return About(tuple(map(str, names)))
-    is_shape = isinstance(shape, list) and len(shape) == 2 and all(type(one) is int for one in shape)
-    if not is_shape or shape[0] < 1 or shape[1] not in (2, 3):
-        raise SourceError(f"{path}: kpt_shape: got {shape!r}; accepted: [number of points, 2 or 3]")
-    return About(tuple(map(str, names)), (shape[0], shape[1]))
+        return DecodeError(str(place), "not UTF-8; accepted: a text file")
