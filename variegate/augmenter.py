@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,14 @@ from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
 from variegate.backends.images import Tensors, check_image, with_wanted_channels
-from variegate.checks import integer, renamed
+from variegate.checks import renamed
 from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.images import check_fits
-from variegate.per_image import Conditions, Copies, Ids, check_conditions, check_copies, check_id, with_labels
+from variegate.per_image import Conditions, Copies, Ids, with_labels
 from variegate.policies.views import MultiView
-from variegate.program import rng
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program
-from variegate.threads import check_running
+from variegate.program.program import Program
 from variegate.transforms.base import refuse_views
 
 if TYPE_CHECKING:
@@ -137,16 +134,7 @@ class Augmenter(SamplesAugmenter):
         if self.consistent or not isinstance(self._runner, CpuRunner):
             made = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
-        check_running("Augmenter")
-        values = None if conditions is None else check_conditions(conditions, 1)
-        is_plain = type(epoch) is int and type(copy) is int and 0 <= epoch < 1 << 64 and 0 <= copy < 1 << 32
-        if not is_plain:
-            epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
-        key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
-        first_key = key if not epoch else rng.stream_of(self.seed, 0, copy)  # type: ignore[arg-type]
-        sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        image = OneImage(pixels.shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)
-        image.output = self._output
+        image = self._one_image(pixels.shape, ids, epoch, copy, conditions)
         if isinstance(self.transform, MultiView):
             return self._make_views(self._runner, self.transform, image, pixels)
         self.transform.sample_one(image, 0)
@@ -160,15 +148,6 @@ class Augmenter(SamplesAugmenter):
         output = self._laid_out(groups[0][0].output)
         made = (with_wanted_channels(runner.run_views(group, pixels, output), output) for group in groups)
         return tuple(group[0] if transform.counts is None else group for group in made)
-
-    def _laid_out(self, output: Output) -> Output:
-        return output if output.layout == self.layout else replace(output, layout=self.layout)
-
-    @property
-    def _takes_one(self) -> bool:
-        """Whether one image alone has a shorter way."""
-        is_plain = not (self.transform._is_alone or self.transform._mixers or self.consistent)
-        return is_plain and isinstance(self._runner, CpuRunner)
 
     def run(self, program: Program, images: Any) -> Tensors:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming

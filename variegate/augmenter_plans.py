@@ -10,17 +10,28 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.backends.clips import frames_of, shapes_of_clips
+from variegate.backends.host import CpuRunner
 from variegate.backends.images import check_sizes, looks_like_sizes
 from variegate.bound_transform import BoundTransform
 from variegate.checks import integer, renamed
 from variegate.errors import shown
 from variegate.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
-from variegate.per_image import Conditions, Copies, Ids, check_conditions, check_copies, check_ids, of_one_sample
+from variegate.per_image import (
+    Conditions,
+    Copies,
+    Ids,
+    check_conditions,
+    check_copies,
+    check_id,
+    check_ids,
+    of_one_sample,
+)
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.clips import over_frames
 from variegate.program.describe import explain_row
-from variegate.program.program import Program
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import check_running
 from variegate.transforms.base import refuse_views
@@ -151,6 +162,32 @@ class PlanningAugmenter(BoundTransform):
         self.transform.sample(sampling, np.arange(len(shapes)), 0)
         program = sampling.finish(replace(sampling.output, layout=self.layout))
         return program if frames is None else over_frames(program, frames)
+
+    def _one_image(
+        self, shape: tuple[int, ...], ids: Ids, epoch: int, copy: Copies, conditions: Conditions
+    ) -> OneImage:
+        """What the transform's ``sample_one`` takes: an image of height, width and channels, of which nothing is
+        sampled yet."""
+        check_running("Augmenter")
+        values = None if conditions is None else check_conditions(conditions, 1)
+        is_plain = type(epoch) is int and type(copy) is int and 0 <= epoch < 1 << 64 and 0 <= copy < 1 << 32
+        if not is_plain:
+            epoch, copy = integer("epoch", epoch, 0, 2**64 - 1), int(check_copies(copy, 1)[0])
+        key = rng.stream_of(self.seed, epoch, copy)  # type: ignore[arg-type]
+        first_key = key if not epoch else rng.stream_of(self.seed, 0, copy)  # type: ignore[arg-type]
+        sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
+        image = OneImage(shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)  # type: ignore[arg-type]
+        image.output = self._output
+        return image
+
+    def _laid_out(self, output: Output) -> Output:
+        return output if output.layout == self.layout else replace(output, layout=self.layout)
+
+    @property
+    def _takes_one(self) -> bool:
+        """Whether one image alone has a shorter way."""
+        is_plain = not (self.transform._is_alone or self.transform._mixers or self.consistent)
+        return is_plain and isinstance(self._runner, CpuRunner)
 
     def _known(self, boxes: Sequence[Any], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
         from variegate.targets.while_sampling import boxes_alone

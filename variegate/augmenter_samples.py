@@ -12,9 +12,11 @@ import numpy.typing as npt
 from variegate.augmenter_plans import PlanningAugmenter
 from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
+from variegate.backends.host import CpuRunner
 from variegate.backends.images import with_wanted_channels
 from variegate.mixed_labels import label_of
 from variegate.per_image import Conditions, Copies, Ids, of_one_sample, with_labels
+from variegate.program.program import Output
 from variegate.transforms.base import refuse_views
 from variegate.transforms.finish import cuts_of
 
@@ -95,11 +97,26 @@ class SamplesAugmenter(PlanningAugmenter):
         belonging = check(batch.shapes)
         conditions = with_labels(conditions, labels)
         boxes = boxes_of(belonging, options)
-        program = self._sample(batch.shapes, ids, epoch, copy, conditions, None, partners, boxes)
-        if (cut := cuts_of(program.output)) is not None:
-            raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
+        if not is_encoded and len(batch.images) == 1 and partners is None and self._takes_one:
+            assert isinstance(self._runner, CpuRunner)
+            one = self._one_image(tuple(batch.shapes[0].tolist()), ids, epoch, copy, conditions)
+            one.boxes = boxes
+            self.transform.sample_one(one, 0)
+            _check_keeps_one(one.output)
+            output = self._laid_out(one.output)
+            alone: Any = self._runner.run_one(one, batch.images[0], output)
+            made = with_wanted_channels(alone[None], output)
+            program = one.finish(output)
+        else:
+            program = self._sample(batch.shapes, ids, epoch, copy, conditions, None, partners, boxes)
+            _check_keeps_one(program.output)
+            run = self._runner.decode_and_run if is_encoded else self._runner.run
+            made = with_wanted_channels(run(program, batch), program.output)
         follower = Follower(program, belonging, options, self.num_threads, self._runner.mask_executor)
-        run = self._runner.decode_and_run if is_encoded else self._runner.run
-        made = with_wanted_channels(run(program, batch), program.output)
         mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
         return made, mixed, follower.results()
+
+
+def _check_keeps_one(output: Output) -> None:
+    if (cut := cuts_of(output)) is not None:
+        raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")

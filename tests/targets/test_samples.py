@@ -181,3 +181,26 @@ def test_tv_tensors_come_back_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["boxes"].tolist() == [[5.0, 2.5, 10.0, 10.0]]
     with pytest.raises(ValueError, match=r"samples\[0\]\['boxes'\]: got BoundingBoxes with format=XYWH"):
         run(FLIP, sample(boxes=boxes))
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        T.Compose([T.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 5), T.ColorJitter(0.3), T.RandomHorizontalFlip()]),
+        T.Compose(
+            [T.RandomHorizontalFlip(), T.RandomIoUCrop(), T.SanitizeBoundingBoxes(min_size=4), T.Resize((20, 24))]
+        ),
+        T.Compose([T.RandomResizedBoxSafeCrop((30, 20)), T.ElasticTransform()]),
+        T.Compose([T.RandomRotation(20, expand=True), T.AugMix(), T.RandomHorizontalFlip()]),
+        T.RandAugment(),
+    ],
+)
+def test_a_sample_alone_is_what_it_is_in_a_batch(transform: T.Transform) -> None:
+    boxes = [[2.0, 3.0, 20.0, 30.0], [15.0, 5.0, 50.0, 35.0]]
+    samples = [sample(mask=IMAGE[..., 0], boxes=boxes, labels=[3, 4], keypoints=[[10.0, 10.0, 2]])] * 6
+    augmenter = vg.Augmenter(transform, device="cpu", seed=3)
+    together = augmenter(samples, ids=range(6), epoch=1)
+    for i, one in enumerate(together):
+        [alone] = augmenter(samples[:1], ids=[i], epoch=1)
+        assert alone.keys() == one.keys()
+        assert all(torch.equal(torch.as_tensor(alone[key]), torch.as_tensor(one[key])) for key in one)

@@ -195,6 +195,11 @@ class OneImage(Sampling):
         self._become_rows()
         return self.split(counts, num_slots, has_axis)
 
+    @property
+    def instructions(self) -> dict[str, npt.NDArray[Any]]:
+        self._become_rows()
+        return self.instructions
+
     def finish(self, output: Output) -> Program:
         self._become_rows()
         return self.finish(output)

@@ -235,6 +235,8 @@ def _affine(steps: Stages, at: npt.NDArray[np.intp], flags: npt.NDArray[np.int16
     """Affine maps as the image's executor takes them: nearest ones in 16.16 fixed point, or by whole pixels."""
     maps, nearest = steps.back[at, :6], flags == Interpolation.NEAREST
     steps.is_aligned[at] = (maps[:, [1, 3]] == 0.0).all(axis=1) | (maps[:, [0, 4]] == 0.0).all(axis=1)
+    if not nearest.any():
+        return
     steps.rounds[at] = nearest
     shifts = nearest & (maps[:, [0, 1, 3, 4]] == [1.0, 0.0, 0.0, 1.0]).all(axis=1)
     maps[shifts] = np.floor(maps[shifts] + 0.5)
