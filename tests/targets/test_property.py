@@ -42,6 +42,17 @@ GEOMETRY: dict[str, T.Transform] = {
     "lens": T.OpticalDistortion((-0.5, 0.5)),
     "plates": T.ThinPlateSpline(),
     "warp": T.OpticalFlowWarp(),
+    "downscale": T.Downscale((0.1, 0.6)),
+    "blocks twice": T.Compose(
+        [
+            T.RandomResizedCrop(30),
+            T.Pad(3),
+            T.Downscale((0.2, 0.6)),
+            T.RandomVerticalFlip(),
+            T.Downscale((0.2, 0.6), "bilinear"),
+        ]
+    ),
+    "blocks that turn": T.Compose([T.RandomHorizontalFlip(), T.Downscale((0.2, 0.6)), TURN, T.Downscale((0.5, 0.9))]),
     "turned twice": T.Compose([TURN, T.RandomHorizontalFlip(), TURN]),
     "bent and turned": T.Compose([TURN, T.ElasticTransform(60.0, 4.0), TURN, T.RandomResizedCrop(30)]),
     "RandAugment": T.RandAugment(3, 12, interpolation="bilinear"),
@@ -107,6 +118,28 @@ def test_a_small_image_that_is_bent_and_enlarged() -> None:
     assert all(len(result["boxes"]) or int(result["mask"].sum()) < 20 for result in results)
 
 
+def test_boxes_of_pixels_that_grow_are_those_of_their_masks() -> None:
+    """To the pixel, whichever way round the image is; boxes of which no pixel is read stay."""
+    turned = T.Compose([T.D4(), T.Downscale((0.1, 0.5)), T.D4()])
+    rng = np.random.default_rng(0)
+    boxes = [
+        tuple(map(int, (x[0], y[0], x[1] + 1, y[1] + 1)))
+        for x, y in zip(
+            np.sort(rng.integers(0, WIDTH, (200, 2))), np.sort(rng.integers(0, HEIGHT, (200, 2))), strict=True
+        )
+    ]
+    augmenter = vg.Augmenter(turned, device="cpu", num_threads=1)
+    shown = 0
+    for result in augmenter([sample(box) for box in boxes], ids=range(200)):
+        y, x = np.nonzero(result["masks"].numpy()[0])
+        if len(x):
+            assert result["boxes"][0].tolist() == [x.min(), y.min(), x.max() + 1, y.max() + 1]
+            shown += 1
+    assert shown > 100
+    [plain] = vg.Augmenter(T.Resize((20, 20), interpolation="nearest"))([sample((3, 4, 30, 20))])
+    np.testing.assert_allclose(plain["boxes"], [[3 * 20 / 41, 4 * 20 / 33, 30 * 20 / 41, 20 * 20 / 33]], rtol=1e-6)
+
+
 def test_a_box_that_ends_where_a_crop_begins_is_dropped_however_it_rounds() -> None:
     for begin in range(1, 40):
         crop = T.Function("resized_crop", {"top": 0, "left": begin, "height": HEIGHT, "width": 1, "size": [86, 61]})
@@ -131,7 +164,7 @@ def test_mixed_masks_lie_within_their_boxes(name: str, before: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", [name for name in GEOMETRY if name not in ("AugMix", "erasing")])
+@pytest.mark.parametrize("name", [name for name in GEOMETRY if name not in ("AugMix", "erasing", "blocks twice")])
 def test_mask_shows_what_a_nearest_image_shows(name: str) -> None:
     """A mask of a black and white image, and the image cut at half its level, differ along outlines alone."""
     augmenter = vg.Augmenter(GEOMETRY[name], device="cpu", num_threads=1, layout="NHWC")

@@ -3,6 +3,8 @@
 A box is a convex polygon and a frame that cuts it off. Maps that keep sides along the axes move both. What turns or
 bends cuts the polygon by the frame, maps its corners, and begins with the frame of the new image. So a single operation
 gives torchvision's boxes, and of a chain the box is as tight as what of it has stayed in the image.
+
+Where a nearest scale takes pixels whole, and they grow, a box becomes that of the pixels that show something of it.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import numpy.typing as npt
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.targets.bending import bend
-from variegate.targets.stages import ERASE, GRID, Stages
+from variegate.targets.stages import ERASE, FIRST, GRID, SCALE, Stages
 from variegate.targets.walk import area, bounds, cut, cut_to, farthest, rectangle
 
 # Every step cuts off at most five corners, and so adds as many; beyond this a polygon becomes its box.
 _CORNERS, _FULL = 96, 80
 _AHEAD = 1e-9
+# Pixels' centres so close to an edge lie on it, but for rounding.
+_ON_EDGE = 1e-6
 
 
 def move_boxes(
@@ -51,9 +55,12 @@ def _move(
         for i in range(4):
             polygon[i, 0], polygon[i, 1] = boxes[n, i, 0], boxes[n, i, 1]
         _whole(size[n], frame)
-        for s in range(stages.begin[row[n]], stages.begin[row[n] + 1]):
+        is_upright = polygon[0, 0] == polygon[1, 0] or polygon[0, 1] == polygon[1, 1]
+        end = stages.begin[row[n] + 1]
+        for s in range(stages.begin[row[n]], end):
             if stages.kind[s] == ERASE:
                 continue
+            is_upright = is_upright and stages.is_aligned[s]
             if not stages.is_aligned[s]:
                 whole = area(polygon, count)
                 count = cut_to(polygon, count, frame, spare)
@@ -67,6 +74,9 @@ def _move(
                 if np.isnan(far[s]):
                     far[s] = farthest(stages.numbers[s], stages.grids)
                 count = bend(stages, s, polygon, count, reach, room[3], far[s])
+            elif stages.kind[s] == SCALE and _grows_in_blocks(stages, stages.begin[row[n]], s, end, is_upright):
+                count = _scale(stages, s, polygon, count, frame, reach, is_upright)
+                continue
             else:
                 count = _project(stages.ahead[s], stages.after[s], polygon, count, room, frames)
             if stages.is_aligned[s]:
@@ -84,6 +94,68 @@ def _move(
 @inner_kernel()
 def _whole(size: Any, frame: Any) -> None:
     frame[0], frame[1], frame[2], frame[3] = 0.0, 0.0, size[1], size[0]
+
+
+@inner_kernel()
+def _grows_in_blocks(stages: Any, first: Any, s: Any, end: Any, is_upright: Any) -> bool:
+    """Whether pixels that a nearest scale takes whole grow, from the image of an earlier step or after this one, and a
+    box can follow: it is upright, or nothing turns or bends it from here on, so that its edges alone count."""
+    while first < s and stages.kind[first] == ERASE:
+        first += 1
+    growth = 1.0
+    for later in range(end - 1, s - 1, -1):
+        if stages.kind[later] == ERASE:
+            continue
+        if not (is_upright or stages.is_aligned[later]):
+            return False
+        m = stages.ahead[later]
+        if stages.is_aligned[later]:
+            growth *= max(abs(m[0]) + abs(m[1]), abs(m[3]) + abs(m[4])) / abs(m[8])
+        elif stages.kind[later] != GRID and m[6] == 0.0 and m[7] == 0.0:
+            growth *= np.sqrt(abs(m[0] * m[4] - m[1] * m[3])) / abs(m[8])
+        if growth > 1.0 + _ON_EDGE and (later > s or s > first):
+            return True
+    return False
+
+
+@inner_kernel()
+def _scale(stages: Any, s: Any, polygon: Any, count: Any, frame: Any, reach: Any, is_upright: Any) -> int:
+    """A box, and the frame that cuts it off, as the pixels that a nearest scale reads in them. Of what it reads
+    nothing of, the box goes where the scale leads."""
+    bounds(polygon, count, reach)
+    m, left, top, is_shown, is_framed = stages.ahead[s], reach[0], reach[1], True, True
+    for axis in range(2):
+        # As a mask does, a box has what lies on its first edge, and not what lies on its last one.
+        falls = is_upright and polygon[0, axis] > polygon[2, axis]
+        is_shown = _read_between(stages, s, reach, axis, not falls, falls or not is_upright) and is_shown
+        is_framed = _read_between(stages, s, frame, axis, not falls, falls or not is_upright) and is_framed
+    if not is_framed:
+        return 0
+    if not is_shown:
+        _mapped(m, polygon, count)
+        return int(count)
+    if not is_upright:
+        return int(rectangle(polygon, reach))
+    for i in range(4):
+        polygon[i, 0] = reach[0] if (polygon[i, 0] == left) == (m[0] > 0.0) else reach[2]
+        polygon[i, 1] = reach[1] if (polygon[i, 1] == top) == (m[4] > 0.0) else reach[3]
+    return int(count)
+
+
+@inner_kernel()
+def _read_between(stages: Any, s: Any, box: Any, axis: Any, has_first: Any, has_last: Any) -> bool:
+    """Edges along an axis become those of the pixels that read one whose centre is between them, or on them where they
+    are had. False, and no change, where there are none."""
+    begin = stages.numbers[s, FIRST] + (stages.after[s, 1] if axis == 1 else 0)
+    least = box[axis] + (-_ON_EDGE if has_first else _ON_EDGE)
+    most = box[axis + 2] + (_ON_EDGE if has_last else -_ON_EDGE)
+    low, high = -1, -1
+    for i in range(stages.after[s, 1 - axis]):
+        if least <= np.floor(stages.tables[begin + i]) + 0.5 <= most:
+            low, high = i if low < 0 else low, i
+    if low >= 0:
+        box[axis], box[axis + 2] = low, high + 1
+    return low >= 0
 
 
 @inner_kernel()
