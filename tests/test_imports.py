@@ -90,7 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # What belongs to images, through the maps of their programs.
     "targets": {"program", "executors"},
-    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode"},
+    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "data/sources"},
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {

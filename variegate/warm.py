@@ -22,6 +22,7 @@ from variegate.data.decode.entropy.kept import known_of
 from variegate.data.decode.pillow_memory import unpack_nothing
 from variegate.data.decode.scan import scan_headers
 from variegate.data.shuffle import Permutation, permute_within
+from variegate.data.sources.annotated.filling import fill_rings
 from variegate.program import compiled
 
 # The kernels that Python calls, or that are called by address, each for one signature; all others are part of their
@@ -67,6 +68,7 @@ INDEX_ENTRIES = (
 
 # Of what belongs to images, which no batch without dicts waits for.
 TARGET_ENTRIES = (
+    "data.sources.annotated.filling._fill",
     "targets.masks._read_masks",
     "targets.points._move",
     "targets.regions._move",
@@ -147,9 +149,10 @@ def _use_an_index() -> None:
 
 
 def _use_targets() -> None:
-    """A mask, a box and a point through one step."""
+    """A mask, a box and a point through one step, and an outline filled."""
     sample = {"image": np.zeros((8, 8, 3), np.uint8), "mask": np.zeros((8, 8), np.uint8), "boxes": [[1, 1, 4, 4]]}
     Augmenter(T.RandomRotation(10), num_threads=1)([sample | {"keypoints": [[2, 2]]}], ids=[0])
+    fill_rings(np.zeros((4, 4), np.bool_), np.array([[0, 0], [3, 0], [0, 3]]), [3])
 
 
 def _are_there(names: tuple[str, ...]) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from variegate.data.sources.annotated.shapes import Runs, decode_runs, fill_ring
+from variegate.data.sources.annotated.filling import fill_rings
+from variegate.data.sources.annotated.shapes import Runs, decode_runs
 from variegate.sinks.annotated.outlines import outline_of, runs_of
 
 
@@ -28,7 +29,7 @@ def masks() -> list[Any]:
 def filled(rings: Any, shape: tuple[int, int]) -> Any:
     mask = np.zeros(shape, np.bool_)
     for ring in rings:
-        fill_ring(mask, ring)
+        fill_rings(mask, ring, [len(ring)])
     return mask
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from variegate.data.sources.annotated.shapes import Runs, decode_runs, fill_ring
+from variegate.data.sources.annotated.filling import fill_rings
+from variegate.data.sources.annotated.shapes import Runs, decode_runs
 from variegate.sinks.annotated.records import DIGITS, targets_in
 from variegate.sinks.annotated.rows import Content, Row, Rows
 
@@ -73,8 +74,8 @@ def _segmentation(outline: Any, size: tuple[int, int]) -> tuple[Any, int]:
         mask = decode_runs(Runs(*size, outline.encode()), *size)
         return {"size": list(size), "counts": outline}, int(mask.sum())
     mask = np.zeros(size, np.bool_)
-    for ring in outline or ():
-        fill_ring(mask, np.reshape(ring, (-1, 2)))
+    if rings := [np.reshape(ring, (-1, 2)) for ring in outline or ()]:
+        fill_rings(mask, np.concatenate(rings), np.cumsum([len(ring) for ring in rings]))
     return outline or [], int(mask.sum())
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from variegate.data.sources.annotated.shapes import Runs, ShapesBuilder, decode_runs, fill_ring, uncompressed
+from variegate.data.sources.annotated.filling import fill_rings, masks_of
+from variegate.data.sources.annotated.shapes import Runs, ShapesBuilder, decode_runs, uncompressed
 
 
 def filled(points: list[tuple[float, float]], size: tuple[int, int] = (12, 14)) -> np.ndarray:
     mask = np.zeros(size, np.bool_)
-    fill_ring(mask, np.array(points, np.float64))
+    fill_rings(mask, np.array(points, np.float64), [len(points)])
     return mask
 
 
@@ -52,8 +53,11 @@ def test_rings_of_an_object_are_joined_and_objects_reordered() -> None:
     builder.add_rings([[0, 0, 3, 0, 3, 3, 0, 3], [2, 2, 6, 2, 6, 6, 2, 6]])
     builder.add_runs(12, 14, [0, 12, 156])
     shapes = builder.done().take(np.array([1, 0]))
-    assert shapes.mask(1, 12, 14).sum() == 9 + 16 - 1
-    np.testing.assert_array_equal(np.flatnonzero(shapes.mask(0, 12, 14).any(0)), [0])
+    masks, areas = masks_of(shapes, range(2), (12, 14), (1.0, 1.0))
+    assert masks[1].sum() == masks[1][areas[1]].sum() == 9 + 16 - 1
+    np.testing.assert_array_equal(np.flatnonzero(masks[0].any(0)), [0])
+    # Twice the size.
+    assert masks_of(shapes, range(1, 2), (12, 14), (2.0, 2.0))[0].sum() == 4 * (9 + 16 - 1)
 
 
 def test_compressed_counts() -> None:

@@ -104,17 +104,21 @@ class Objects:
     def _masks(
         self, some: slice, labels: npt.NDArray[np.int64], size: tuple[int, int], scale: tuple[float, float], mask: str
     ) -> dict[str, Any]:
-        shapes = self.shapes
-        each = [] if shapes is None else [shapes.mask(k, *size, scale) for k in range(some.start, some.stop)]
+        masks = np.zeros((some.stop - some.start, *size), np.bool_)
+        areas: list[tuple[slice, slice]] = []
+        if self.shapes is not None:
+            from variegate.data.sources.annotated.filling import masks_of  # here: Numba takes a while
+
+            masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
         if mask == "each":
-            return {"masks": np.array(each, np.uint8).reshape(len(each), *size)}
-        values = labels + 1 if mask == "classes" else np.arange(1, len(each) + 1)
+            return {"masks": masks.view(np.uint8)}
+        values = labels + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
         most = int(values.max()) if len(values) else 0
         whole = np.zeros(size, np.uint8 if most <= 255 else np.int32)
         # Small objects lie on top of large ones, which would hide them otherwise.
-        areas = np.array([np.count_nonzero(one) for one in each])
-        for k in np.argsort(-areas, kind="stable").tolist() if each else ():
-            whole[each[k]] = values[k]
+        covered = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
+        for k in np.argsort(covered, kind="stable").tolist():
+            whole[areas[k]][masks[k][areas[k]]] = values[k]
         return {"mask": whole}
 
     def digest(self) -> bytes:

@@ -45,15 +45,10 @@ class Shapes:
         runs = {new: self.runs[old] for new, old in enumerate(order.tolist()) if old in self.runs} if self.runs else {}
         return Shapes(self.points, self.rings, self.first[order], self.last[order], runs)
 
-    def mask(self, k: int, height: int, width: int, scale: tuple[float, float] = (1.0, 1.0)) -> Mask:
-        """bool [height, width] of object ``k``; ``scale``: what its x and y are multiplied by. Raises ValueError for
-        runs of another size."""
-        if (runs := self.runs.get(k)) is not None:
-            return decode_runs(runs, height, width)
-        mask = np.zeros((height, width), np.bool_)
-        for ring in range(int(self.first[k]), int(self.last[k])):
-            fill_ring(mask, self.points[self.rings[ring] : self.rings[ring + 1]].astype(np.float64) * scale)
-        return mask
+    def outline(self, k: int) -> tuple[npt.NDArray[np.float32], list[int]]:
+        """The points of all rings of object ``k``, [P, 2], and where in these each ring ends."""
+        ends = self.rings[int(self.first[k]) : int(self.last[k]) + 1]
+        return self.points[ends[0] : ends[-1]], (ends[1:] - ends[0]).tolist()
 
     def kind(self, k: int) -> int:
         """One of ``OUTLINES``."""
@@ -104,30 +99,6 @@ class ShapesBuilder:
         ends = np.array(self.ends, np.int64)
         points = np.frombuffer(self.points, np.float32).reshape(-1, 2)
         return Shapes(points, np.array(self.rings, np.int64), np.append(0, ends[:-1])[: len(ends)], ends, self.runs)
-
-
-def fill_ring(mask: Mask, points: npt.NDArray[np.float64]) -> None:
-    """Set the pixels of bool [H, W] whose centres are inside of the ring float64 [N, 2] (x, y); even-odd."""
-    height, width = mask.shape
-    x, y = points[:, 0], points[:, 1]
-    next_x, next_y = np.roll(x, -1), np.roll(y, -1)
-    # An edge crosses the rows whose centres are from its upper end on, and before its lower one.
-    above = np.clip(np.ceil(np.minimum(y, next_y) - 0.5), 0, height).astype(np.int64)
-    below = np.clip(np.ceil(np.maximum(y, next_y) - 0.5), 0, height).astype(np.int64)
-    counts = below - above
-    total = int(counts.sum())
-    if total == 0:
-        return
-    edges = np.repeat(np.arange(len(x)), counts)
-    rows = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + above[edges]
-    slopes = (next_x - x)[edges] / (next_y - y)[edges]
-    crossings = x[edges] + (rows + 0.5 - y[edges]) * slopes
-    columns = np.clip(np.ceil(crossings - 0.5), 0, width).astype(np.int64)
-    top, left = int(rows.min()), int(columns.min())
-    shape = int(rows.max()) + 1 - top, int(columns.max()) + 1 - left
-    flips = np.bincount((rows - top) * shape[1] + columns - left, minlength=shape[0] * shape[1]).reshape(shape)
-    inside = (np.cumsum(flips[:, :-1], axis=1, dtype=np.int32) & 1).astype(np.bool_)
-    mask[top : top + shape[0], left : left + shape[1] - 1] |= inside
 
 
 def decode_runs(runs: Runs, height: int, width: int) -> Mask:
