@@ -142,8 +142,12 @@ def _to_read(item: StreamItem) -> SampleToRead:
 
 
 def _size_of(item: StreamItem) -> int:
-    data = getattr(item.item, "data", b"")
-    return data.nbytes if isinstance(data, np.ndarray) else len(data)
+    """Bytes of the image, and of the arrays that belong to it, of which masks may be larger than their images."""
+    if not isinstance(item.item, Item):
+        return 0
+    targets = (item.item.targets or {}).values()
+    arrays = [value for value in (item.item.data, *targets) if isinstance(value, np.ndarray)]
+    return sum(array.nbytes for array in arrays) + (len(item.item.data) if isinstance(item.item.data, bytes) else 0)
 
 
 def shuffled(

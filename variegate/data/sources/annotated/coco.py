@@ -7,23 +7,19 @@ Python objects for all of it would take five times as much.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from variegate.data.sources.annotated.coco_json import ACCEPTED, LISTS, entries_of, read_text
 from variegate.data.sources.annotated.listing import names_below
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
+from variegate.data.sources.annotated.polygons import Polygons
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.file_kinds import is_image_name
-from variegate.data.sources.reading import read_file
-from variegate.errors import DecodeError
 from variegate.outside.location import Location
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 # Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
 _CENTRE = 0.5
 
@@ -36,17 +32,28 @@ class Category(NamedTuple):
 def open_coco(folder: Location, file: Location, mask: str | None, ignored: bool, on_error: str) -> AnnotatedFolder:
     """Images in the file's order. ``ignored``: objects with ``iscrowd`` are kept. Raises SourceError for what is no
     such file, for images that are missing, and for objects that are wrong, unless ``on_error`` is "skip"."""
-    complaints = Complaints(on_error)
-    parsed = _Parsed(str(file), ignored, complaints)
-    for member, entry in _entries(_text(file), str(file)):
+    try:
+        return _parsed(file, ignored, on_error).source(folder, mask)
+    except json.JSONDecodeError:
+        pass
+    try:  # Again, as lines and columns are those of the whole text.
+        return _parsed(file, ignored, on_error, is_whole=True).source(folder, mask)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+
+
+def _parsed(file: Location, ignored: bool, on_error: str, is_whole: bool = False) -> _Parsed:
+    text, polygons = read_text(file, is_whole)
+    parsed = _Parsed(str(file), ignored, Complaints(on_error), polygons)
+    for member, entry in entries_of(text, str(file)):
         parsed.add(member, entry)
-    return parsed.source(folder, mask)
+    return parsed
 
 
 class _Parsed:
     """What has been read so far."""
 
-    def __init__(self, file: str, ignored: bool, complaints: Complaints) -> None:
+    def __init__(self, file: str, ignored: bool, complaints: Complaints, polygons: Polygons | None) -> None:
         self._file, self._ignored, self._complaints = file, ignored, complaints
         self._paths: list[str] = []
         self._sizes: list[tuple[int, int]] = []
@@ -56,6 +63,10 @@ class _Parsed:
         self._entries: list[dict[str, Any]] = []
         # Images and categories may come after the objects: these are looked up at the end.
         self._builder = ObjectsBuilder()
+        self._ends: list[int] | None = None
+        if polygons is not None:
+            self._ends = polygons.ends.tolist()
+            self._builder.shapes.begin_with(polygons.points, polygons.rings)
         self._images_of: list[Any] = []
         self._categories_of: list[Any] = []
         self._points_of: list[list[float] | None] = []
@@ -113,7 +124,9 @@ class _Parsed:
 
     def _add_shape(self, shape: Any) -> None:
         shapes = self._builder.shapes
-        if isinstance(shape, dict):
+        if type(shape) is int and self._ends is not None:
+            shapes.add_known(self._ends[shape - 1] if shape else 0, self._ends[shape])
+        elif isinstance(shape, dict):
             height, width = shape["size"]
             shapes.add_runs(height, width, shape["counts"])
         else:
@@ -121,8 +134,8 @@ class _Parsed:
 
     def source(self, folder: Location, mask: str | None) -> AnnotatedFolder:
         """Raises SourceError as ``open_coco`` says."""
-        if missing := [name for name in self._add if name not in self._members]:
-            raise SourceError(f"{self._file}: no {missing[0]!r} in it; accepted: {_ACCEPTED}")
+        if missing := [name for name in LISTS if name not in self._members]:
+            raise SourceError(f"{self._file}: no {missing[0]!r} in it; accepted: {ACCEPTED}")
         if not self._paths:
             raise SourceError(f"{self._file}: names no images")
         self._resolve()
@@ -189,57 +202,3 @@ def with_images_there(source: AnnotatedFolder, file: str, complaints: Complaints
     if more:
         notes.append(f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}")
     return source.without(frozenset(missing), tuple(notes))
-
-
-def _text(file: Location) -> str:
-    try:
-        return read_file(file).decode("utf-8-sig")
-    except DecodeError as error:
-        raise SourceError(str(error)) from None
-    except UnicodeDecodeError:
-        raise SourceError(f"{file}: not UTF-8; accepted: JSON, {_ACCEPTED}") from None
-
-
-def _entries(text: str, file: str) -> Iterator[tuple[str, Any]]:
-    """(member, entry) of the three lists, in the file's order; (member, None) once for each list that is there."""
-    decode = json.JSONDecoder().raw_decode
-    space = _SPACE.match
-    at = 0
-
-    def skip(at: int) -> int:
-        found = space(text, at)
-        return found.end() if found else at
-
-    def expect(at: int, accepted: str) -> str:
-        if text[at : at + 1] not in tuple(accepted):
-            raise json.JSONDecodeError(f"expected {' or '.join(accepted)}", text, at)
-        return text[at]
-
-    try:
-        at = skip(0)
-        if text[at : at + 1] != "{":
-            raise SourceError(f"{file}: not COCO's; accepted: JSON, {_ACCEPTED}")
-        at = skip(at + 1)
-        while text[at : at + 1] != "}":
-            name, at = decode(text, at)
-            expect(at := skip(at), ":")
-            at = skip(at + 1)
-            if name not in ("images", "annotations", "categories"):
-                _, at = decode(text, at)
-            elif text[at : at + 1] != "[":
-                raise SourceError(f"{file}: {name!r} is no list; accepted: {_ACCEPTED}")
-            else:
-                yield name, None
-                at = skip(at + 1)
-                while text[at : at + 1] != "]":
-                    entry, at = decode(text, at)
-                    yield name, entry
-                    at = skip(at)
-                    at = skip(at + 1) if expect(at, ",]") == "," else at
-                at += 1
-            at = skip(at)
-            at = skip(at + 1) if expect(at, ",}") == "," else at
-    except json.JSONDecodeError as error:
-        raise SourceError(f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise SourceError(f"{file}: nested too deeply; accepted: {_ACCEPTED}") from None

@@ -66,12 +66,23 @@ class ShapesBuilder:
 
     points: array[float] = field(default_factory=lambda: array("f"))
     rings: array[int] = field(default_factory=lambda: array("q", [0]))
-    ends: array[int] = field(default_factory=lambda: array("q"))
+    first: array[int] = field(default_factory=lambda: array("q"))
+    last: array[int] = field(default_factory=lambda: array("q"))
     runs: dict[int, Runs] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         return len(self.rings) == 1 and not self.runs
+
+    def begin_with(self, points: npt.NDArray[np.float32], rings: npt.NDArray[np.int64]) -> None:
+        """Rings, as of ``Shapes``, that ``add_known`` may name."""
+        self.points.frombytes(points.ravel().data.cast("B"))
+        self.rings = array("q", rings.tolist())
+
+    def add_known(self, first: int, last: int) -> None:
+        """An object of rings that were there from the beginning."""
+        self.first.append(first)
+        self.last.append(last)
 
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
         """An object of rings x, y, x, y, ... Raises ValueError or TypeError for what is none, and is as before."""
@@ -83,8 +94,10 @@ class ShapesBuilder:
             points.extend(ring)
             ends.append((len(self.points) + len(points)) // 2)
         self.points.extend(points)
+        # The same numbers for every object without an outline, wherever the rings of others are kept.
+        self.first.append(len(self.rings) - 1 if ends else 0)
         self.rings.extend(ends)
-        self.ends.append(len(self.rings) - 1)
+        self.last.append(len(self.rings) - 1 if ends else 0)
 
     def add_runs(self, height: int, width: int, counts: Any) -> None:
         """An object of run lengths. Raises ValueError or TypeError for what is none."""
@@ -92,13 +105,13 @@ class ShapesBuilder:
         runs = Runs(int(height), int(width), kept)
         if not isinstance(kept, bytes):
             _check_lengths(np.array(kept, np.int64), runs)
-        self.runs[len(self.ends)] = runs
+        self.runs[len(self.last)] = runs
         self.add_rings(())
 
     def done(self) -> Shapes:
-        ends = np.array(self.ends, np.int64)
         points = np.frombuffer(self.points, np.float32).reshape(-1, 2)
-        return Shapes(points, np.array(self.rings, np.int64), np.append(0, ends[:-1])[: len(ends)], ends, self.runs)
+        rings, first, last = (np.array(one, np.int64) for one in (self.rings, self.first, self.last))
+        return Shapes(points, rings, first, last, self.runs)
 
 
 def decode_runs(runs: Runs, height: int, width: int) -> Mask:
