@@ -97,7 +97,7 @@ class SamplesAugmenter(PlanningAugmenter):
         belonging = check(batch.shapes)
         conditions = with_labels(conditions, labels)
         boxes = boxes_of(belonging, options)
-        if not is_encoded and len(batch.images) == 1 and partners is None and self._takes_one:
+        if not is_encoded and len(batch.shapes) == 1 and partners is None and self._takes_one:
             assert isinstance(self._runner, CpuRunner)
             one = self._one_image(tuple(batch.shapes[0].tolist()), ids, epoch, copy, conditions)
             one.boxes = boxes
@@ -107,12 +107,14 @@ class SamplesAugmenter(PlanningAugmenter):
             alone: Any = self._runner.run_one(one, batch.images[0], output)
             made = with_wanted_channels(alone[None], output)
             program = one.finish(output)
+            follower = Follower(program, belonging, options, self.num_threads, self._runner.mask_executor)
         else:
             program = self._sample(batch.shapes, ids, epoch, copy, conditions, None, partners, boxes)
             _check_keeps_one(program.output)
+            # Before the images are made: a decoder that reads a part of a picture puts its size into the program.
+            follower = Follower(program, belonging, options, self.num_threads, self._runner.mask_executor)
             run = self._runner.decode_and_run if is_encoded else self._runner.run
             made = with_wanted_channels(run(program, batch), program.output)
-        follower = Follower(program, belonging, options, self.num_threads, self._runner.mask_executor)
         mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
         return made, mixed, follower.results()
 
