@@ -40,7 +40,8 @@ WRONG_ENTRIES: list[tuple[dict[str, Any], str]] = [
     ({"keypoints": [[1, 1e300]]}, r"\['keypoints'\]\[0\]: got .*; accepted: finite numbers"),
     ({"keypoints": [[1, np.inf]]}, r"\['keypoints'\]\[0\]: got \[1.0, inf\]; accepted: finite numbers"),
     ({"keypoints": [[1, 2, 3, 4]]}, r"\['keypoints'\]: got shape \(1, 4\)"),
-    ({"bbox": [[0, 0, 5, 5]]}, r": got the key 'bbox'; accepted: 'image', 'mask', .* list it in vg.Targets\(passed=\)"),
+    ({"name": 1}, r": got the key 'name'; accepted: 'image', 'mask', .* list it in vg.Targets\(passed=\)"),
+    ({"bbox": [[0, 0, 5, 5]]}, r": got the key 'bbox'; accepted: 'boxes', as it is called here"),
 ]
 
 

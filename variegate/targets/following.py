@@ -14,7 +14,7 @@ from variegate.program.program import Program
 from variegate.targets.box_formats import from_corners, from_edges
 from variegate.targets.parts import Joined, Part, parts_of
 from variegate.targets.pasting import OutputMasks, masks_on_host
-from variegate.targets.points import ERASED, LEFT_IMAGE, move_points
+from variegate.targets.points import ERASED, LEFT_IMAGE, move_points, where_mirrored
 from variegate.targets.regions import move_boxes
 from variegate.targets.samples import OfImage
 from variegate.targets.settings import Targets
@@ -142,6 +142,10 @@ class Follower:
             moved[:, :2] -= np.float32(0.5)
         if self._options.normalized:
             moved[:, :2] /= self._sizes[row, 1, ::-1].astype(np.float32)
+        if order := self._options.mirrored_points:
+            rows = np.array([part.row for part in parts], np.int64)
+            place = where_mirrored(self._stages, rows, np.array(list(map(len, flat)), np.int64), tuple(order))
+            moved, state = moved[place], state[place]
         return [
             None if points is None else self._told(part, points, moved[begin:end], state[begin:end], at)
             for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)

@@ -31,6 +31,23 @@ def move_points(
     return moved.astype(np.float32), state
 
 
+def where_mirrored(
+    stages: Stages, row: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], order: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
+    """Which point comes to be in the place of each, where images are mirrored: int64[P].
+
+    ``counts``: of lists of ``len(order)`` points one after another, all of the image of ``row``.
+    """
+    matrices = stages.back.reshape(-1, 3, 3)
+    turns = np.linalg.det(matrices) * np.sign(matrices[:, 2, 2]) < 0
+    before = np.concatenate([[0], np.cumsum(turns)])
+    is_mirrored = (before[stages.begin[1:]] - before[stages.begin[:-1]]) % 2 == 1
+    lists = np.arange(int(counts.sum())).reshape(-1, len(order))
+    swapped = np.repeat(is_mirrored[row], counts // len(order))
+    lists[swapped] = lists[swapped][:, np.array(order)]
+    return lists.ravel()
+
+
 @pixel_kernel
 def _move(stages: Any, row: Any, points: Any, state: Any) -> None:
     for n in range(len(points)):

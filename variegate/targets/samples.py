@@ -19,6 +19,11 @@ from variegate.targets.wrapping import has_tv_tensors, is_tv_tensor, wrapped_as
 
 # What errors call the samples of a batch.
 NAMES = "samples[{}]"
+# What other libraries call what is here.
+_CALLED = {
+    **{"bbox": "boxes", "bboxes": "boxes", "class_labels": "labels", "bbox_labels": "labels", "category_id": "labels"},
+    **{"segmentation": "mask", "segmentation_mask": "mask", "key_points": "keypoints", "landmarks": "keypoints"},
+}
 # On the host, or where it is on a GPU.
 Mask = npt.NDArray[Any] | torch.Tensor
 _MASKS = {
@@ -68,6 +73,8 @@ def check_batch(samples: Any, options: Any, names: str = NAMES) -> None:
             raise TypeError(f"{name}: got {type(sample).__name__} among dicts; accepted: dicts alone")
         for key in sample:
             if key not in known:
+                if (meant := _CALLED.get(key)) is not None and meant not in sample:
+                    raise ValueError(f"{name}: got the key {key!r}; accepted: {meant!r}, as it is called here")
                 more = "; list it in vg.Targets(passed=) to have it back as it is, or in per_box= if it has an entry "
                 raise ValueError(f"{name}: got the key {shown(key)}; accepted: {options.accepts()}{more}for each box")
         if "image" not in sample:
@@ -147,6 +154,12 @@ def _points(made: OfImage, value: Any, options: Targets) -> Floats:
     if (wrong := not_finite(flat)).any():
         refuse_line(name, flat, wrong, accepted)
     _check_number(made, "keypoints", len(points), points.ndim == 3)
+    wanted = len(options.mirrored_points)
+    if wanted and points.size and points.shape[-2] != wanted:
+        raise ValueError(
+            f"{name}: got shape {points.shape}, and vg.Targets(mirrored_points=) has {wanted} numbers; accepted: as "
+            "many points"
+        )
     points = points.copy()
     if options.normalized:
         points[..., :2] *= made.size[::-1]

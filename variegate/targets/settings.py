@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from variegate.checks import integer, number, one_of, refused
+from variegate.checks import as_integer, integer, number, one_of, refused
 from variegate.targets.box_formats import BOX_FORMATS
 
 # What samples may hold.
@@ -23,6 +23,9 @@ class Targets:
         normalized: boxes and key points are shares of the image's width and height. Not for "cxcywhr".
         point_origin: what (0, 0) is of a key point: "corner", that of the image, as for boxes, or "centre", that of the
             first pixel (Albumentations, and torchvision's flips).
+        mirrored_points: which of an image's (or a box's) key points is in the place of each where the image is
+            mirrored, as YOLO's ``flip_idx``: [0, 2, 1] of nose, left eye and right eye. All lists then have as many.
+            Empty: points keep their places, and a left eye is called so in a mirrored face.
         mask_fill: the value of masks where the image shows its fill colour; 255 is the usual class to be ignored.
         min_area: boxes with less area in the result, in its pixels, are dropped; those without any always are.
         min_size: boxes with a shorter side than this in the result, in its pixels, are dropped.
@@ -48,6 +51,7 @@ class Targets:
     passed: Sequence[str] = ()
     padded: bool = False
     min_size: float = 0.0
+    mirrored_points: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         one_of("box_format", self.box_format, BOX_FORMATS)
@@ -56,6 +60,7 @@ class Targets:
         one_of("clip", self.clip, (True, False))
         one_of("padded", self.padded, (True, False))
         integer("mask_fill", self.mask_fill, -(2**31), 2**31 - 1)
+        object.__setattr__(self, "mirrored_points", _order("mirrored_points", self.mirrored_points))
         number("min_area", self.min_area, 0.0)
         number("min_size", self.min_size, 0.0)
         number("min_visibility", self.min_visibility, 0.0, 1.0)
@@ -83,3 +88,11 @@ class Targets:
         from dataclasses import replace
 
         return self if box_format == self.box_format else replace(self, box_format=box_format)
+
+
+def _order(name: str, value: Any) -> tuple[int, ...]:
+    numbers = [as_integer(each) for each in value] if isinstance(value, (list, tuple)) else [None]
+    found = [number for number in numbers if number is not None]
+    if len(found) < len(numbers) or sorted(found) != list(range(len(found))):
+        raise refused(name, value, "a list with each of 0, 1, 2, ... once, such as [0, 2, 1]")
+    return tuple(found)
