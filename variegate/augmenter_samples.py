@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,22 @@ from variegate.backends.host import CpuRunner
 from variegate.backends.images import with_wanted_channels
 from variegate.mixed_labels import label_of
 from variegate.per_image import Conditions, Copies, Ids, of_one_sample, with_labels
-from variegate.program.program import Output
+from variegate.program.program import Output, Program
 from variegate.transforms.base import refuse_views
 from variegate.transforms.finish import cuts_of
 
 if TYPE_CHECKING:
     from variegate.targets.samples import OfImage
     from variegate.targets.settings import Targets
+
+
+class Followed(NamedTuple):
+    """``labels``: None where nothing was mixed. ``belonging``: of each image, by key. ``program``: what was done."""
+
+    images: Any
+    labels: Any
+    belonging: list[dict[str, Any]]
+    program: Program
 
 
 class SamplesAugmenter(PlanningAugmenter):
@@ -60,7 +69,8 @@ class SamplesAugmenter(PlanningAugmenter):
         images = self._runner.take([sample["image"] for sample in samples], f"{names}['image']")
         check = partial(of_images, samples, options=options, names=names)
         labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
-        made, mixed, belonging = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
+        followed = self.follow(images, check, options, labels, ids, epoch, copy, conditions, partners)
+        made, mixed, belonging, _ = followed
         results = []
         for n, result in enumerate(belonging):
             image = made[n] if isinstance(made, list) else made.select(0, n)
@@ -81,11 +91,10 @@ class SamplesAugmenter(PlanningAugmenter):
         copy: Copies = 0,
         conditions: Conditions = None,
         partners: Any = None,
-    ) -> tuple[Any, Any, list[dict[str, Any]]]:
+    ) -> Followed:
         """Augment images, or an ``EncodedBatch``, as a call does, with what belongs to them.
 
-        ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it. -> (images, mixed
-        labels or None where nothing was mixed, what belongs to each image by key).
+        ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it.
         """
         from variegate.targets.following import Follower
         from variegate.targets.while_sampling import boxes_of
@@ -116,7 +125,7 @@ class SamplesAugmenter(PlanningAugmenter):
             run = self._runner.decode_and_run if is_encoded else self._runner.run
             made = with_wanted_channels(run(program, batch), program.output)
         mixed = None if labels is None or program.mixture is None else self._labels(program, labels)
-        return made, mixed, follower.results()
+        return Followed(made, mixed, follower.results(), program)
 
 
 def _check_keeps_one(output: Output) -> None:

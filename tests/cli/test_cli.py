@@ -345,7 +345,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--devices", "gpu"], "got 'gpu'; accepted: "),
         (["augment", "{photos}", "{out}", "--devices", "cpu:0,cpu:0"], "cpu:0"),
         (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
-        (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: folder, webdataset or parquet"),
+        (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: auto, folder, webdataset or parquet"),
         (["augment", "{photos}", "{out}", "--changed", "maybe"], "accepted: refuse, same or remake"),
         (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment, pack or"),
         (["verify", "{photos}/gone"], "gone: holds no run"),

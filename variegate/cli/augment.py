@@ -43,8 +43,11 @@ class AugmentOptions(GoingOnOptions, DeviceOptions, TargetOptions, ExcludeOption
         low=0,
         high=MOST_EPOCH,
     )
-    layout: Literal["folder", "webdataset", "parquet"] = option(
-        "folder", "Write class folders, or shards: .tar (webdataset) or .parquet.", "Output"
+    layout: Literal["auto", "folder", "webdataset", "parquet"] = option(
+        "auto",
+        "Write class folders, or shards: .tar (webdataset) or .parquet. auto: boxes, masks and key points in the "
+        "layout that SRC has them in, images alone in class folders.",
+        "Output",
     )
     shard_size: int = option(1000, "About how many images to put in a shard.", "Output", low=1)
     format: Literal["jpg", "png", "webp"] = option("jpg", "The file format of the images.", "Output")
@@ -96,11 +99,11 @@ def augment(options: AugmentOptions) -> None:
         options.copies,
         options.seed,
         options.epoch,
-        options.layout,
-        options.format,
-        options.quality,
-        options.shard_size,
-        absolute_place(options.src),
+        layout=options.layout,
+        format=options.format,
+        quality=options.quality,
+        shard_size=options.shard_size,
+        place=absolute_place(options.src),
         annotations=options.annotations,
         targets=targets_of(options),
     )

@@ -51,9 +51,7 @@ def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) 
     """As ``open_source``, for workers that read any sample at any time: shards are never taken for a stream."""
     if not isinstance(place, (str, os.PathLike)):
         return cast(Source, open_source(place))
-    # Of a folder with annotations, which is no stream, nobody may say so.
-    stream = False if annotations is None else None
-    return cast(Source, open_source(place, stream=stream, on_error=on_error, annotations=annotations))
+    return cast(Source, open_source(place, stream=False, on_error=on_error, annotations=annotations))
 
 
 def absolute_place(spec: str) -> str:

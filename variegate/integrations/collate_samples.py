@@ -52,7 +52,7 @@ def collate_samples(
     joined = BatchTargets(options, labels is not None)
     check = partial(joined.check, targets, names=names)
     partners = "batch" if augmenter.transform._mixers else None
-    made, mixed, belonging = augmenter.follow(images, check, options, labels, ids, epoch, 0, None, partners)
+    made, mixed, belonging, _ = augmenter.follow(images, check, options, labels, ids, epoch, 0, None, partners)
     kept = [{key: of_image[key] for key in targets[0]} for of_image in belonging]
     return TargetBatch(joined.join(made, kept, labels if mixed is None else mixed), ids)
 

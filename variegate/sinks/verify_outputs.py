@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import BinaryIO, NamedTuple
 
+from variegate.data.sources.parquet.columns import is_image_column
 from variegate.data.sources.parquet.file import reason_for
 from variegate.data.sources.raw.layout import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
 from variegate.data.sources.stamps import printable
@@ -225,7 +226,9 @@ def _images_of_raw(file: BinaryIO, size: int) -> Iterator[tuple[str, str]]:
 def _rows_of_parquet(file: BinaryIO) -> Iterator[tuple[str, str]]:
     import pyarrow.parquet as pq
 
-    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, columns=["image.bytes", "image.path"]):
+    parquet = pq.ParquetFile(file)
+    name = next((one.name for one in parquet.schema_arrow if is_image_column(one.type)), "image")  # others: masks
+    for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=[f"{name}.bytes", f"{name}.path"]):
         data, paths = batch.column(0).flatten()
         for value, path in zip(data, paths.to_pylist(), strict=True):
             yield str(path), hashlib.sha256(value.as_buffer() or b"").hexdigest()

@@ -300,7 +300,7 @@ def test_annotations_that_have_changed_are_another_run(tmp_path: Path) -> None:
 def test_what_is_asked_of_other_sources_is_refused(tmp_path: Path) -> None:
     place, annotations = laid("coco", tmp_path / "data")
     source: Any = open_source(place, annotations=annotations)
-    with pytest.raises(ValueError, match=r"layout: got 'webdataset'; accepted: 'folder' for a source with boxes"):
+    with pytest.raises(ValueError, match=r"layout: got 'webdataset'; accepted: 'folder' for this source"):
         AnnotatedPlan(source, POLICY, layout="webdataset")
     with pytest.raises(SourceError, match="has boxes, masks or key points; accepted: AnnotatedPlan"):
         Plan(source, POLICY)

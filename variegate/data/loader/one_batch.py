@@ -172,7 +172,7 @@ class OneBatch:
             return self._targets.check([each.targets for each in rows.labels], shapes, names)  # type: ignore[union-attr]
 
         options = self._targets.options
-        outputs, mixed, belonging = self._augmenter.follow(images, check, options, labels, conditions=given, **key)
+        outputs, mixed, belonging, _ = self._augmenter.follow(images, check, options, labels, conditions=given, **key)
         own = [each.label for each in rows.labels] if mixed is None else each_label(mixed)
         keys = rows.labels[0].targets
         return outputs, [({key: found[key] for key in keys}, own[row]) for row, found in enumerate(belonging)]

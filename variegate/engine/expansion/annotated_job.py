@@ -20,7 +20,7 @@ from variegate.engine.expansion.annotated_plan import AnnotatedPlan
 from variegate.engine.expansion.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
 from variegate.errors import DecodeError
 from variegate.program.program import Program
-from variegate.sinks.annotated.records import record_of
+from variegate.sinks.annotated.records import objects_of, record_of
 from variegate.sinks.encode import encode_mask
 from variegate.targets.samples import of_images
 
@@ -30,10 +30,10 @@ _PER_BOX = ("ignored", "outline")
 
 @dataclass
 class Belonging:
-    """What is known of an item beside images: targets of the copy that is made, and files of masks by their names."""
+    """What is known of an item beside images: targets of the copy that is made, and files of masks by copy."""
 
     targets: dict[str, Any] = field(default_factory=dict)
-    masks: dict[str, bytes] = field(default_factory=dict)
+    masks: dict[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ class AnnotatedJob(ExpansionJob):
 
     def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
         super().__init__(spec, device, num_threads)
-        self._options = replace(self._plan.targets, per_box=_PER_BOX)
+        plan = self._plan
+        per_box = tuple(plan.form.per_box) if plan.is_sharded else _PER_BOX
+        self._options = replace(plan.targets, per_box=per_box)
 
     def warm_up(self) -> None:
         super().warm_up()
@@ -73,7 +75,7 @@ class AnnotatedJob(ExpansionJob):
         if one.failure:
             raise ValueError(one.failure)
         row, data = one.outputs[0]
-        return data, row, one.beside.masks.get(row["mask_file"])
+        return data, row, one.beside.masks.get(copy)
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
         targets: Mapping[str, Any] = item.targets
@@ -87,11 +89,8 @@ class AnnotatedJob(ExpansionJob):
         if len(every) > len(samples):
             given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
         targets = [sample.targets or {} for sample in every]
-        # Transforms that choose by boxes are to choose as they do below.
-        boxes = [of_one["boxes"] for of_one in targets if "boxes" in of_one]
-        program = self._augmenter.program(images, **given, boxes=boxes if len(boxes) == len(every) else None)
         check = partial(of_images, targets, options=self._options)
-        made, _, belonging = self._augmenter.follow(images, check, self._options, None, **given)
+        made, _, belonging, program = self._augmenter.follow(images, check, self._options, None, **given)
         for one, followed in zip(group, belonging, strict=False):
             one.beside = one.beside or Belonging()
             # Masks are where images are made.
@@ -110,20 +109,28 @@ class AnnotatedJob(ExpansionJob):
         one, image = both
         row, _ = one.outputs[-1]
         row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
-        targets = one.beside.targets
-        if not self._plan.has_masks:
-            is_single = self._plan.about["format"] == "yolo"
-            row["targets"] = json.dumps(record_of(targets, image.shape[2], is_single), separators=(",", ":"))
+        plan, targets = self._plan, one.beside.targets
+        if plan.is_sharded and plan.has_objects:
+            row["targets"] = _json(objects_of(targets, tuple(plan.form.per_box)))
+        elif plan.has_objects:
+            row["targets"] = _json(record_of(targets, image.shape[2], plan.about["format"] == "yolo"))
+        if not plan.has_masks:
             return
         try:
             data = encode_mask(np.asarray(targets["mask"]))
         except ValueError as error:
             one.failure = str(error)
             return
-        row["mask_file"] = self._plan.mask_file(row["file"])
+        row["mask_file"] = None if plan.is_sharded else plan.mask_file(row["file"])
         row["mask_bytes"], row["mask_sha256"] = len(data), hashlib.sha256(data).hexdigest()
-        one.beside.masks[row["mask_file"]] = data
+        one.beside.masks[row["copy"]] = data
 
     def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
         files = super()._files(one, row, data)
-        return files if row["mask_file"] is None else [*files, (row["mask_file"], one.beside.masks[row["mask_file"]])]
+        return files if row["mask_file"] is None else [*files, (row["mask_file"], one.beside.masks[row["copy"]])]
+
+    def _beside(self, one: DecodedItem) -> list[bytes | None]:
+        return [one.beside.masks.get(row["copy"]) for row, _ in one.outputs]
+
+
+_json = json.JSONEncoder(separators=(",", ":")).encode

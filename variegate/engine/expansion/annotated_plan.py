@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from variegate.data.sources.annotated.columns import AnnotatedRows
+from variegate.data.sources.annotated.forms import RecordForm
 from variegate.data.sources.annotated.masks import MaskedFolder
+from variegate.data.sources.annotated.members import AnnotatedShards
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.annotated.typed import split_typed
 from variegate.data.sources.base import Source, SourceError, first_names
@@ -19,8 +22,12 @@ from variegate.sinks.annotated.files import SETTING, lost_annotations, restore_a
 from variegate.sinks.destination import Destination
 from variegate.sinks.manifest import read_manifest
 from variegate.sinks.naming import output_path
+from variegate.sinks.shards.annotated import check_written, has_objects
+from variegate.sinks.shards.base import Layout
 from variegate.targets.settings import Targets
 
+# Of ``plan_for``.
+OWN_LAYOUT = "auto"
 # What of the targets' options makes sense here; the others are those of the layout.
 TARGET_OPTIONS = ("mask_fill", "min_area", "min_visibility")
 
@@ -34,7 +41,8 @@ class AnnotatedPlan(Plan):
         annotations: as they were given to ``open_source``, for whoever wants to open the source again.
         targets: ``vg.Targets`` with ``mask_fill``, ``min_area`` or ``min_visibility``.
 
-    Outputs are files, so ``layout`` is "folder". Raises ValueError (SourceError) naming the argument.
+    ``layout`` is that of the source: "folder", or of shards "webdataset" or "parquet". Raises ValueError (SourceError)
+    naming the argument.
     """
 
     annotations: Any = None
@@ -42,18 +50,20 @@ class AnnotatedPlan(Plan):
 
     def __post_init__(self) -> None:
         whole = whole_of(self.source)
-        if not isinstance(whole, AnnotatedFolder | MaskedFolder):
-            accepted = "a folder with COCO's, VOC's or YOLO's annotations, or of masks"
+        if (layout := own_layout(whole)) is None:
+            accepted = "a folder with COCO's, VOC's or YOLO's annotations, or of masks, and shards of such, by index"
             raise SourceError(f"{self.source!r}: accepted, to be written with what belongs to its images: {accepted}")
-        if self.layout != "folder":
-            accepted = "'folder' for a source with boxes, masks or key points, which is written in its own layout"
+        if self.layout != layout:
+            accepted = f"{layout!r} for this source, as boxes, masks and key points are written in the layout they have"
             raise ValueError(f"layout: got {self.layout!r}; accepted: {accepted}")
         if self.targets != Targets(**{name: getattr(self.targets, name) for name in TARGET_OPTIONS}):
             raise ValueError(f"targets: got {self.targets}; accepted: {', '.join(TARGET_OPTIONS)}, and no others")
-        folder = whole.folder.address()
+        folder = whole.folder.address() if isinstance(whole, AnnotatedFolder | MaskedFolder) else ""
+        if self.is_sharded:
+            check_written(self.about, self.format)
         object.__setattr__(self, "source", with_outlines(self.source))
         object.__setattr__(self, "annotations", _from_folder(self.annotations, folder))
-        for index in range(len(self.source)):
+        for index in range(0 if self.is_sharded else len(self.source)):
             path = self.sample_name(index)
             if not _is_utf8(path):
                 raise SourceError(f"{path!r}: not UTF-8, which files of annotations are in; rename it")
@@ -61,25 +71,37 @@ class AnnotatedPlan(Plan):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What a data set in the layout needs to have: ``AnnotatedFolder.about``."""
+        """What a data set in the layout needs to have: ``about`` of the source."""
         found: Mapping[str, Any] = getattr(whole_of(self.source), "about")  # noqa: B009
         return found
 
     @property
     def has_masks(self) -> bool:
-        """Every output has a file for its mask."""
-        return self.about["format"] == "masks"
+        """Every output has a mask, in a file or member of its own."""
+        return self.about["format"] == "masks" or self.about.get("mask") is not None
+
+    @property
+    def has_objects(self) -> bool:
+        """Every output has boxes or key points, of which there may be none."""
+        return has_objects(self.about) if self.is_sharded else not self.has_masks
+
+    @property
+    def form(self) -> RecordForm:
+        """Of shards."""
+        return RecordForm(**self.about["record"])
 
     @property
     def _has_boxes(self) -> bool:
-        return not self.has_masks
+        if self.is_sharded:
+            return self.has_objects and (self.about.get("rows") is not None or self.form.boxes is not None)
+        return self.has_objects
 
     def about_objects(self, index: int) -> dict[str, Any]:
         """``Objects.about`` of a sample."""
         source: Any = self.source
         while isinstance(source, KeptSource):
             source, index = source.whole, int(source.kept[index])
-        return {} if isinstance(source, MaskedFolder) else dict(source.objects.about(index))
+        return dict(source.objects.about(index)) if isinstance(source, AnnotatedFolder) else {}
 
     def mask_file(self, file: str) -> str:
         """Of the output that has this image file."""
@@ -111,15 +133,28 @@ def plan_for(
     source: Source, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
 ) -> Plan:
     """A ``Plan`` of these arguments, or an ``AnnotatedPlan`` where the source has boxes, masks or key points. Raises
-    ValueError for ``targets`` where it has none."""
+    ValueError for ``targets`` where it has none. ``layout="auto"``: that of a source with any, else "folder"."""
     if getattr(source, "has_targets", False):
+        if more.get("layout") == OWN_LAYOUT:
+            more["layout"] = own_layout(whole_of(source)) or "folder"
         more |= {"annotations": annotations, "targets": targets or Targets()}
         return AnnotatedPlan(source, *arguments, **more)
+    if more.get("layout") == OWN_LAYOUT:
+        more["layout"] = "folder"
     for name in TARGET_OPTIONS:
         if (value := getattr(targets or Targets(), name)) != getattr(Targets(), name):
             accepted = "with images alone; --annotations tells of boxes, masks and key points"
             raise ValueError(f"{name}: got {value!r}; accepted: {getattr(Targets(), name)!r} {accepted}")
     return Plan(source, *arguments, **more)
+
+
+def own_layout(source: Any) -> Layout | None:
+    """The layout that a source has its boxes, masks or key points in; None for one of which none are written."""
+    if isinstance(source, AnnotatedFolder | MaskedFolder):
+        return "folder"
+    if isinstance(source, AnnotatedShards):
+        return "webdataset"
+    return "parquet" if isinstance(source, AnnotatedRows) else None
 
 
 def with_outlines(source: Any) -> Any:

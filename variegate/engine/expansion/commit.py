@@ -10,13 +10,16 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from variegate.engine.expansion.annotated_plan import AnnotatedPlan
 from variegate.engine.expansion.plan import ItemOutputs, Plan
 from variegate.engine.messages import Snapshot
+from variegate.sinks.annotated.records import targets_in
 from variegate.sinks.journal import Journal
-from variegate.sinks.shards import Record, Shard, open_shard
+from variegate.sinks.shards import Record, Shard, open_annotated_shard, open_shard
+from variegate.sinks.shards.annotated import BesideImage
 from variegate.sinks.shards.base import Labels, describe_labels
 from variegate.sinks.storage import Storage
 
@@ -98,9 +101,10 @@ class ShardCommit:
     def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         for item, made in enumerate(outputs, start):
             shard = self._shard_of(item)
-            for text, data in zip(made.rows, made.data, strict=True):
+            besides = made.beside or [None] * len(made.rows)
+            for text, data, beside in zip(made.rows, made.data, besides, strict=True):
                 row = json.loads(text)
-                row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label))
+                row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label, beside))
                 self._rows.append(row)
             self._end_item(item)
 
@@ -123,7 +127,7 @@ class ShardCommit:
         if self._shard is None:
             number, rest = divmod(item, self._plan.items_per_shard)
             assert rest == 0, "items come in order, from the beginning of a shard"
-            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels)
+            self._shard = self._open_shard(number)
             self._first, self._rows, self._missing = item, [], 0
         return self._shard
 
@@ -143,8 +147,25 @@ class ShardCommit:
         self._report.written += len(self._rows) - self._missing
         self._report.missing += self._missing
 
-    def _record(self, row: dict[str, Any], data: bytes, label: Any) -> Record:
+    def _open_shard(self, number: int) -> Shard:
+        return open_shard(self._storage, self._plan.layout, number, self._labels)
+
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
         return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])
+
+
+class AnnotatedShardCommit(ShardCommit):
+    """Of an ``AnnotatedPlan``."""
+
+    _plan: AnnotatedPlan
+
+    def _open_shard(self, number: int) -> Shard:
+        return open_annotated_shard(self._storage, self._plan.layout, number, self._labels, self._plan.about)
+
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
+        plain = super()._record(row, data, label, beside)
+        objects = None if row["targets"] is None else targets_in(row)
+        return replace(plain, beside=BesideImage((row["height"], row["width"]), objects, beside))
 
 
 class Commit(Protocol):

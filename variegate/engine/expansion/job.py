@@ -245,11 +245,18 @@ class ExpansionJob:
         for one in good:
             rows = tuple(json.dumps(row) for row, _ in one.outputs)
             data = tuple(data for _, data in one.outputs)
-            made[one.item] = ItemOutputs(rows, data, one.sample.label) if self._storage is None else ItemOutputs(rows)
+            if self._storage is None:
+                made[one.item] = ItemOutputs(rows, data, one.sample.label, beside=self._beside(one))
+            else:
+                made[one.item] = ItemOutputs(rows)
 
     def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
         """Those of an output, with their names."""
         return [(row["file"], data)]
+
+    def _beside(self, one: DecodedItem) -> Any:
+        """Of each copy, what is given back with its image file; None where nothing is."""
+        return None
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         try:

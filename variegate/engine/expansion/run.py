@@ -25,7 +25,7 @@ from variegate.engine.drive import FailedItem
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.annotated_job import AnnotatedSpec
 from variegate.engine.expansion.annotated_plan import AnnotatedPlan
-from variegate.engine.expansion.commit import Commit, FileCommit, Report, ShardCommit, labels_of
+from variegate.engine.expansion.commit import AnnotatedShardCommit, Commit, FileCommit, Report, ShardCommit, labels_of
 from variegate.engine.expansion.job import ExpansionSpec
 from variegate.engine.expansion.plan import Plan
 from variegate.engine.expansion.same_source import compare, refuse_other_files
@@ -174,10 +174,11 @@ class Expansion:
         plan, kept = self.plan, self._lost.kept
         is_alone = self.engine.workers != "thread"
         stamps = None if self._stamps is None else self._stamps.for_workers()
-        if plan.is_sharded:
-            spec = ExpansionSpec(plan, None, is_alone, labels, stamps, index=self._index_file())
-            return spec, ShardCommit(plan, storage, labels, journal, self.report)
         kind = AnnotatedSpec if isinstance(plan, AnnotatedPlan) else ExpansionSpec
+        if plan.is_sharded:
+            spec = kind(plan, None, is_alone, labels, stamps, index=self._index_file())
+            gather = AnnotatedShardCommit if isinstance(plan, AnnotatedPlan) else ShardCommit
+            return spec, gather(plan, storage, labels, journal, self.report)
         spec = kind(plan, storage, is_alone, None, stamps, kept, self._index_file())
         return spec, FileCommit(plan, journal, self.report, kept)
 

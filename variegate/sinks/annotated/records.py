@@ -7,13 +7,14 @@
 ``outlines``   of each object a list of rings [x, y, ...], COCO's compressed counts, or null; where there are any
 ``channels``   of the image
 
-All files of annotations are made of these alone.
-"""
+All files of annotations are made of these alone. Of an output in a shard there are only ``boxes``, ``labels``,
+``keypoints``, a list of [x, y, visibility] of each object or of the image, and ``per_box``, by name, as far as the
+records of the data set have them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,30 @@ def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dic
     if "masks" in arrays:
         found["outlines"] = outlines
     return found
+
+
+def objects_of(targets: Mapping[str, Any], per_box: Sequence[str]) -> dict[str, Any]:
+    """Of an output in a shard. Boxes without area when rounded are left out."""
+    found: dict[str, Any] = {}
+    kept: Any = slice(None)
+    if "boxes" in targets:
+        boxes = np.round(np.asarray(targets["boxes"]).astype(np.float64), DIGITS)
+        kept = np.flatnonzero((boxes[:, 2:] > boxes[:, :2]).all(axis=1))
+        found["boxes"] = boxes[kept].tolist()
+    if "labels" in targets:
+        found["labels"] = np.asarray(targets["labels"])[kept].tolist()
+    if "keypoints" in targets:
+        found["keypoints"] = np.round(np.asarray(targets["keypoints"])[kept].astype(np.float64), DIGITS).tolist()
+    if per_box:
+        found["per_box"] = {name: _some(targets[name], kept) for name in per_box}
+    return found
+
+
+def _some(values: Any, kept: Any) -> list[Any]:
+    if isinstance(values, list):
+        return [values[k] for k in kept.tolist()]
+    some: list[Any] = np.asarray(values)[kept].tolist()
+    return some
 
 
 def targets_in(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,12 +23,12 @@ def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iter
     text = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
     yield "data.yaml", (text + _VAL).encode()
     for _, row in rows():
-        yield label_file(row["file"]), _lines(row, shape[1] if shape else 0).encode()
+        yield label_file(row["file"]), yolo_rows(row, targets_in(row), shape[1] if shape else 0).encode()
 
 
-def _lines(row: Row, columns: int) -> str:
-    """``columns``: of a key point; 0 where there are none."""
-    found = targets_in(row)
+def yolo_rows(row: Row, found: Mapping[str, Any], columns: int) -> str:
+    """A line for each object. ``row``: with the image's ``height`` and ``width``; ``columns``: of a key point; 0 where
+    there are none."""
     scale = np.array([row["width"], row["height"]], np.float64)
     lines = []
     for k, (box, label) in enumerate(zip(found["boxes"], found["labels"], strict=True)):

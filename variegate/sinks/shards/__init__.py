@@ -3,10 +3,13 @@
 ``open_shard`` begins one, a ``Shard`` (``base``) of a kind (``webdataset``, ``parquet``, ``raw``).
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from variegate.sinks.shards.base import Labels, Record, Shard
 from variegate.sinks.storage import Storage
 
-__all__ = ["Record", "Shard", "open_shard"]
+__all__ = ["Record", "Shard", "open_annotated_shard", "open_shard"]
 
 
 def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Shard:
@@ -25,3 +28,14 @@ def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Sh
 
         return RawShard(storage, f"shard-{number:06}.vgraw", labels)
     raise ValueError(f"format: got {format!r}; accepted: webdataset, parquet, raw")
+
+
+def open_annotated_shard(storage: Storage, format: str, number: int, labels: Labels, about: Mapping[str, Any]) -> Shard:
+    """``format``: "webdataset" or "parquet"; ``about``: of a source with boxes, masks or key points in such shards."""
+    if format == "webdataset":
+        from variegate.sinks.shards.annotated import AnnotatedTarShard
+
+        return AnnotatedTarShard(storage, f"shard-{number:06}.tar", labels, about)
+    from variegate.sinks.shards.annotated_parquet import AnnotatedParquetShard
+
+    return AnnotatedParquetShard(storage, f"shard-{number:06}.parquet", labels, about)

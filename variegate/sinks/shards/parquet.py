@@ -17,8 +17,8 @@ from variegate.sinks.storage import Storage
 _RECORDS_A_GROUP = 256
 _BYTES_A_GROUP = 64 << 20
 
-_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-_OTHERS = {"id": pa.uint64(), "copy": pa.int32(), "source": pa.string()}
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+OTHERS = {"id": pa.uint64(), "copy": pa.int32(), "source": pa.string()}
 
 
 class ParquetShard(Shard):
@@ -29,18 +29,28 @@ class ParquetShard(Shard):
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         super().__init__(storage, name, labels)
-        self._schema = _schema(labels)
-        small = ["label", "image.path", *_OTHERS]
+        self._schema = self._schema_of(labels)
         self._parquet = pq.ParquetWriter(
             self._writer.file,
             self._schema,
-            compression=dict.fromkeys([name for name in small if name != "label" or not labels.width], "zstd"),
+            compression=dict.fromkeys(self._compressed(self._schema), "zstd"),
             use_dictionary=["source"],
             write_statistics=["id", "copy"],
             # A page is cut after so many values at the soonest; with the default, one would hold all images.
             write_batch_size=1,
         )
         self._begin_group()
+
+    def _schema_of(self, labels: Labels) -> pa.Schema:
+        return _schema(labels)
+
+    def _compressed(self, schema: pa.Schema) -> list[str]:
+        small = ["label", "image.path", *OTHERS]
+        return [name for name in small if name != "label" or not self.labels.width]
+
+    def _values(self, record: Record, label: Any) -> tuple[Any, ...]:
+        """Of the columns between that of images and ``OTHERS``."""
+        return (label,)
 
     def _begin_group(self) -> None:
         self._data, self._ends = bytearray(), [0]
@@ -52,17 +62,16 @@ class ParquetShard(Shard):
         self._data += record.data
         self._ends.append(len(self._data))
         source = record.source.encode("utf-8", "backslashreplace").decode()
-        self._rows.append((record.member, label, record.id, record.copy or 0, source))
+        self._rows.append((record.member, *self._values(record, label), record.id, record.copy or 0, source))
         if len(self._rows) == _RECORDS_A_GROUP:
             self._write_group()
 
     def _write_group(self) -> None:
-        paths, labels, *others = zip(*self._rows, strict=True)
+        paths, *others = zip(*self._rows, strict=True)
         ends = pa.py_buffer(np.array(self._ends, np.int32))
         data = pa.Array.from_buffers(pa.binary(), len(paths), [None, ends, pa.py_buffer(self._data)])
-        images = pa.StructArray.from_arrays([data, pa.array(paths, pa.string())], fields=list(_IMAGE))
-        columns = [pa.array(labels, self._schema.field("label").type)]
-        columns += [pa.array(values, kind) for values, kind in zip(others, _OTHERS.values(), strict=True)]
+        images = pa.StructArray.from_arrays([data, pa.array(paths, pa.string())], fields=list(IMAGE))
+        columns = [pa.array(values, kind) for values, kind in zip(others, self._schema.types[1:], strict=True)]
         self._parquet.write_table(pa.Table.from_arrays([images, *columns], schema=self._schema))
         self._begin_group()
 
@@ -86,7 +95,7 @@ def _schema(labels: Labels) -> pa.Schema:
     elif labels.width:
         label = {"feature": label, "length": labels.width, "_type": "Sequence"}
     features = {"image": {"_type": "Image"}, "label": label}
-    features |= {name: {"dtype": str(kind), "_type": "Value"} for name, kind in _OTHERS.items()}
+    features |= {name: {"dtype": str(kind), "_type": "Value"} for name, kind in OTHERS.items()}
     kind = pa.list_(number, labels.width) if labels.width else number
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-    return pa.schema([("image", _IMAGE), ("label", kind), *_OTHERS.items()], metadata)
+    return pa.schema([("image", IMAGE), ("label", kind), *OTHERS.items()], metadata)

@@ -18,6 +18,7 @@ from variegate.data.sources.annotated.fields import (
     POINT_NAMES,
     ObjectFields,
 )
+from variegate.data.sources.annotated.forms import form_of_type
 from variegate.data.sources.annotated.records import RecordReader, image_size, mask_beside
 from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, StoredFile, check_index, describe
 from variegate.data.sources.labels import NO_LABEL, check_classes
@@ -31,7 +32,8 @@ _OBJECTS, _MASK = "objects", "mask"
 
 
 class AnnotatedRows(IndexedSource):
-    """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory."""
+    """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory. ``about``:
+    what files with the same columns need to have, as JSON has it: their names, and ``RecordForm`` of the objects."""
 
     has_targets: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
@@ -43,7 +45,9 @@ class AnnotatedRows(IndexedSource):
         table: pa.Table | None,
         objects: str | None,
         reader: RecordReader,
+        about: Mapping[str, Any],
     ) -> None:
+        self.about = about
         self._images, self._masks, self._table, self._objects, self._reader = images, masks, table, objects, reader
         self.classes, self.is_remote = reader.fields.classes, images.is_remote
         told = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{objects}\0{reader.fields!r}"
@@ -114,7 +118,12 @@ def open_columns(
     more = {"cache_dir": opening["cache_dir"], "image_root": opening["image_root"]}
     images = open_parquet(files, None, image, None, has_labels=False, **more)
     masks = None if mask is None else open_parquet(files, None, mask, None, has_labels=False, **more)
-    return AnnotatedRows(images, masks, table, objects, RecordReader(fields, on_error))
+    form = form_of_type(fields, None if table is None else table.schema, objects)
+    about = {
+        **{"format": "columns", "image": image or find_columns(opened[0]).image, "objects": objects, "mask": mask},
+        "record": form.told(),
+    }
+    return AnnotatedRows(images, masks, table, objects, RecordReader(fields, on_error), about)
 
 
 def _name(option: str, value: Any) -> str | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.annotated.fields import FIELD_OPTIONS, ObjectFields
+from variegate.data.sources.annotated.forms import FIRST_RECORDS, form_of, under_name
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.records import RecordReader, image_size, mask_beside
 from variegate.data.sources.annotated.yolo import add_row, check_points
@@ -29,6 +31,7 @@ from variegate.data.sources.tar.samples import SEVERAL_IMAGES, TarSample, TarSam
 from variegate.data.sources.tar.source import TarStream, WebDatasetSource, open_webdataset
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
+from variegate.threads import computed_once
 
 MEMBER_OPTIONS: dict[str, Any] = {"objects": None, "rows": None, "mask": None, "points": None, **FIELD_OPTIONS}
 
@@ -114,6 +117,11 @@ class AnnotatedShards(IndexedSource):
 
     def read(self, index: int) -> Item:
         """Raises DecodeError naming the shard and the member."""
+        sample, name = self._sample(index)
+        return self._members.item(sample, name, int(self.ids(np.array([index]))[0]))
+
+    def _sample(self, index: int) -> tuple[TarSample, str]:
+        """With its name."""
         check_index(index, len(self))
         shard, position = self._shards.place(index)
         name = str(self.name(index))
@@ -126,7 +134,23 @@ class AnnotatedShards(IndexedSource):
         sample = next(iter(TarSamples(StreamReader(BytesIO(data)), True, self._members.wanted)), None)
         if sample is None:
             raise DecodeError(name, "is not where the index of its shard has it; the shard was replaced")
-        return self._members.item(sample, name, int(self.ids(np.array([index]))[0]))
+        return sample, name
+
+    @computed_once
+    def about(self) -> dict[str, Any]:
+        """What shards with the same members need to have, as JSON has it: the members' extensions, and ``RecordForm``
+        of the first record with objects among the first samples."""
+        members = self._members
+        form = form_of(members.reader.fields, self._first_records())
+        told = {"rows": members.rows, "points": members.points and list(members.points)}
+        return {"format": "members", "objects": members.objects, "mask": members.mask, **told, "record": form.told()}
+
+    def _first_records(self) -> Iterator[Any]:
+        if (extension := self._members.objects) is None:
+            return
+        for index in range(min(len(self), FIRST_RECORDS)):
+            with suppress(Exception):  # it is named when its turn comes
+                yield json.loads(self._sample(index)[0].beside[extension])
 
     def name(self, index: int) -> SampleName:
         return self._shards.name(index)
@@ -207,9 +231,8 @@ def _record(content: bytes, name: str) -> Any:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise DecodeError(name, f"no JSON: {' '.join(str(error).split())}") from None
-    if isinstance(record, dict):
-        return next((record[name] for name in ("objects", "annotations") if name in record), record)
-    return record
+    under = under_name(record)
+    return record if under is None else record[under]
 
 
 def _fingerprint(of_shards: str, members: Members) -> str:
