@@ -115,6 +115,12 @@ class KeptFiles(KeptSource):
         check_index(index, len(self.kept))
         return cast(FileSource, self.whole).relative_path(int(self.kept[index]))
 
+    @property
+    def path_beside(self) -> Callable[[int], str]:
+        """As the whole has it. Raises AttributeError where it has none."""
+        ask: Callable[[int], str] = getattr(self.whole, "path_beside")  # noqa: B009
+        return lambda index: ask(int(self.kept[index]))
+
 
 class KeptPixels(KeptSource):
     """Of a PixelSource."""

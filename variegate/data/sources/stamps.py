@@ -48,7 +48,8 @@ class Stamp(NamedTuple):
             return "not there"
         size = f"{self.size:,} bytes"
         if self.time != UNKNOWN:
-            return f"{size} of {_date(self.time)}{f'.{self.time % _SECOND:09}' if is_fine else ''}"
+            date = f"{_date(self.time)}{f'.{self.time % _SECOND:09}' if is_fine else ''}"
+            return f"{size} of {date}" + (f" with {self.mark}" if is_fine and self.mark else "")
         return f"{size} ({self.mark})" if self.mark else size
 
 
@@ -172,9 +173,24 @@ def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
         sizes, marks = np.array([stamp.size for stamp in stamps], np.int64), [stamp.mark for stamp in stamps]
         times = np.full(len(paths), UNKNOWN)
     else:
+        found = {}
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
+    # Not in the protocol: a file that belongs to that of each sample, and of which its outputs are made as well.
+    ask: Callable[[int], str] | None = getattr(source, "path_beside", None)
+    if ask is not None:
+        marks = _with_beside(marks, folder, [ask(index) for index in range(len(paths))], found)
     names = [printable(path) for path in paths]
     return Stamps(names, sizes, times, marks, np.arange(len(names)), lambda file: source.name(file).file)
+
+
+def _with_beside(marks: Sequence[str], folder: Location, paths: list[str], found: dict[str, Stamp]) -> Sequence[str]:
+    """Marks that tell the files beside as well, by size and whole seconds, which copies keep, or by their own marks."""
+    if folder.is_url:
+        stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
+        return [f"{mark}, beside it {stamp}" for mark, stamp in zip(marks, stamps, strict=True)]
+    sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
+    both = zip(paths, sizes.tolist(), times.tolist(), strict=True)
+    return [f"{printable(path)} of {size:,} bytes, changed at {time // _SECOND}" for path, size, time in both]
 
 
 def _of_files(files: list[StoredFile]) -> Stamps:

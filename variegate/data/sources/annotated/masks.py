@@ -66,6 +66,10 @@ class MaskedFolder(IndexedSource):
     def relative_path(self, index: int) -> str:
         return self.paths[index][0]
 
+    def path_beside(self, index: int) -> str:
+        """Of the mask."""
+        return self.paths[index][1]
+
     def notes(self) -> list[str]:
         return list(self.told)
 
