@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import variegate as vg
 from tests.data.sources.annotated.made import coco_entries, put_coco, put_images, put_voc, put_yolo
+from tests.engine.expansion.test_annotated_shards import laid
 from variegate import transforms as T
 from variegate.cli import app
 from variegate.data.sources.base import SourceError
@@ -183,3 +184,17 @@ def test_options_of_boxes_where_there_are_none(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, args)
     assert run.exit_code == 2
     assert "has no boxes or masks to be left out or filled" in " ".join(run.output.split())
+
+
+@pytest.mark.parametrize("layout", ["webdataset", "parquet"])
+def test_shards_are_shown_with_what_belongs_to_their_images(tmp_path: Path, layout: str) -> None:
+    place, annotations = laid(layout, tmp_path)
+    source = vg.open_source(place, annotations=annotations, stream=False)
+    for given in (place, tmp_path):
+        images = choose_images(given, 3, Annotations(annotations)).images
+        assert [one.name.startswith(f"{place.name}: ") for one in images] == [True] * 3
+        for one in images:
+            assert one.targets is not None
+            targets = source.read(one.sample_id).targets
+            np.testing.assert_array_equal(one.targets["boxes"], targets["boxes"])
+            np.testing.assert_array_equal(one.targets["mask"], targets["mask"])

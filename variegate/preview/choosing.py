@@ -12,8 +12,9 @@ import numpy as np
 
 from variegate.data.decode import read_image
 from variegate.data.sources.annotated.layouts import layout_of
-from variegate.data.sources.base import Source, SourceError
+from variegate.data.sources.base import SampleName, Source, SourceError
 from variegate.data.sources.exclusion import PlaceWithout, without
+from variegate.data.sources.file_kinds import file_kind
 from variegate.data.sources.folder import open_folder
 from variegate.data.sources.opening import open_source
 from variegate.errors import DecodeError
@@ -65,7 +66,7 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
     if location.is_url:
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
     source = Path(location.address())
-    if source.is_file():
+    if source.is_file() and (annotations is None or file_kind(location) is None):
         if isinstance(given, PlaceWithout):
             raise SourceError(f"--exclude: got {given.exclude}, and {source} is one image; leave it out")
         if annotations is not None:
@@ -89,7 +90,7 @@ def _open(folder: Path, given: Any, annotations: Any) -> Source:
     if annotations is None and layout_of(names) is None:
         opened: Any = open_folder(folder)
     else:
-        opened = open_source(folder, annotations=annotations, on_error="skip")
+        opened = open_source(folder, annotations=annotations, on_error="skip", stream=False)
     if isinstance(given, PlaceWithout):
         opened = without(opened, given.exclude)
     return cast(Source, opened)
@@ -112,6 +113,12 @@ def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
             except DecodeError as error:
                 bad[index] = error
                 continue
-            chosen[index] = Chosen(source.relative_path(index), int(ids[index]), image, item.targets)
+            name = source.relative_path(index) if hasattr(source, "relative_path") else _in_shard(source.name(index))
+            chosen[index] = Chosen(name, int(ids[index]), image, item.targets)
             break
     return [chosen[index] for index in sorted(chosen)], list(bad.values())
+
+
+def _in_shard(name: SampleName) -> str:
+    """With the file's own name, without its folder."""
+    return str(name._replace(file=os.path.basename(name.file)))
