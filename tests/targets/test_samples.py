@@ -181,6 +181,13 @@ def test_tv_tensors_come_back_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["boxes"].tolist() == [[5.0, 2.5, 10.0, 10.0]]
     with pytest.raises(ValueError, match=r"samples\[0\]\['boxes'\]: got BoundingBoxes with format=XYWH"):
         run(FLIP, sample(boxes=boxes))
+    boxes.canvas_size = (HEIGHT, WIDTH + 1)
+    with pytest.raises(ValueError, match=rf"\['boxes'\]: got canvas_size=.*accepted: .* \({HEIGHT}, {WIDTH}\)"):
+        run(FLIP, sample(boxes=boxes), box_format="xywh")
+    boxes.format = types.SimpleNamespace(name="XYXYXYXY")
+    boxes.canvas_size = (HEIGHT, WIDTH)
+    with pytest.raises(ValueError, match=r"format=XYXYXYXY.*accepted: formats XYXY, XYWH, CXCYWH, CXCYWHR"):
+        run(FLIP, sample(boxes=boxes))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.targets.arrays import Floats, as_numbers, not_finite
-from variegate.targets.box_formats import columns_of, corners_of, edges_of
+from variegate.targets.box_formats import BOX_FORMATS, columns_of, corners_of, edges_of
 from variegate.targets.settings import Targets
 
 # So far beyond its image a box may reach for rounding's sake, in pixels.
@@ -54,8 +54,9 @@ def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
         if (wrong := (edges[:, :2] > edges[:, 2:]).any(axis=1)).any():
             refuse(edges, wrong, "left <= right and top <= bottom, as (left, top, right, bottom) in pixels")
         if not options.clip and (wrong := ((edges < -_SLACK) | (edges > whole + _SLACK)).any(axis=1)).any():
-            within = "boxes within the image, 0 to {width} and 0 to {height} pixels, or vg.Targets(clip=True)"
-            refuse(edges, wrong, within)
+            span = "0 to 1" if options.normalized else "0 to {width} and 0 to {height} pixels"
+            within = f"boxes within the image, {span}, or vg.Targets(clip=True)"
+            refuse(edges / whole if options.normalized else edges, wrong, within)
         corners = corners_of(np.clip(edges, 0.0, whole), "xyxy")
     return [corners[end - count : end] for count, end in zip(counts, ends.tolist(), strict=True)]
 
@@ -73,9 +74,11 @@ def _accepted(box_format: str) -> str:
 def _numbers(given: GivenBoxes, options: Targets) -> Floats:
     name, box_format = given.name, options.box_format
     if given.own_format is not None and given.own_format.name.lower() != box_format:
+        own = given.own_format.name
+        same = "the same, as vg.Targets(box_format=) says"
+        accepted = same if own.lower() in BOX_FORMATS else f"formats {', '.join(BOX_FORMATS).upper()}"
         raise ValueError(
-            f"{name}: got BoundingBoxes with format={given.own_format.name}, and box_format={box_format!r}; accepted: "
-            "the same, as vg.Targets(box_format=) says"
+            f"{name}: got BoundingBoxes with format={own}, and box_format={box_format!r}; accepted: {accepted}"
         )
     columns, accepted = columns_of(box_format), _accepted(box_format)
     boxes = as_numbers(name, given.value, accepted)

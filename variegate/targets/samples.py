@@ -15,7 +15,7 @@ from variegate.targets.arrays import Floats, as_array, as_numbers, not_finite
 from variegate.targets.forms import unlike_most
 from variegate.targets.given_boxes import GivenBoxes, read_boxes, refuse_line
 from variegate.targets.settings import KEYS, Targets
-from variegate.targets.wrapping import has_tv_tensors, is_tv_tensor, wrapped_as
+from variegate.targets.wrapping import check_canvas, has_tv_tensors, is_tv_tensor, wrapped_as
 
 # What errors call the samples of a batch.
 NAMES = "samples[{}]"
@@ -96,6 +96,7 @@ def of_images(
     if has_tv_tensors():
         for made, sample in zip(found, samples, strict=True):
             made.kinds = {key: value for key, value in sample.items() if is_tv_tensor(value)}
+            check_canvas(made.name, made.kinds, made.size)
     with_boxes = [n for n, sample in enumerate(samples) if "boxes" in sample]
     if with_boxes:
         for n, corners in zip(with_boxes, _corners([found[n] for n in with_boxes], samples, options), strict=True):

@@ -15,6 +15,16 @@ def is_tv_tensor(value: Any) -> bool:
     return type(value).__module__.startswith("torchvision.tv_tensors")
 
 
+def check_canvas(name: str, kinds: dict[str, Any], size: tuple[int, int]) -> None:
+    """Raises ValueError for boxes or key points of a sample that say that they are of an image of another size."""
+    for key, value in kinds.items():
+        canvas = getattr(value, "canvas_size", None)
+        if canvas is not None and tuple(canvas) != size:
+            raise ValueError(
+                f"{name}[{key!r}]: got canvas_size={tuple(canvas)}; accepted: the image's own height and width, {size}"
+            )
+
+
 def wrapped_as(tensor: Any, like: Any, **metadata: Any) -> Any:
     return sys.modules["torchvision.tv_tensors"].wrap(tensor, like=like, **metadata)
 

@@ -187,6 +187,13 @@ def _open_files(files: list[Location], options: dict[str, Any]) -> Source | Stre
     raise SourceError(f"{files[0]}: in a list or pattern, {accepted} files are accepted")
 
 
+def _is_sample(item: Any) -> bool:
+    """A dict, or a pair of an image and a dict of what belongs to it."""
+    return isinstance(item, Mapping) or (
+        isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[1], Mapping)
+    )
+
+
 def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
     kind = f"a {type(spec).__name__}"
     _refuse(kind, options, "image_root")
@@ -208,7 +215,7 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
         images, labels = spec if is_pair else (spec, None)
         return ArraySource(images, labels, () if options["classes"] is None else options["classes"])
     is_collection = isinstance(spec, (list, tuple, bytes, bytearray, memoryview, Mapping))
-    are_samples = isinstance(spec, (list, tuple)) and len(spec) > 0 and isinstance(spec[0], Mapping)
+    are_samples = isinstance(spec, (list, tuple)) and len(spec) > 0 and _is_sample(spec[0])
     if are_samples or (not is_collection and _has(spec, "__getitem__", "__len__")):
         from variegate.data.sources.objects.dataset import DatasetSource
 
