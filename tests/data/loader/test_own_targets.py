@@ -47,7 +47,9 @@ TARGETS = vg.Targets(per_box=["area"], passed=["image_id"])
 
 
 @pytest.mark.parametrize(
-    "source", [Pairs(), [{"image": png(n), **own(n)} for n in range(NUMBER)]], ids=["pairs", "list"]
+    "source",
+    [Pairs(), [{"image": png(n), **own(n)} for n in range(NUMBER)], [(png(n), own(n)) for n in range(NUMBER)]],
+    ids=["pairs", "list", "list of pairs"],
 )
 def test_a_loader_gives_what_stands_beside_the_images(source: Any) -> None:
     loader = load(source, FLIP, batch_size=NUMBER, shuffle=False, targets=TARGETS)
@@ -101,7 +103,7 @@ def test_an_image_may_have_a_label_of_its_own() -> None:
 
 
 def test_without_being_asked_for_they_are_refused() -> None:
-    with pytest.raises(DecodeError, match=r"accepted: .*vg.Loader\(targets=vg.Targets"):
+    with pytest.raises(DecodeError, match=r"accepted: .*vg.Loader.* with targets=vg.Targets"):
         list(load([{"image": png(1), **own(1)}]))
 
 
