@@ -36,6 +36,8 @@ REGION_ROW, REGION_LEFT, REGION_TOP, REGION_RIGHT, REGION_BOTTOM, IMAGE_WIDTH, F
 SOURCE, RESULT, RESULT_WIDTH, BITS, FILL = range(5)
 # Regions that a thread is handed at a time.
 _AT_A_TIME = 2
+# Places of pixels that are kept at a time, for masks of one image.
+_PLACES = 1 << 20
 # Bytes of masks that are near enough when they are read, in a core's second cache.
 _NEAR = 1 << 20
 
@@ -53,20 +55,33 @@ def read_masks(
         return
     sides = regions[:, [REGION_RIGHT, REGION_BOTTOM]] - regions[:, [REGION_LEFT, REGION_TOP]]
     longest = max(int(sides.max()), 1)
+    has_several = bool((regions[:, END_LAYER] - regions[:, FIRST_LAYER] > 1).any())
+    kept = max(longest, min(int(sides.prod(axis=1).max()), _PLACES)) if has_several else longest
 
     def work(results: npt.NDArray[np.int64]) -> None:
         room, inside = np.empty((ROOM, longest)), np.empty((3, longest), np.uint8)
-        places, borders = np.empty((2, longest), np.int32), np.empty(4, np.int64)
+        places, nodes = np.empty(kept, np.int32), np.empty(longest, np.int32)
+        borders, ends = np.empty(4, np.int64), np.empty((longest, 3), np.int32)
         some = regions[begin[results[0]] : begin[results[-1] + 1]]
-        _read_masks(stages, some, layers, room, inside, places, borders)
+        _read_masks(stages, some, layers, room, inside, places, nodes, borders, ends)
 
     share_out(work, len(begin) - 1, num_threads, _AT_A_TIME)
 
 
 # Few functions, each called in one place: what is called is compiled again with its caller.
 @pixel_kernel
-def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, places: Any, borders: Any) -> None:
-    across, down, x, y, within, here = room[0], room[1], room[2], room[3], inside[2], places[0]
+def _read_masks(
+    stages: Any,
+    regions: Any,
+    layers: Any,
+    room: Any,
+    inside: Any,
+    places: Any,
+    nodes: Any,
+    borders: Any,
+    ends: Any,
+) -> None:
+    across, down, x, y, within = room[0], room[1], room[2], room[3], inside[2]
     for r in range(len(regions)):
         region = regions[r]
         width, height = region[REGION_RIGHT] - region[REGION_LEFT], region[REGION_BOTTOM] - region[REGION_TOP]
@@ -77,16 +92,22 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
         start, end, is_whole, rises = stretch_of(across, inside[0], width)
         by_tables, by_borders, by_grid, on_nodes, way = s < first, False, False, False, ANYHOW
         if by_tables:
-            way = table_of(across, inside[0], columns if is_turned else 1, start, end, here)
+            way = table_of(across, inside[0], columns if is_turned else 1, start, end, places)
         elif not is_turned:
             by_borders = rises != 0 and is_affine(stages, s)
             by_grid = stages.kind[s] == GRID
-            on_nodes = by_grid and cells_of(stages.numbers[s], across, end, places[1], room[4])
+            on_nodes = by_grid and cells_of(stages.numbers[s], across, end, nodes, room[4])
             # Of a grid: its lines that are held.
             borders[:] = -1 if by_grid else start
-        if not by_tables:
-            _fetch(region, layers, stages.before[first, 0] * columns, width * height)
+        # Places of many lines are kept for one mask after another; else they are those of a line, for all masks.
+        by_layer = not by_tables and region[END_LAYER] - region[FIRST_LAYER] > 1
+        together = min(max(len(places) // max(width, 1), 1), height) if by_layer else height
+        whole = stages.before[first, 0] * columns if not by_tables else 0
+        if not by_tables and not by_layer:
+            _fetch(layers, region[FIRST_LAYER], region[END_LAYER], whole, width * height)
         for line in range(height):
+            kept = line % together if by_layer else 0
+            here = places[kept * width : (kept + 1) * width]
             v, low, high, base, last, is_direct = down[line], start, end, 0, s, True
             if not inside[1, line]:
                 high = low
@@ -103,8 +124,8 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
                         affine_line(stages, s, across, v, low, high, x, y, within)
                         last = s - 1
                     elif by_grid:
-                        if not (on_nodes and line_on_nodes(stages, s, v, low, high, room, inside, places[1])):
-                            line_between_nodes(stages, s, v, low, high, room, inside, places[1], borders)
+                        if not (on_nodes and line_on_nodes(stages, s, v, low, high, room, inside, nodes)):
+                            line_between_nodes(stages, s, v, low, high, room, inside, nodes, borders)
                         last = s - 1
                     else:
                         for at in range(low, high):
@@ -113,45 +134,55 @@ def _read_masks(stages: Any, regions: Any, layers: Any, room: Any, inside: Any, 
                             within[i] = inside[0, i]
                     follow_line(stages, last, first, low, high, x, y, within)
                     places_of(x, y, within, columns, low, high, here)
-            _put(region, layers, line, here, base, low, high, is_direct, way)
+            if not by_layer:
+                for n in range(region[FIRST_LAYER], region[END_LAYER]):
+                    _put(region, layers[n], line, here, base, low, high, is_direct, way)
+                continue
+            ends[kept, 0], ends[kept, 1], ends[kept, 2] = low, high, is_direct
+            if kept + 1 < together and line + 1 < height:
+                continue
+            for n in range(region[FIRST_LAYER], region[END_LAYER]):
+                if together == height:
+                    _fetch(layers, n, n + 1, whole, width * height)
+                for k in range(kept + 1):
+                    here = places[k * width : (k + 1) * width]
+                    _put(region, layers[n], line - kept + k, here, 0, ends[k, 0], ends[k, 1], ends[k, 2] != 0, ANYHOW)
 
 
 @inner_kernel()
-def _fetch(region: Any, layers: Any, whole: Any, wanted: Any) -> None:
-    """The masks of a region that shows most of them, ``wanted`` pixels of ``whole``, where they fit in the cache."""
+def _fetch(layers: Any, first: Any, end: Any, whole: Any, wanted: Any) -> None:
+    """Masks of a region that shows most of them, ``wanted`` pixels of ``whole``, where they fit in the cache."""
     size = 0
-    for n in range(region[FIRST_LAYER], region[END_LAYER]):
+    for n in range(first, end):
         size += whole << layers[n, BITS]
     if 2 * wanted < whole or size > _NEAR:
         return
-    for n in range(region[FIRST_LAYER], region[END_LAYER]):
+    for n in range(first, end):
         fetch_ahead(layers[n, SOURCE], whole << layers[n, BITS])
 
 
 @inner_kernel()
 def _put(
-    region: Any, layers: Any, line: Any, places: Any, base: Any, begin: Any, end: Any, is_direct: Any, way: Any
+    region: Any, layer: Any, line: Any, places: Any, base: Any, begin: Any, end: Any, is_direct: Any, way: Any
 ) -> None:
-    """A line of all layers: ``places``, counted from ``base``, for columns ``begin`` to ``end``, else the fill.
+    """A line of a layer: ``places``, counted from ``base``, for columns ``begin`` to ``end``, else the fill.
     ``is_direct``: no place is negative."""
     width = region[REGION_RIGHT] - region[REGION_LEFT]
-    for n in range(region[FIRST_LAYER], region[END_LAYER]):
-        layer = layers[n]
-        bits, fill, size = np.int32(layer[BITS]), layer[FILL], 1 << layer[BITS]
-        at = (region[REGION_TOP] + line) * layer[RESULT_WIDTH] + region[REGION_LEFT]
-        result, source = layer[RESULT] + at * size, layer[SOURCE] + base * size
-        if begin > 0:
-            fill_line(bits, fill, begin, result)
-        if end < width:
-            fill_line(bits, fill, width - end, result + end * size)
-        to, where = result + begin * size, address_of(places) + 4 * begin
-        if begin == end:
-            continue
-        if way == ON:
-            copy_line(bits, source + places[begin] * size, end - begin, to)
-        elif way == BACK:
-            copy_reversed(bits, source + places[begin] * size, end - begin, to)
-        elif is_direct:
-            gather_line(bits, source, where, end - begin, to)
-        else:
-            gather_or_fill(bits, source, where, fill, end - begin, to)
+    bits, fill, size = np.int32(layer[BITS]), layer[FILL], 1 << layer[BITS]
+    at = (region[REGION_TOP] + line) * layer[RESULT_WIDTH] + region[REGION_LEFT]
+    result, source = layer[RESULT] + at * size, layer[SOURCE] + base * size
+    if begin > 0:
+        fill_line(bits, fill, begin, result)
+    if end < width:
+        fill_line(bits, fill, width - end, result + end * size)
+    to, where = result + begin * size, address_of(places) + 4 * begin
+    if begin == end:
+        return
+    if way == ON:
+        copy_line(bits, source + places[begin] * size, end - begin, to)
+    elif way == BACK:
+        copy_reversed(bits, source + places[begin] * size, end - begin, to)
+    elif is_direct:
+        gather_line(bits, source, where, end - begin, to)
+    else:
+        gather_or_fill(bits, source, where, fill, end - begin, to)
