@@ -1,9 +1,13 @@
-"""What every test shares: the ``gpu`` marker, and Triton's interpreter where there is no GPU."""
+"""What every test shares: the ``gpu`` marker, one thread for torch, and Triton's interpreter where there is no GPU."""
 
 from __future__ import annotations
 
 import os
 import signal
+
+# Before torch is imported, here and in the processes that tests begin: as many of them run as there are cores, and
+# OpenMP's threads spin while they wait for each other. Kernels do not ask OpenMP: they run on all cores as ever.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 import torch

@@ -173,7 +173,11 @@ def test_bad_requests_are_named_before_any_training() -> None:
 
 
 def test_it_leaves_torch_as_it_was() -> None:
-    before = torch.get_num_threads(), torch.get_rng_state()
-    evaluation("none", repeats=1).run()
-    assert torch.get_num_threads() == before[0]
-    assert torch.equal(torch.get_rng_state(), before[1])
+    torch.set_num_threads(2)
+    before = torch.get_rng_state()
+    try:
+        evaluation("none", repeats=1).run()
+        assert torch.get_num_threads() == 2
+        assert torch.equal(torch.get_rng_state(), before)
+    finally:
+        torch.set_num_threads(1)
