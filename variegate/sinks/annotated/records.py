@@ -71,7 +71,7 @@ def objects_of(targets: Mapping[str, Any], per_box: Sequence[str]) -> dict[str, 
 
 def _some(values: Any, kept: Any) -> list[Any]:
     if isinstance(values, list):
-        return [values[k] for k in kept.tolist()]
+        return values[kept] if isinstance(kept, slice) else [values[k] for k in kept.tolist()]
     some: list[Any] = np.asarray(values)[kept].tolist()
     return some
 
