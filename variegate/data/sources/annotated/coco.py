@@ -7,18 +7,20 @@ Python objects for all of it would take five times as much.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from variegate.data.sources.annotated.coco_json import ACCEPTED, LISTS, entries_of, read_text
 from variegate.data.sources.annotated.listing import names_below
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
-from variegate.data.sources.annotated.polygons import Polygons
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.file_kinds import is_image_name
 from variegate.outside.location import Location
+
+if TYPE_CHECKING:
+    from variegate.data.sources.annotated.polygons import Polygons
 
 # Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
 _CENTRE = 0.5

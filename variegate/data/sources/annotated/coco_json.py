@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from variegate.data.sources.annotated.polygons import Polygons, take_polygons
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.reading import read_file
 from variegate.errors import DecodeError
 from variegate.outside.location import Location
+
+if TYPE_CHECKING:
+    from variegate.data.sources.annotated.polygons import Polygons
 
 ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 LISTS = ("images", "annotations", "categories")
@@ -24,8 +26,11 @@ LARGE = 8 << 20
 def read_text(file: Location, is_whole: bool = False) -> tuple[str, Polygons | None]:
     """The text; of a large file without its polygons, and these, unless ``is_whole``. Raises SourceError."""
     try:
-        data = read_file(file)
-        taken = take_polygons(data) if len(data) >= LARGE and not is_whole else None
+        data, taken = read_file(file), None
+        if len(data) >= LARGE and not is_whole:
+            from variegate.data.sources.annotated.polygons import take_polygons  # here: Numba takes a while
+
+            taken = take_polygons(data)
         return str(data if taken is None else taken.text, "utf-8-sig"), taken
     except DecodeError as error:
         raise SourceError(str(error)) from None
