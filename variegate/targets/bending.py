@@ -178,4 +178,6 @@ def _range_along(numbers: Any, grids: Any, axis: Any, at: Any, low: Any, high: A
 @inner_kernel()
 def _nodes(step: Any, count: Any, low: Any, high: Any) -> Any:
     """The first and the last of an axis's nodes that say what is added to places from ``low`` to ``high``."""
-    return int(node_of(low, step, count)), min(int(node_of(high, step, count)) + 1, count - 1)
+    first, last = int(node_of(low, step, count)), int(node_of(high, step, count)) + 1
+    # What is no number, as maps may make of places, has no integer either.
+    return min(max(first, 0), count - 1), min(max(last, 0), count - 1)
