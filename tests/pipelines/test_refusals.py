@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import random
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import variegate as vg
+from tests.pipelines.oracle import assert_refused_here
 from variegate.transforms import functional as F
 
 Function = Callable[..., Any]
@@ -98,6 +97,13 @@ def one_branch(image: Any) -> Any:
     return F.rotate(image, amount)  # here
 
 
+def one_branch_and_more(image: Any) -> Any:
+    if vg.coin():
+        amount = 3
+    amount += 1  # here
+    return F.rotate(image, amount)
+
+
 def two_kinds(image: Any) -> Any:
     mode = "nearest"
     if vg.coin():
@@ -157,6 +163,23 @@ def in_a_sort(image: Any) -> Any:
     return F.rotate(image, order)
 
 
+def by_its_letters(image: Any) -> Any:
+    angle = f"{vg.uniform(0, 9):.1f}"
+    return F.rotate(image, float(angle))  # here
+
+
+def inner_names(image: Any, label: Any) -> Any:
+    while label * 2 + 1 > vg.uniform(0, 9) and image.height != 3:  # here
+        image = F.invert(image)
+    return image
+
+
+def of_many_words(image: Any, label: Any) -> Any:
+    for _ in range(6):
+        label = label + vg.choice([1, 2], p=[0.5, 0.5])
+    return F.rotate(image, [1, 2][int(label)]) if label else label  # here
+
+
 CASES: list[tuple[Function, str]] = [
     (by_pixels, "image.mean depends on pixels"),
     (by_one_pixel, r"image\[...\] depends on pixels"),
@@ -165,38 +188,40 @@ CASES: list[tuple[Function, str]] = [
     (swallowing, "image.mean depends on pixels"),
     (counting, "a branch assigns a global, by a condition that differs"),
     (mixed, "depends on pixels"),
-    (loop, r"`while` by <\$coin1>, which differs from sample to sample; accepted: loops whose end is a constant"),
+    (
+        loop,
+        r"`while` by <vg.coin\(0.5\)>, which differs from sample to sample; accepted: loops whose end is a constant",
+    ),
     (loop_that_breaks, "more than 10,000 values; accepted: loops whose end is a constant"),
-    (times, r"a plain integer is needed here, and not the value \$randint1"),
+    (times, r"a plain integer is needed here, and not the value <vg.randint\(0, 3\)>, which"),
     (raising, "`raise` by a condition that differs from sample to sample"),
     (asserting, "`assert` of"),
     (undecided, "Python has to decide here by the value"),
     (one_branch, "amount has a value in one branch only; accepted: a value in both branches"),
+    (one_branch_and_more, "amount has a value in one branch only"),
     (two_kinds, "mode is nothing in one branch and 'nearest' in the other"),
     (nothing, "the function returns an image in one branch and nothing in the other"),
-    (listing, "a branch changes a list, which all samples share"),
+    (listing, r"a branch changes `steps` \(list\), which all samples share"),
     (python_chance, "this draws one number, while the function is traced, for all samples; accepted: vg.coin"),
     (numpy_chance, "this draws one number"),
     (other_size, "the size of an image that is not on the way"),
-    (too_few, r"<\$randint1> is below 4, and there are only 2 to choose from; accepted: vg.randint\(2\)"),
+    (too_few, r"<vg.randint\(0, 4\)> is below 4, and there are only 2 to choose from; accepted: vg.randint\(2\)"),
     (bad_coin, "vg.coin: p=1.5; accepted: a number from 0 to 1"),
     (device, "F.invert: device='reference'; accepted: nothing: the Augmenter has a device"),
     (bad_angle, "F.rotate: angle=inf; accepted: numbers, truth values, texts"),
-    (returned_number, "returned_number returns <.uniform1>; accepted: the image"),
+    (
+        by_its_letters,
+        r"float\(\) of a text that tells a value of each sample; accepted: the value itself, or the text for",
+    ),
+    (inner_names, r"`while` by <\(\(\(label \* 2\) \+ 1\) > vg.uniform\(0, 9\)\) and \(height != 3\)>"),
+    (of_many_words, r"the value is an image in one branch and <.* in the other; accepted: numbers, texts or images"),
+    (returned_number, r"returned_number returns <vg.uniform\(0.0, 1.0\)>; accepted: the image"),
 ]
 
 
 @pytest.mark.parametrize(("function", "message"), CASES, ids=[function.__name__ for function, _ in CASES])
 def test_it_names_the_line(function: Function, message: str) -> None:
-    with pytest.raises(vg.PipelineError, match=message) as refusal:
-        vg.pipeline(function)
-    said = str(refusal.value)
-    found = re.match(re.escape(__file__) + r":(\d+): `(.*?)`: ", said)
-    assert found is not None, said
-    assert "\n" not in said
-    line = Path(__file__).read_text().splitlines()[int(found[1]) - 1]
-    assert line.strip() == found[2]
-    assert line.endswith("# here")
+    assert_refused_here(function, message, __file__)
 
 
 def test_a_global_is_left_as_it_was() -> None:
@@ -256,3 +281,16 @@ def test_images_beside_an_image() -> None:
     augment = vg.pipeline(lambda image, label: F.rotate(image, label))
     with pytest.raises(TypeError, match=r"got 1 arguments beside the image; accepted: one image. vg.as_transform"):
         augment(np.zeros((3, 3, 3), np.uint8), 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda image, label: F.invert(image) if label < 3 else image, r"`label < 3`; accepted: numbers there \(texts"),
+        (lambda image, label: F.rotate(image, label * 2), r"`label \* 2`; accepted: numbers there \(could not convert"),
+    ],
+)
+def test_a_text_where_numbers_are_meant_is_told_in_the_words_of_the_function(function: Function, said: str) -> None:
+    augmenter = vg.Augmenter(vg.pipeline(function))
+    with pytest.raises(ValueError, match=f"values={said}"):
+        augmenter.program([(9, 9)], ids=[0], conditions={"label": ["a"]})

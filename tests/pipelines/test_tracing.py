@@ -317,6 +317,13 @@ def test_sizes_are_those_of_the_image_at_hand() -> None:
     assert program.args[0, 1, 0] == 40
 
 
+def test_a_size_that_is_measured_again_is_the_new_one() -> None:
+    moved = [T.Measure("$size1"), T.Function("translate_x", {"pixels": "$twice"})]
+    steps = [*moved, T.Function("crop", {"top": 0, "left": 0, "height": 5, "width": 7}), *moved]
+    described = T.TracedPipeline(steps, [("$twice", "*", "$size1.width", 2)])
+    assert [args[0] for op, *args in operations(described)[0] if op == "TRANSLATE_X"] == [60, 14]
+
+
 def test_noise_differs_from_sample_to_sample() -> None:
     augment = vg.pipeline(lambda image: F.gaussian_noise(image, sigma=vg.uniform(0.1, 0.2)))
     image = np.full((20, 30, 3), 128, np.uint8)
@@ -366,6 +373,9 @@ def test_repr_reads_as_the_call() -> None:
         "TracedPipeline([Function('rotate', arguments={'angle': '$uniform1'})], "
         "values=(('$uniform1', 'uniform', 0, 9),))"
     )
+    for same in (T.from_dict(json.loads(json.dumps(several.to_dict()))), pickle.loads(pickle.dumps(several))):
+        assert repr(same) == repr(several)
+    assert eval(repr(several), vars(T)) == several
 
 
 def test_a_function_of_one_class_method_and_partial() -> None:

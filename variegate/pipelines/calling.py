@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import math
-import random
 import sys
 import types
 from collections.abc import Callable
@@ -14,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from variegate.pipelines.chance import call_untraced, refuse_chance
 from variegate.pipelines.convert import convert, is_converted, is_users
 from variegate.pipelines.image import TracedImage
 from variegate.pipelines.refusals import PipelineError, refuse
-from variegate.pipelines.scalar import Scalar, is_plain, make, truth
+from variegate.pipelines.scalar import Scalar, is_plain, make, refuse_text, truth
 
 _RUNTIME = "variegate.pipelines.runtime"
 _BY_VALUE: dict[Any, str] = {
@@ -26,29 +26,39 @@ _BY_VALUE: dict[Any, str] = {
 }
 _ANGLES: dict[Any, float] = {math.radians: math.pi / 180, math.degrees: 180 / math.pi, np.radians: math.pi / 180}
 _ANGLES |= {np.degrees: 180 / math.pi, np.deg2rad: math.pi / 180, np.rad2deg: 180 / math.pi}
-_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
-_TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial"}
-_DRAWS = "vg.coin, vg.uniform, vg.randint, vg.normal and vg.choice, which draw for every sample"
+
+_LRU_CACHE = type(functools.lru_cache(len))
+# What they give of a text depends on its letters.
+_DECIDING: tuple[Any, ...] = (float, int, complex, bool, len, hash, ord)
 
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``"""
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
-    if _is_chance(function):
-        refuse("this draws one number, while the function is traced, for all samples", _DRAWS)
+    refuse_chance(function, args)
     if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
         return call(function.__func__, function.__self__, *args, **kwargs)
-    if isinstance(function, types.FunctionType):
-        if not is_converted(function.__code__) and is_users(function):
-            function = convert(function, sys.modules[_RUNTIME]) or function
-        return function(*args, **kwargs)
+    if isinstance(function, types.FunctionType) and (is_converted(function.__code__) or is_users(function)):
+        return (convert(function, sys.modules[_RUNTIME]) or function)(*args, **kwargs)
     own = getattr(type(function), "__call__", None)  # noqa: B004
     if isinstance(own, types.FunctionType) and is_users(own):
         return call(own, function, *args, **kwargs)
     if any(isinstance(value, (Scalar, TracedImage)) for value in (*args, *kwargs.values())):
+        if isinstance(function, _LRU_CACHE):
+            return call(function.__wrapped__, *args, **kwargs)
         return _call_with_values(function, args, kwargs)
-    return _BUILT_IN[function](*args, **kwargs) if _is_built_in(function) else function(*args, **kwargs)
+    if _is_built_in(function):
+        return _BUILT_IN[function](*args, **kwargs)
+    if str(getattr(function, "__module__", "")).partition(".")[0] == "variegate":
+        return function(*args, **kwargs)
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, (dict, set, frozenset)) or (_is_hashable(function) and function in _DECIDING):
+        refuse_text(f"{function.__name__}() of", *args)
+    result = call_untraced(function, args, kwargs)
+    if isinstance(owner, str) and not isinstance(result, str):
+        refuse_text(f".{function.__name__}() of", owner)
+    return result
 
 
 def _call_with_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -59,6 +69,10 @@ def _call_with_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
             return make("*", args[0], _ANGLES[function])
         if function is bool:
             return truth(args[0])
+        if function in (id, type, hash, len):
+            refuse(f"{function.__name__}() of {args[0]!r}, which differs from sample to sample", "arithmetic")
+    if function is isinstance and isinstance(args[0], Scalar):
+        return _is_instance(*args)
     if _is_built_in(function):
         return _BUILT_IN[function](*args, **kwargs)
     if _is_hashable(function) and function in _OF_NUMPY and len(args) == 3 and all(map(is_plain, args)):
@@ -72,11 +86,11 @@ def _call_with_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
         refuse(f"{called}() does not take what has no value yet ({error})", "functions of F, T and vg, and of your own")
 
 
-def _is_chance(function: Any) -> bool:
-    if isinstance(getattr(function, "__self__", None), _GENERATORS):
-        return True
-    torch, name = sys.modules.get("torch"), getattr(function, "__name__", "")
-    return torch is not None and name in _TORCH_DRAWS and function is getattr(torch, name, None)
+def _is_instance(value: Scalar, kinds: Any) -> bool:
+    kind_of = {issubclass(kind, kinds) for kind in ((bool,) if value.is_bool else (bool, int, float, str))}
+    if len(kind_of) > 1:
+        refuse(f"isinstance() of {value!r}, which may be a number, a truth value or a text", "arithmetic")
+    return kind_of.pop()
 
 
 def _is_hashable(function: Any) -> bool:

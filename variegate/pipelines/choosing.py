@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from variegate.pipelines.calling import call
 from variegate.pipelines.merging import Missing, merge
+from variegate.pipelines.reach import Branches
 from variegate.pipelines.refusals import refuse
 from variegate.pipelines.scalar import Scalar, is_plain, make
 
@@ -41,8 +43,8 @@ def select_one(index: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str
     _check(index, len(listed))
     if not are_called:
         return entry_of(listed, index)
-    with index.graph.branch():
-        return _merged(index, [call(option, *args, **kwargs) for option in listed])
+    branches = Branches(index.graph, (*listed, *args, *kwargs.values()))
+    return _merged(index, [branches.run(partial(call, option, *args, **kwargs)) for option in listed])
 
 
 def _merged(index: Scalar, values: list[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import types
 from typing import Any
@@ -23,6 +24,16 @@ _rewritten: dict[int, types.CodeType] = {}
 def is_users(function: types.FunctionType) -> bool:
     module = str(function.__globals__.get("__name__", ""))
     return module.partition(".")[0] not in _AS_THEY_ARE
+
+
+def is_library(module: str, package: str) -> bool:
+    """Whether a module, by its name, is Python's, or was installed and is none of ``package``: what its objects keep is
+    their own matter."""
+    root = module.partition(".")[0]
+    if root in _AS_THEY_ARE or root == package:
+        return root in _AS_THEY_ARE
+    file = str(getattr(sys.modules.get(module), "__file__", None) or "")
+    return f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
 
 
 def is_converted(code: types.CodeType) -> bool:

@@ -11,6 +11,7 @@ any other, which may differ from sample to sample.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,6 +26,7 @@ Node = TypeVar("Node", bound=ast.AST)
 Flags = frozenset[str]
 _NONE: Flags = frozenset()
 _LOOPS = (ast.For, ast.While)
+_VARIABLE = (ast.Name, ast.Attribute)
 
 
 def is_flag(name: str) -> bool:
@@ -113,7 +115,10 @@ class Jumps:
                 entry = f"_vg_item{self._count}_{len(self._loops)}"
                 taken = at(ast.Assign(targets=[node.target], value=name(entry)), node.target)
                 node.target, body = at(ast.Name(id=entry, ctx=ast.Store()), node.target), [taken, *body]
-            leave = at(ast.If(test=runtime("is_true", any_of(stops)), body=[ast.Break()], orelse=[]), node)
+            source = (
+                [copy.deepcopy(node.iter)] if isinstance(node, ast.For) and isinstance(node.iter, _VARIABLE) else []
+            )
+            leave = at(ast.If(test=runtime("is_true", any_of(stops), *source), body=[ast.Break()], orelse=[]), node)
             setattr(leave, PLAIN, True)
             body = [leave, unless(stops, body, node.body[0])]
         after: list[ast.stmt] = []

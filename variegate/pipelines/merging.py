@@ -83,7 +83,7 @@ def same_plain(yes: Any, no: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (Scalar, bool)) or as_number(value) is not None
+    return isinstance(value, (Scalar, bool)) or (not isinstance(value, TracedImage) and as_number(value) is not None)
 
 
 def _is_text(value: Any) -> bool:

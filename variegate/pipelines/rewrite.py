@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from variegate.pipelines.jumps import PLAIN, Jumps, at, name, runtime, unset_call
 from variegate.pipelines.symbols import COMPARISONS
-from variegate.pipelines.variables import assigned, changed_in_place, within
+from variegate.pipelines.variables import assigned, within
 
 # Called by these names alone, they look at the frame they are called from.
 _OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
@@ -103,7 +103,6 @@ class _Scope(ast.NodeTransformer):
             return self.generic_visit(node)
         self._count += 1
         names = sorted(assigned([*node.body, *node.orelse]))
-        changed = sorted(changed_in_place([*node.body, *node.orelse]))
         then, otherwise = f"_vg_then{self._count}", f"_vg_else{self._count}"
         get, put = f"_vg_get{self._count}", f"_vg_put{self._count}"
         test = self.visit(node.test)
@@ -118,7 +117,6 @@ class _Scope(ast.NodeTransformer):
                 elts=[ast.Constant(f"{GLOBAL}{n}" if n in self._of_others[ast.Global] else n) for n in names],
                 ctx=ast.Load(),
             ),
-            ast.Tuple(elts=[_lambda(name(n)) for n in changed], ctx=ast.Load()),
         )
         made: list[ast.stmt] = [
             self._branch(then, names, bodies[0]),
@@ -137,6 +135,12 @@ class _Scope(ast.NodeTransformer):
         of_module = [n for n in names if n in self._of_others[ast.Global]]
         here = [n for n in names if n not in of_module]
         return [*([ast.Global(names=of_module)] if of_module else []), *([ast.Nonlocal(names=here)] if here else [])]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name) or node.target.id not in self._branched:
+            return node
+        return [at(ast.Expr(value=runtime("load", name(node.target.id))), node), node]
 
     def visit_While(self, node: ast.While) -> ast.AST:
         self.generic_visit(node)
@@ -179,8 +183,6 @@ class _Scope(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         symbols = [COMPARISONS[type(op)] for op in node.ops]
-        if len(symbols) == 1 and "in" not in symbols[0].split():
-            return node
         told = ast.Tuple(elts=[ast.Constant(symbol) for symbol in symbols], ctx=ast.Load())
         return at(runtime("compare", told, node.left, *node.comparators), node)
 

@@ -6,18 +6,24 @@ traced both ways.
 
 from __future__ import annotations
 
+import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from variegate.pipelines.calling import call
 from variegate.pipelines.choosing import entry_of
+from variegate.pipelines.convert import is_users
 from variegate.pipelines.graph import current
 from variegate.pipelines.image import TracedImage
 from variegate.pipelines.jumps import DONE, RESULT, is_flag
 from variegate.pipelines.merging import Missing, merge, unset
+from variegate.pipelines.reach import Branches
 from variegate.pipelines.refusals import refuse
 from variegate.pipelines.rewrite import GLOBAL
-from variegate.pipelines.scalar import Scalar, are_opposites, make, truth
+from variegate.pipelines.scalar import Scalar, are_opposites, is_plain, make, refuse_text, truth
 
 __all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
 __all__ += ["load", "loop_test", "not_", "or_", "unset"]
@@ -39,21 +45,19 @@ def if_statement(
     get: Thunk,
     put: Callable[[tuple[Any, ...]], None],
     names: tuple[str, ...],
-    changed: tuple[Thunk, ...],
 ) -> None:
     condition = truth(test) if isinstance(test, Scalar) else test
     if not isinstance(condition, Scalar):
         (then if condition else otherwise)()
         return
     before = get()
-    objects = _Objects(changed)
+    of_module = [n.removeprefix(GLOBAL) for n in names if n.startswith(GLOBAL)]
+    branches = Branches(condition.graph, (then, otherwise), put, of_module)
     results = []
     for holds, branch in ((True, then), (False, otherwise)):
         put(_known(names, before, condition, holds))
-        with condition.graph.branch():
-            branch()
+        branches.run(branch)
         results.append(get())
-        objects.check()
         if any(n.startswith(GLOBAL) and now is not b for n, now, b in zip(names, results[-1], before, strict=True)):
             put(before)
             refuse("a branch assigns a global, by a condition that differs from sample to sample", "local variables")
@@ -74,35 +78,12 @@ def _known(names: tuple[str, ...], values: tuple[Any, ...], condition: Scalar, h
     return tuple(known)
 
 
-class _Objects:
-    """Lists and the like that a branch may change: it would be for all samples."""
-
-    def __init__(self, thunks: tuple[Thunk, ...]) -> None:
-        values = []
-        for thunk in thunks:
-            try:
-                values.append(thunk())
-            except (NameError, UnboundLocalError):
-                continue
-        self._objects = [v for v in values if isinstance(v, (list, dict, set))]
-        self._copies = [v.copy() for v in self._objects]
-
-    def check(self) -> None:
-        for now, before in zip(self._objects, self._copies, strict=True):
-            is_same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
-            if isinstance(now, dict) and isinstance(before, dict):
-                is_same = is_same and all(now[key] is before[key] for key in before)
-            if not is_same:
-                what = f"a branch changes a {type(now).__name__}, which all samples share,"
-                refuse(f"{what} by a condition that differs from sample to sample", "assignments of variables")
-
-
 def if_expression(test: Any, then: Thunk, otherwise: Thunk) -> Any:
     condition = truth(test) if isinstance(test, Scalar) else test
     if not isinstance(condition, Scalar):
         return then() if condition else otherwise()
-    with condition.graph.branch():
-        yes, no = then(), otherwise()
+    branches = Branches(condition.graph, (then, otherwise))
+    yes, no = branches.run(then), branches.run(otherwise)
     return load(merge(condition, yes, no, "the value"))
 
 
@@ -114,7 +95,7 @@ def and_(first: Any, *rest: Thunk) -> Any:
                 return value
             value = thunk()
         else:
-            value = make("and", truth(value), _truth(thunk()))
+            value = make("and", truth(value), _truth(Branches(value.graph, (thunk,)).run(thunk)))
     return value
 
 
@@ -126,7 +107,7 @@ def or_(first: Any, *rest: Thunk) -> Any:
                 return value
             value = thunk()
         else:
-            value = make("or", truth(value), _truth(thunk()))
+            value = make("or", truth(value), _truth(Branches(value.graph, (thunk,)).run(thunk)))
     return value
 
 
@@ -138,6 +119,18 @@ def not_(value: Any) -> Any:
     return make("not", truth(value)) if isinstance(value, Scalar) else not value
 
 
+_LISTED: tuple[type, ...] = (
+    list,
+    tuple,
+    set,
+    frozenset,
+    dict,
+    range,
+    type({}.keys()),
+    type({}.values()),
+    deque,
+    np.ndarray,
+)
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -145,8 +138,8 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
-    "is": lambda a, b: a is b,
-    "is not": lambda a, b: a is not b,
+    "is": lambda a, b: _is(a, b),
+    "is not": lambda a, b: not_(_is(a, b)),
     "in": lambda a, b: _is_in(a, b),
     "not in": lambda a, b: not_(_is_in(a, b)),
 }
@@ -154,6 +147,9 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 
 def compare(symbols: tuple[str, ...], *values: Any) -> Any:
     """``a < b <= c``"""
+    refuse_text("a comparison with", *values)
+    if len(values) == 2:
+        return _COMPARED[symbols[0]](*values)
     result: Any = True
     for symbol, left, right in zip(symbols, values, values[1:], strict=False):
         one = _COMPARED[symbol](left, right)
@@ -166,11 +162,27 @@ def compare(symbols: tuple[str, ...], *values: Any) -> Any:
     return result
 
 
+def _is(left: Any, right: Any) -> Any:
+    """A value of each sample is no other object; a truth value is True or False."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Scalar) and is_plain(other):
+            if one.is_bool and (isinstance(other, bool) or (isinstance(other, Scalar) and other.is_bool)):
+                return make("not", make("xor", left, right))
+            refuse(f"`is` of {one!r}, which differs from sample to sample", "`==`")
+    return left is right
+
+
 def _is_in(value: Any, container: Any) -> Any:
+    own = getattr(type(container), "__contains__", None)
+    if isinstance(own, types.FunctionType) and is_users(own):
+        result = call(own, container, value)
+        return truth(result)
+    if isinstance(value, Scalar) and not isinstance(container, _LISTED):
+        refuse(f"`in` of {value!r} and a {type(container).__name__}", "`in` a list, a tuple, a set, a dict or a range")
     if isinstance(value, Scalar) or (
         isinstance(container, (list, tuple)) and any(isinstance(entry, Scalar) for entry in container)
     ):
-        result: Any = False
+        result = False
         for entry in container:
             is_it = value == entry
             result = is_it if result is False else make("or", _truth(result), _truth(is_it))
@@ -196,10 +208,13 @@ def check_raise() -> None:
         refuse("`raise` by a condition that differs from sample to sample", "a branch that gives an image")
 
 
-def is_true(value: Any) -> bool:
-    """Whether a flag is set for all samples."""
+def is_true(value: Any, source: Any = None) -> bool:
+    """Whether a flag is set for all samples. ``source``: the variable that a loop takes from, while some have left."""
+    if isinstance(value, Scalar) and hasattr(type(source), "__next__"):
+        refuse("a loop that some samples leave takes from an iterator, which all samples share", "loops over a list")
     return value is True
 
 
 def item(value: Any, index: Any) -> Any:
+    refuse_text("an entry by", value, index)
     return entry_of(value, index) if isinstance(index, Scalar) else value[index]

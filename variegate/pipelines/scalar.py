@@ -8,10 +8,11 @@ import numpy as np
 
 from variegate.checks import as_number
 from variegate.pipelines.convert import is_converted
-from variegate.pipelines.graph import Graph, graph_for
+from variegate.pipelines.graph import Graph, current, graph_for
 from variegate.pipelines.refusals import refuse, users_frame
 from variegate.pipelines.symbols import FOLDED, OF_BITS, UFUNCS
 from variegate.transforms.pipeline.operators import OPERATORS
+from variegate.transforms.pipeline.telling import told
 from variegate.transforms.pipeline.values import is_name
 
 _DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"
@@ -21,14 +22,15 @@ class Scalar:
     """One value for each sample, by its name in the graph."""
 
     __slots__ = ("count", "graph", "is_bool", "name")
-    __hash__ = object.__hash__
 
     def __init__(self, graph: Graph, name: str, is_bool: bool = False, count: int | None = None) -> None:
         self.graph, self.name, self.is_bool = graph, name, is_bool
         self.count = count  # of a whole number: below it, and 0 or more, if that is known
 
     def __repr__(self) -> str:
-        return f"<{self.name}>"
+        text = f"<{told(self.graph.definitions, self.name)}>"
+        self.graph.told.add(text)
+        return text
 
     def __format__(self, spec: str) -> str:
         return repr(self)
@@ -36,17 +38,20 @@ class Scalar:
     # -- what cannot be ----------------------------------------------------------------------------------------
 
     def _refused(self, what: str) -> NoReturn:
-        refuse(f"{what} the value {self.name}, which differs from sample to sample", _DECIDED)
+        refuse(f"{what} the value {self!r}, which differs from sample to sample", _DECIDED)
 
     def __bool__(self) -> NoReturn:
         code = users_frame().f_code
         if not is_converted(code):
             refuse(
                 f"the source of {code.co_name} is not there, or is not traced, so that Python has to decide here by "
-                f"{self.name}, which differs from sample to sample",
+                f"{self!r}, which differs from sample to sample",
                 "functions that a file or a notebook declares",
             )
         self._refused("Python has to decide here by")
+
+    def __hash__(self) -> NoReturn:  # of a dict's keys, a set's entries, the arguments of what is cached
+        self._refused("Python would tell it from others by a hash of")
 
     def __index__(self) -> NoReturn:
         self._refused("a plain integer is needed here, and not")
@@ -138,6 +143,16 @@ for _name, _what in (("eq", "=="), ("ne", "!=")):
     setattr(Scalar, f"__{_name}__", _equality(_what))
 
 
+def refuse_text(what: str, *values: Any) -> None:
+    """Raises PipelineError where a value of each sample is told in one of ``values``, as by an f-string."""
+    texts = [value for value in values if isinstance(value, str)]
+    graph = current() if texts else None
+    if graph is not None and any(each in text for text in texts for each in graph.told):
+        refuse(
+            f"{what} a text that tells a value of each sample", "the value itself, or the text for print and logging"
+        )
+
+
 def is_plain(value: Any) -> bool:
     """Whether it may stand among the operands of a value."""
     return isinstance(value, (Scalar, bool, np.bool_, str)) or as_number(value) is not None
@@ -170,7 +185,7 @@ def make(what: str, *values: Any) -> Any:
     graph = graph_for("a value of each sample")
     for value in values:
         if isinstance(value, Scalar) and value.graph is not graph:
-            refuse(f"{value.name} is a value of another pipeline", "values of the function that is traced")
+            refuse(f"{value!r} is a value of another pipeline", "values of the function that is traced")
     name = graph.define(what, *map(operand, values))
     of_truth = what == "where" and all(isinstance(v, bool) or (isinstance(v, Scalar) and v.is_bool) for v in values[1:])
     return Scalar(graph, name, of_truth or (what in OPERATORS and OPERATORS[what].is_bool))

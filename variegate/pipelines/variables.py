@@ -1,4 +1,4 @@
-"""Which variables code assigns or changes, by its syntax."""
+"""Which variables code assigns, by its syntax."""
 
 from __future__ import annotations
 
@@ -31,20 +31,4 @@ def assigned(body: Sequence[ast.stmt]) -> set[str]:
             found.add(node.id)
         elif not isinstance(node, (ast.Lambda, *_COMPREHENSIONS)):
             waiting += ast.iter_child_nodes(node)
-    return found
-
-
-def changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
-    """The variables whose objects statements may change: ``steps.append(f)``, ``table[k] = v``, ``x += y``."""
-    found: set[str] = set()
-    for node in within(body):
-        changed: ast.AST | None = None
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            changed = node.func.value
-        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            changed = node.value
-        elif isinstance(node, ast.AugAssign):
-            changed = node.target
-        if isinstance(changed, ast.Name) and not changed.id.startswith("_vg"):
-            found.add(changed.id)
     return found

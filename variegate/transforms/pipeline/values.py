@@ -15,7 +15,9 @@ import numpy.typing as npt
 from variegate.checks import as_number
 from variegate.program.sampling import Sampling
 from variegate.transforms.arguments import MAX_ENTRIES, MAX_TRANSFORMS, ArgumentError
+from variegate.transforms.container import Said
 from variegate.transforms.pipeline.operators import OPERATORS
+from variegate.transforms.pipeline.telling import told
 
 Definition = tuple[Any, ...]
 Array = npt.NDArray[Any]
@@ -165,8 +167,10 @@ class PipelineValues(dict[str, Any]):
             numbers.insert(0, self._sampling.words(self._rows, self._slot + place)[:, 0])
         try:
             result = OPERATORS[what].function(*numbers)
-        except TypeError as error:
-            raise ArgumentError(self._owner, "values", (name, what, *operands), f"numbers here ({error})") from error
+        except (TypeError, ValueError) as error:  # of texts, also of those that are no numbers
+            definitions = {known: (kind, *rest) for known, (kind, rest, _) in self._recipes.by_name.items()}
+            said = Said(f"`{told(definitions, name)}`")
+            raise ArgumentError(self._owner, "values", said, f"numbers there ({error})") from error
         is_whole = isinstance(result, np.ndarray) and result.shape == self._rows.shape
         return result if is_whole else np.asarray(np.broadcast_to(result, self.number))
 

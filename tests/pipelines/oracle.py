@@ -1,0 +1,49 @@
+"""What a function does to each sample, said by Python itself: images are tuples of the amounts they were moved by."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import variegate as vg
+
+
+class Recorder:
+    """``F`` of plain Python."""
+
+    @staticmethod
+    def translate_x(image: Any, amount: Any) -> Any:
+        return (*image, float(amount))
+
+
+def plain(function: types.FunctionType, **names: Any) -> types.FunctionType:
+    """``function`` with ``Recorder`` for F, which runs on a tuple and one sample's value."""
+    space = {**function.__globals__, "F": Recorder, **names}
+    made = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def traced_amounts(traced: Any, values: Sequence[Any]) -> list[tuple[float, ...]]:
+    """The amounts of every sample, whose parameter ``x`` is one of ``values``."""
+    program = vg.Augmenter(traced).program([(40, 30)] * len(values), ids=range(len(values)), conditions={"x": values})
+    return [tuple(args[0] for _, args in program.operations(row)) for row in range(len(values))]
+
+
+def assert_refused_here(function: Callable[..., Any], message: str, file: str) -> None:
+    """At the line that ends with ``# here``, in one line that says ``message``, a regular expression."""
+    with pytest.raises(vg.PipelineError, match=message) as refusal:
+        vg.pipeline(function)
+    said = str(refusal.value)
+    found = re.match(re.escape(file) + r":(\d+): `(.*?)`: ", said)
+    assert found is not None, said
+    assert "\n" not in said
+    assert not re.search(r"\$\w|_vg_", said), said
+    line = Path(file).read_text().splitlines()[int(found[1]) - 1]
+    assert line.strip() == found[2]
+    assert line.endswith("# here"), said
