@@ -29,8 +29,13 @@ class _Shown(reprlib.Repr):
         return repr(x) if len(x) <= 40 else f"{x[:40]!r}..."
 
 
-_LONGEST = 400
+_LONGEST, _LONGEST_LINE = 400, 1000
 _shown = _Shown()
+
+
+def shortened(text: str, most: int = _LONGEST_LINE) -> str:
+    """Without its middle where it is longer: messages begin with a place, and end with what is accepted."""
+    return text if len(text) <= most else f"{text[: most - most // 4 - 5]} ... {text[-(most // 4) :]}"
 
 
 def shown(value: object) -> str:
@@ -39,7 +44,7 @@ def shown(value: object) -> str:
         text = " ".join(_shown.repr(value).split())
     except Exception:  # a __repr__ may do anything
         text = f"a {type(value).__name__}"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 100]} ... {text[-60:]}"
+    return shortened(text, _LONGEST)
 
 
 class PolicyError(ValueError):
@@ -57,8 +62,8 @@ class DecodeError(ValueError):
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = without_secrets(path)
-        self.reason = without_secrets(reason)
-        super().__init__(speakable(f"{path}: {reason}"))
+        self.reason = without_secrets(shortened(reason))
+        super().__init__(speakable(f"{path}: {shortened(reason)}"))
 
 
 class DeviceMemoryError(RuntimeError):

@@ -11,6 +11,7 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -19,11 +20,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import variegate
-from variegate.cli import app, main
+from tests.children import run_command, start_command
+from variegate.cli import main
+from variegate.cli.commands import app
 from variegate.cli.help import parameters_of
 from variegate.data.decode import read_image
 
 COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate", "warm")
+WIDE = {**os.environ, "COLUMNS": "100"}
 SEEDED = ("demo", "augment", "preview", "simulate")
 
 
@@ -499,38 +503,29 @@ def test_demo_needs_nothing_but_the_package(
     assert len({p.parent.name for p in photos}) == 6
 
 
-def process(*arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "variegate", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"COLUMNS": "100"},
-    )
-
-
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["variegate", "variegate.cli"])
 def test_python_m(module: str) -> None:
     run = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, f"variegate {variegate.__version__}\n")
 
 
+@pytest.mark.process
 def test_a_real_process(photos: Path, tmp_path: Path) -> None:
-    started = process("augment", photos, tmp_path / "out")
-    out, err = started.communicate(timeout=120)
-    assert started.returncode == 0, err
-    assert "images/s" in out
-    started = process("augment", tmp_path / "gone", tmp_path / "out")
-    out, err = started.communicate(timeout=120)
-    assert (started.returncode, out) == (2, "")
-    assert err == f"variegate: error: {tmp_path / 'gone'}: no such file or folder\n"
+    ran = run_command("augment", photos, tmp_path / "out", env=WIDE)
+    assert ran.returncode == 0, ran.stderr
+    assert "images/s" in ran.stdout
+    ran = run_command("augment", tmp_path / "gone", tmp_path / "out", env=WIDE)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"variegate: error: {tmp_path / 'gone'}: no such file or folder\n"
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     settings = ("--copies", 100_000, "--threads", 2, "--devices", "cpu:0")
-    started = process("augment", photos, out, *settings)
+    started = start_command("augment", photos, out, *settings, stdout=PIPE, stderr=PIPE, text=True, env=WIDE)
     deadline = time.monotonic() + 120
     while len(list(out.glob("cat/*.jpg"))) < 20 and started.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -552,3 +547,25 @@ def test_a_demo_leaves_the_users_folders_alone(tmp_path: Path, capsys: pytest.Ca
     assert run("demo", str(tmp_path / "photos")) == 2
     assert "photos: holds files that no demo wrote; accepted: a new folder, an empty one, or" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat"]
+
+
+def test_an_interrupt_while_modules_are_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupting:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "variegate.cli.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "variegate.cli.commands")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    assert main(["--version"]) == 130
+    assert capsys.readouterr() == ("", "variegate: error: interrupted\n")
+
+
+def test_a_shard_that_cannot_be_reached_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shard = "memory://nowhere/gone-000.tar"
+    assert main(["index", shard, "--out", str(tmp_path / "index")]) == 1
+    assert f"variegate: error: {shard}: " in capsys.readouterr().err
+    assert main(["train", shard, "--out", str(tmp_path / "run"), "--device", "cpu"]) == 2
+    assert f"variegate: error: {shard}: " in capsys.readouterr().err

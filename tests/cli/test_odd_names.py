@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from tests.children import run_python, start_command
 from tests.images import photo
-from tests.outside.ending import run_command, run_python
 from variegate.cli import main
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
@@ -37,10 +36,11 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def printed(*arguments: object, fails: bool = False) -> bytes:
-    run = run_command(*arguments)
-    assert (run.returncode != 0) == fails, run.stderr
-    both = run.stdout + run.stderr
+def printed(capture: pytest.CaptureFixture[bytes], *arguments: object) -> bytes:
+    code = main([str(argument) for argument in arguments])
+    captured = capture.readouterr()
+    assert code == 0, captured.err
+    both = captured.out + captured.err
     assert not ACTING.search(both), ACTING.search(both)
     both.decode()
     return both
@@ -49,6 +49,7 @@ def printed(*arguments: object, fails: bool = False) -> bytes:
 QUICK = ("--seconds", "0.05", "--size", "8", "--batch-size", "2")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "command",
     [
@@ -60,8 +61,8 @@ QUICK = ("--seconds", "0.05", "--size", "8", "--batch-size", "2")
     ],
     ids=lambda command: f"{command[0]} {command[-1]}",
 )
-def test_names_are_shown(command: tuple[str, ...], photos: Path) -> None:
-    said = printed(*(part.format(photos) for part in command))
+def test_names_are_shown(command: tuple[str, ...], photos: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    said = printed(capfdbinary, *(part.format(photos) for part in command))
     assert rb"\x1b" in said
     assert b"no image" in said or b"known format" in said
     for line in said.splitlines():  # a line feed in a name begins no line
@@ -96,38 +97,34 @@ def test_errors_show_them(command: tuple[str, ...], photos: Path, capfdbinary: p
         assert all(json.loads(line)["event"] for line in captured.out.splitlines() if json_too)
 
 
-def test_json_tells_the_true_names(photos: Path) -> None:
-    said = printed("augment", photos, "out", "--workers", "thread", "--policy", "none", "--json")
+def test_json_tells_the_true_names(photos: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    said = printed(capfdbinary, "augment", photos, "out", "--workers", "thread", "--policy", "none", "--json")
     events = [json.loads(line) for line in said.splitlines() if line.startswith(b"{")]
     (skipped,) = [event for event in events if event["event"] == "skipped"]
     assert skipped["source"] == f"{CLASS}/{ODD}"
-    said = printed("preview", photos, "--out", "sheet.png", "--policy", "none", "--json")
+    said = printed(capfdbinary, "preview", photos, "--out", "sheet.png", "--policy", "none", "--json")
     (done,) = [json.loads(line) for line in said.splitlines() if line.startswith(b"{")]
     assert done["passed_over"] == [f"{photos}/{CLASS}/{ODD}"]
 
 
+@pytest.mark.process
 def test_a_traceback_ends_with_a_printable_line(photos: Path) -> None:
     code = "import sys; from variegate.data.decode import read_image; read_image(sys.argv[1])"
     for path in (photos / CLASS / ODD, photos / CLASS / f"gone{ODD}"):
-        last = run_python(code, path).stderr.splitlines()[-1]
+        last = run_python(code, path, text=False).stderr.splitlines()[-1]
         assert last.startswith(b"variegate.errors.DecodeError: ")
         assert not ACTING.search(last)
 
 
+@pytest.mark.process
 def test_on_a_terminal_too(photos: Path) -> None:
     """There Rich sends codes of its own, and none of the names'."""
     import pty  # not on every system
 
     ours, theirs = pty.openpty()
-    code = "import sys; from variegate.cli import main; sys.exit(main())"
-    arguments = ["augment", photos, "out", "--workers", "thread", "--policy", "none"]
-    root = Path(__file__).resolve().parent.parent.parent
-    run = subprocess.Popen(
-        [sys.executable, "-c", code, *map(os.fspath, arguments)],
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "PYTHONPATH": str(root), "TERM": "xterm", "COLUMNS": "2000"},
-    )
+    arguments = ("augment", photos, "out", "--workers", "thread", "--policy", "none")
+    surroundings = os.environ | {"TERM": "xterm", "COLUMNS": "2000"}
+    run = start_command(*arguments, stdout=theirs, stderr=theirs, env=surroundings)
     os.close(theirs)
     said = b""
     while True:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ import typer
 from PIL import Image
 
 import variegate as vg
+from tests.children import run_python
 from tests.cli.searches import SMALL, run, search
-from variegate.cli import app
+from variegate.cli.commands import app
 
 
 def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +260,8 @@ def test_a_ray_that_is_not_there_is_one_line(
     stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "search"
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # which other tests may have done in this process
     assert run("search", stripes, "--out", out, *RAY, "--address", "ray://there:10001") == 2
     assert "address: got 'ray://there:10001', which Tune's scheduler" in capsys.readouterr().err
     with socket.socket() as unused:
@@ -273,8 +274,8 @@ def test_a_ray_that_is_not_there_is_one_line(
     assert "backend='ray' needs Ray Tune: pip install 'variegate[ray]'" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_ray_is_imported_when_it_is_asked_for() -> None:
     modules = "variegate.cli.search, variegate.search.local, variegate.search.tune"
-    probe = f"import sys, {modules}; print('ray' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=100)
-    assert ran.stdout.strip() == "False"
+    ran = run_python(f"import sys, {modules}; print('ray' in sys.modules)")
+    assert (ran.stdout, ran.stderr) == ("False\n", "")

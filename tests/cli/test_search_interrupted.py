@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from threading import Timer
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 import variegate.search.driver
 import variegate.search.local
 import variegate.training.images
+from tests.children import start_python
 from tests.cli.searches import search_in_three_steps as search
 from variegate.search.history import PopulationLog
 from variegate.search.run import SearchRun
@@ -75,6 +74,7 @@ def test_at_any_time(
     assert lasting(out) == whole
 
 
+@pytest.mark.process
 def test_from_outside_with_a_second_search_meanwhile(
     stripes: Path, tmp_path: Path, whole: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,12 +87,7 @@ def test_from_outside_with_a_second_search_meanwhile(
         "LocalSearch._save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
     )
-    command = [sys.executable, "-c", driver, str(stripes), str(out)]
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    root = Path(__file__).resolve().parents[2]
-    with subprocess.Popen(
-        command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, text=True, **pipes
-    ) as process:
+    with start_python(driver, stripes, out, text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         watchdog = Timer(60, process.kill)
         watchdog.start()
         try:

@@ -6,14 +6,15 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from tests.children import start_command
 from variegate.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,15 +123,11 @@ def test_devices_that_never_get_anything_done_end_it(tmp_path: Path, capsys: pyt
     assert not out.exists()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
-    arguments = ["simulate", "--tasks", "5000000", "--json", "--out", str(tmp_path / "simulate.png")]
-    started = subprocess.Popen(
-        [sys.executable, "-m", "variegate", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    arguments = ["simulate", "--tasks", "5000000", "--json", "--out", tmp_path / "simulate.png"]
+    started = start_command(*arguments, stdout=PIPE, stderr=PIPE, text=True)
     assert started.stdout is not None
     assert json.loads(started.stdout.readline())["event"] == "simulating"
     started.send_signal(signal.SIGINT)

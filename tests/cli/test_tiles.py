@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import variegate as vg
 from tests.images import photo
-from variegate.cli import app
+from variegate.cli.commands import app
 from variegate.engine.arguments import build_transform
 from variegate.sinks.manifest import read_manifest
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from tests.children import start_python
 from tests.cli.searches import run
 from variegate.cli import main
 from variegate.cli.train import TrainingView
@@ -125,13 +123,12 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.process
 def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
     stripes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, more = tmp_path / "parts", ("--checkpoint-every", 4)
-    command = [sys.executable, "-c", SLOWLY, "train", stripes, "--out", out, *SMALL, *more]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([str(word) for word in command], env=environment)
+    process = start_python(SLOWLY, "train", stripes, "--out", out, *SMALL, *more)
     until = time.monotonic() + 120
     while len(list(out.glob("checkpoints/step-*"))) < 1 or len(logged(out)) < 9:
         assert process.poll() is None

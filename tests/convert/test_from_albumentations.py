@@ -137,9 +137,41 @@ def test_maps_turn_the_librarys_way() -> None:
         turned = done(described, image)
         assert turned[2:7, 13:18].min() == 255, described
     assert done(one("Pad", padding=[3, 5])).shape == (26, 22, 3)
+    for mode, border in ((0, "constant"), (1, "edge"), (2, "symmetric"), (4, "reflect")):  # cv2's codes
+        around = [(3, 3), (2, 2), (0, 0)]
+        padded = done(one("Pad", padding=[2, 3], border_mode=mode))
+        np.testing.assert_array_equal(padded, np.pad(RAMP, around, mode=border), border)  # type: ignore[call-overload]
     turns: Any = vg.Augmenter(vg.from_albumentations(one("RandomRotate90", p=1)), seed=0)([RAMP] * 400)
     share = float((turns[:, 0].numpy() == RAMP[..., 0]).all(axis=(1, 2)).mean())
     assert 0.18 < share < 0.32
+
+
+@pytest.mark.parametrize(
+    ("described", "expected"),
+    # Where Affine of Albumentations 2.0.8, whose matrix is that of AlbumentationsX 2.5.1, takes (0, 0), (47, 0),
+    # (0, 39) and (30, 10) of an image of 48 x 40 pixels.
+    [
+        ({"shear": {"x": [10, 10], "y": [0, 0]}},
+         [(3.4384, 0), (50.4384, 0), (-3.4384, 39), (31.6751, 10)]),
+        ({"shear": {"x": [0, 0], "y": [10, 10]}},
+         [(0, 4.1437), (47, -4.1437), (0, 43.1437), (30, 8.8539)]),
+        ({"shear": {"x": [25, 25], "y": [25, 25]}},
+         [(9.093, 10.9582), (56.093, -10.9582), (-9.093, 49.9582), (34.4299, 6.969)]),
+        ({"shear": {"x": [20, 20], "y": [-15, -15]}},
+         [(7.0974, -6.2968), (54.0974, 6.2968), (-7.0974, 32.7032), (33.4577, 11.7417)]),
+        ({"shear": {"x": [20, 20], "y": [0, 0]}, "rotate": [10, 10]},
+         [(2.4752, 4.377), (51.7317, -3.7845), (-4.7317, 42.7845), (32.0676, 9.0156)]),
+        ({"shear": {"x": [25, 25], "y": [10, 10]}, "rotate": [20, 20], "scale": [1.2, 1.2]},
+         [(-5.2466, 13.2399), (56.7471, -15.3951), (-9.7471, 54.3951), (33.1699, 5.5148)]),
+    ],
+)  # fmt: skip
+def test_shears_are_the_librarys(described: dict[str, Any], expected: list[tuple[float, float]]) -> None:
+    points = [(0, 0), (47, 0), (0, 39), (30, 10)]
+    sample = {"image": np.zeros((40, 48, 3), np.uint8), "keypoints": points}
+    augmenter = vg.Augmenter(vg.from_albumentations(one("Affine", **described)), seed=0)
+    for batch in (1, 3):  # one image has a way of its own
+        result = augmenter([sample] * batch, targets=vg.Targets(point_origin="centre"))[-1]
+        np.testing.assert_allclose(result["keypoints"], expected, atol=2e-4)
 
 
 def test_normalising_on_another_scale() -> None:
@@ -181,7 +213,7 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("Downscale", scale_range=[0.5, 0.5]), "Downscale.interpolation_pair.downscale='nearest': Pillow's"),
         (one("CenterCrop", height=8, width=8), "CenterCrop: where an odd number"),
         (one("ImageCompression", quality_range=[20, 90]), "ImageCompression: red and blue change places"),
-        (one("Affine", shear=[-5, 5], rotate=[-5, 5]), "Affine.shear=.*the other way round there"),
+        (one("AutoContrast", method="pil"), "AutoContrast: a channel's lowest .* 29 at most"),
     ],
 )
 def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:

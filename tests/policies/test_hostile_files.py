@@ -76,8 +76,30 @@ FILES: dict[str, tuple[str, bytes, str]] = {
         b'{"type": "Rotate", "degrees": ' + b"9" * 5000 + b"}",
         r"a\.json: got .*limit",
     ),
-    "a number of 5,000 digits in YAML": ("a.yaml", b"degrees: " + b"9" * 5000, r"a\.yaml: got .*limit"),
-    "the 31st of February": ("a.yaml", b"type: 2001-02-31", r"a\.yaml: got 'day is out of range for month'"),
+    "a number of 5,000 digits in YAML": (
+        "a.yaml",
+        b"degrees: " + b"9" * 5000,
+        r"a\.yaml: line 1 column 10: got .*limit",
+    ),
+    "the 31st of February": ("a.yaml", b"type: 2001-02-31", r"a\.yaml: line 1 column 7: got .*day is out of range for"),
+    "a date that is none": (
+        "a.yaml",
+        b"type: !!timestamp 1",
+        r"a\.yaml: line 1 column 7: got .*'1', which is no timest",
+    ),
+    "a truth that is none": ("a.yaml", b"type: !!bool 1", r"a\.yaml: line 1 column 7: got .*'1', which is no bool"),
+    "an integer of nothing": ("a.yaml", b"type: !!int ''", r"a\.yaml: line 1 column 7: got .*'', which is no int"),
+    "a letter beyond Unicode": ("a.yaml", b'type: "\\UFFFFFFFF"', r"a\.yaml: (line 1 .*)?got .*; accepted: YAML"),
+    "a list as an operation of a schedule": (
+        "a.yaml",
+        b"{format: variegate-schedule/1, segments: [{epochs: 1, policy: [[[Rotate], 0.5, 3]]}]}",
+        r"a\.yaml: segments\[0\]\.policy\[0\]\[0\]: got \['Rotate'\]; accepted: an operation of the space pba",
+    ),
+    "a list as a space": (
+        "a.yaml",
+        b"{format: variegate-schedule/1, space: [pba], segments: []}",
+        r"a\.yaml: space: got \['pba'\]; accepted: one of",
+    ),
     "a key twice": (
         "a.json",
         b'{"type": "Rotate", "degrees": 1, "degrees": 90}',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,19 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         PBA(**arguments)
     assert message in str(caught.value)
+
+
+def test_how_far_the_fill_is_from_the_references_is_said() -> None:
+    """Its mean of CIFAR-10 and standard deviations, as arcelien/pba has them; what is empty becomes 0 of them."""
+    mean = np.array([0.49139968, 0.48215841, 0.44653091])
+    deviation = np.array([0.24703223, 0.24348513, 0.26158784])
+    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
+    below = 255 * mean - FILL
+    normalised = (np.array(FILL) / 255 - mean) / deviation
+    told = (
+        "({:.2f}, {:.2f}, {:.2f})",
+        "{:.2f}, {:.2f} and {:.2f} levels below",
+        "{:.3f}, {:.3f} and {:.3f} once normal",
+    )
+    for text, numbers in zip(told, (255 * mean, below, normalised), strict=True):
+        assert text.format(*numbers) in page

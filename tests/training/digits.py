@@ -8,8 +8,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from functools import cache
@@ -22,6 +20,7 @@ import pytest
 import torch
 import torch.distributed
 
+from tests.children import start_python
 from variegate.training import Trainer, TrainOptions, train
 from variegate.training.telling import StepLines
 
@@ -70,7 +69,6 @@ class Centring(torch.nn.Module):
         return scores
 
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 KEPT = "VARIEGATE_TEST_DIGITS"
 PLAIN = "tests.training.digits:without_statistics"
 OPTIONS = TrainOptions(
@@ -147,9 +145,9 @@ def on_ranks(folder: Path, runs: list[dict[str, Any]], ranks: int = 2) -> None:
     (folder / "meet").unlink(missing_ok=True)
     pixels, labels = _digits()
     np.savez(folder / "digits.npz", pixels=pixels, labels=labels)
-    begin = [sys.executable, "-m", "tests.training.digits", str(folder), str(ranks)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KEPT: str(folder / "digits.npz")}
-    with subprocess.Popen(begin, env=environment, cwd=ROOT, start_new_session=True) as made:
+    begin = "import sys; from tests.training.digits import fork; sys.exit(fork(sys.argv[1], int(sys.argv[2])))"
+    environment = {**os.environ, KEPT: str(folder / "digits.npz")}
+    with start_python(begin, folder, ranks, env=environment, start_new_session=True) as made:
         try:
             assert made.wait(timeout=240) == 0
         finally:
@@ -157,19 +155,15 @@ def on_ranks(folder: Path, runs: list[dict[str, Any]], ranks: int = 2) -> None:
                 os.killpg(made.pid, signal.SIGKILL)
 
 
-def _fork(folder: Path, ranks: int) -> int:
+def fork(folder: str, ranks: int) -> int:
     """What takes longest is imported once, before there are ranks, and threads."""
     importlib.import_module("torch._dynamo")  # torch's optimisers do
     importlib.import_module("torch.distributed.fsdp")
     context = multiprocessing.get_context("fork")
-    made = [context.Process(target=run_rank, args=(folder, rank, ranks), daemon=True) for rank in range(ranks)]
+    made = [context.Process(target=run_rank, args=(Path(folder), rank, ranks), daemon=True) for rank in range(ranks)]
     for one in made:
         one.start()
     # Where one fails, the others would wait for it.
     while any(one.is_alive() for one in made) and not any(one.exitcode for one in made):
         time.sleep(0.01)
     return max(abs(one.exitcode or 0) for one in made)
-
-
-if __name__ == "__main__":
-    sys.exit(_fork(Path(sys.argv[1]), int(sys.argv[2])))

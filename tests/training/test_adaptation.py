@@ -15,6 +15,7 @@ from PIL import Image
 
 import variegate as vg
 from tests.data.sources.tars import write_shards
+from tests.needed import needs
 from tests.training.digits import digits, lines, options
 from variegate import transforms as T
 from variegate.training import Trainer, TrainOptions, train
@@ -23,7 +24,7 @@ from variegate.training.checkpoints import ResumeError
 from variegate.training.magnitudes import MagnitudeTable, RecordedMagnitudes
 from variegate.training.step import TrainingStep
 
-pytest.importorskip("sklearn")
+pytestmark = needs("sklearn")
 
 ADAPTED: dict[str, Any] = {"policy": "randaugment", "model": "tests.training.test_trainer:with_dropout", "epochs": 3}
 

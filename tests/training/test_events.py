@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.cli.searches import run
+from tests.needed import needs
 from tests.training.digits import digits, options
 from variegate.training import train
 from variegate.training.events import TrainingEvents, write_events
 
-pytest.importorskip("sklearn")
-pytest.importorskip("tensorboardX")
+pytestmark = needs("sklearn", "tensorboardX")
 
 
 @pytest.fixture(autouse=True)

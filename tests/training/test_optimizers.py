@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.needed import needs
 from tests.training.digits import digits, lines, losses, options
 from variegate.mixed_labels import MixedLabels
 from variegate.training import TrainOptions, train
@@ -20,7 +21,7 @@ from variegate.training.learner import MovingAverage
 from variegate.training.optimizers import OptimizerError, groups_by_decay, load_state, optimizer_of, state_of
 from variegate.training.step import TrainingStep, binary_losses
 
-pytest.importorskip("sklearn")
+pytestmark = needs("sklearn")
 
 
 class CountingLamb(torch.optim.Optimizer):
@@ -163,3 +164,16 @@ def test_a_moving_average_forgets_how_it_began() -> None:
     for steps in range(1, 41):
         average.follow(module, steps)
     assert average.module.weight.item() == pytest.approx(2.0, abs=0.01)  # type: ignore[union-attr, operator]
+
+
+def test_of_a_moving_average_its_decay_is_left() -> None:
+    """And less after the first steps: (1 + n) / (10 + n) after n."""
+    model = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.zeros_(model.weight)
+    average = MovingAverage(model, 0.9)
+    torch.nn.init.ones_(model.weight)
+    found = []
+    for steps in (1, 1000):
+        average.follow(model, steps)
+        found.append(average.module.weight.item())  # type: ignore[union-attr, operator]
+    assert found == pytest.approx([1 - 2 / 11, 1 - 2 / 11 * 0.9])

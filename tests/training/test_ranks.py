@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
+from tests.needed import needs
 from tests.training.digits import Centring, Seen, digits, lines, losses, on_ranks, options, top1
 from tests.training.sharding import blocks
 from variegate.data.sources.base import SourceError
@@ -22,7 +24,8 @@ from variegate.training.models import ModelError
 from variegate.training.ranks import Ranks, RanksError, joined
 from variegate.training.sharded import ShardedModel, blocks_of
 
-pytest.importorskip("sklearn")
+# What two processes did is looked at by one.
+pytestmark = [needs("sklearn"), pytest.mark.process, pytest.mark.xdist_group("ranks")]
 
 # Of statistics by batch, as most models have.
 NORMED: dict[str, Any] = {"model": "tests.training.test_trainer:with_dropout", "batch_size": 16, "epochs": 2}
@@ -288,3 +291,19 @@ def test_ranks_that_see_other_images_or_were_told_otherwise() -> None:
         check_ranks([first, {**first, "classes": 2}])
     with pytest.raises(SourceError, match="rank 2 has --batch-size 8, rank 0 has 16"):
         check_ranks([first, first, {**first, "batch_size": 8}])
+
+
+@pytest.mark.parametrize("made_by", [{"RANK": "1"}, {"RANK": "0", "TORCHELASTIC_USE_AGENT_STORE": "True"}])
+def test_the_wait_for_a_place_that_is_gone_is_as_long_as_given(
+    made_by: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch's own was two to three times as long."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    told = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **made_by}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(dist, "init_process_group", lambda *_, **__: pytest.fail("torch waits itself"))
+    with pytest.raises(RanksError, match=rf"waited 0.3 s for all 2 ranks at 127.0.0.1:{port}"), joined("cpu", 0.3):
+        pass

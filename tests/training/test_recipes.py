@@ -12,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.needed import needs
 from tests.training.digits import digits, lines, options
 from variegate import Augmenter
 from variegate import transforms as T
@@ -26,7 +27,7 @@ from variegate.training.models import ModelError, build_model
 from variegate.training.notes import notes_on
 from variegate.training.ranks import Ranks
 
-pytest.importorskip("sklearn")
+pytestmark = needs("sklearn")
 
 
 @pytest.mark.parametrize("name", RECIPES)

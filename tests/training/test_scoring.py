@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import nn
 
+from tests.needed import needs
 from tests.training.digits import digits
 from variegate import Loader
 from variegate import transforms as T
 from variegate.training.ranks import Ranks
 from variegate.training.scoring import top_accuracies
 
-pytest.importorskip("sklearn")
+pytestmark = needs("sklearn")
 
 
 @pytest.mark.parametrize("views", ["none", "flip-shift"])

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from PIL import Image
 from rich.console import Console
 
@@ -28,7 +31,7 @@ from variegate.options.study import StudyOptions
 from variegate.training import TrainOptions
 from variegate.training.feed import Feed
 from variegate.training.ranks import Ranks
-from variegate.training.study import study
+from variegate.training.study import plots, study
 from variegate.training.study.feeds import CEILING, OURS, Fed, StudiedFeed, ours
 from variegate.training.study.measuring import SPANS, Bench, Span, settle, time_feeds
 from variegate.training.study.peers import normalisation_of, steps_of
@@ -103,6 +106,23 @@ def test_the_arithmetic_of_a_study() -> None:
     assert summary(found).endswith("reaches 80.0% of what it could without any data to make; fed by other, 50.0%.")
     assert "batches of 2, policy none" in fact_lines(found)[0]
     assert json.loads(json.dumps(found.to_dict()))["missing"] == {"DALI": "is not here"}
+
+
+def test_bars_are_as_long_as_the_shares_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spans differ as the machine is busy: medians of the rates alone say 7.8 of 8.4."""
+    figure = Figure()
+    monkeypatch.setattr(plots, "drawn_figure", lambda *_: nullcontext(figure))
+    monkeypatch.setattr(plots, "fact_lines", lambda _: [])
+    ceiling = SimpleNamespace(name=CEILING, spans=(7.6, 8.4, 9.0), images_per_second=8.4, ceiling_share=1.0)
+    mine = SimpleNamespace(name=OURS, spans=(7.8, 8.6, 7.0), images_per_second=7.8, ceiling_share=8.6 / 8.4)
+    found: Any = SimpleNamespace(feeds=[ceiling, mine])
+    plots.draw_throughput(found, Path("throughput.png"))
+    [axes] = figure.axes
+    widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
+    assert widths == [1.0, 8.6 / 8.4]
+    assert [text.get_text() for text in axes.texts][:2] == ["8 images/s", "102.4%   8 images/s"]
+    thin = [line.get_xdata() for line in axes.lines if len(set(line.get_ydata())) == 1]
+    assert thin[1] == pytest.approx([7.0 / 9.0, 7.8 / 7.6])
 
 
 def test_what_is_made_ahead_is_used_up_before_a_span() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.needed import needs
 from tests.training.digits import PLAIN, Seen, digits, losses, options, top1
 from tests.training.digits import lines as lines_of
 from variegate import transforms as T
@@ -28,7 +29,7 @@ from variegate.training.log import DivergedError
 from variegate.training.models import ModelError
 from variegate.training.notes import notes_on
 
-pytest.importorskip("sklearn")
+pytestmark = needs("sklearn")
 
 
 @pytest.fixture(autouse=True)
@@ -325,6 +326,15 @@ def test_learning_rates() -> None:
     chosen = TrainOptions(epochs=10, warmup=2, lr=1.0)
     assert [round(chosen.lr_at(epoch), 4) for epoch in (0, 1, 2, 6, 10)] == [0.01, 0.505, 1.0, 0.5, 0.0]
     assert [TrainOptions(averaging=one).period for one in ("sync", "periodic:8", "async")] == [0, 8, -1]
+
+
+def test_a_step_has_the_rate_of_where_it_begins(tmp_path: Path) -> None:
+    """By the images that were trained on before it, whatever parts it has."""
+    source, _ = digits(64)
+    chosen = options(tmp_path, epochs=2, batch_size=8, accumulate=2, warmup=0.5, lr_schedule="linear")
+    train(source, chosen)
+    rates = [line["lr"] for line in lines_of(tmp_path) if "lr" in line]
+    assert rates == pytest.approx([chosen.lr_at(step / 4) for step in range(8)])
 
 
 def test_any_source_and_any_schedule(tmp_path: Path) -> None:

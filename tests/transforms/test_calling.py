@@ -129,6 +129,7 @@ class Photos(Dataset[Any]):
         return self.transform(Image.fromarray(RGB)), i
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("called_before", [False, True])
 def test_workers_never_repeat_one_another_nor_an_epoch(persistent: bool, called_before: bool) -> None:
@@ -140,6 +141,7 @@ def test_workers_never_repeat_one_another_nor_an_epoch(persistent: bool, called_
     assert len(set(images)) == 16
 
 
+@pytest.mark.process
 def test_describing_needs_no_torch() -> None:
     probe = "import sys; from variegate import transforms as T; T.RandomHorizontalFlip(); print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)

@@ -168,6 +168,7 @@ def test_bad_declarations_are_named() -> None:
     assert T.from_dict({"type": "Rotate", "degrees": 3}) == T.Rotate(3)
 
 
+@pytest.mark.process
 def test_names_of_policies_are_taken_from_the_start() -> None:
     probe = """
 from variegate import transforms as T

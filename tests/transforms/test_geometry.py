@@ -12,7 +12,12 @@ from PIL import Image
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.program.ops import Op
-from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
+from variegate.transforms.matrices import (
+    inverse_affine,
+    inverse_rotated_then_sheared,
+    perspective_coefficients,
+    rotated_size,
+)
 
 
 def torchvision_inverse(
@@ -39,6 +44,18 @@ def test_affine_matrices_are_torchvisions() -> None:
             tuple(center[row]), angle[row], tuple(translate[row]), scale[row], tuple(shear[row])
         )
         np.testing.assert_allclose(ours[row], theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_affine_matrices_of_the_other_order_are_albumentations() -> None:
+    center, shift, angle, scale, shear = (3.0, 7.0), (2.0, -1.0), 33.0, 1.7, (20.0, -35.0)
+    a, sx, sy = (math.radians(v) for v in (angle, *shear))
+    to_center = np.array([[1, 0, center[0]], [0, 1, center[1]], [0, 0, 1.0]])
+    rotation = np.array([[math.cos(a), -math.sin(a), 0], [math.sin(a), math.cos(a), 0], [0, 0, 1]])
+    sheared = np.array([[1, -math.tan(sx), 0], [-math.tan(sy), 1, 0], [0, 0, 1]])
+    move = np.array([[1, 0, shift[0]], [0, 1, shift[1]], [0, 0, 1.0]])
+    forward = to_center @ move @ sheared @ rotation @ np.diag([scale, scale, 1]) @ np.linalg.inv(to_center)
+    ours = inverse_rotated_then_sheared([center], [angle], [shift], [scale], [shear])
+    np.testing.assert_allclose(ours[0], np.linalg.inv(forward)[:2].ravel(), rtol=1e-12, atol=1e-12)
 
 
 def test_random_affine_draws_within_its_ranges(draw: Any) -> None:

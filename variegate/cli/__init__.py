@@ -1,62 +1,20 @@
-"""The command line: commands that are alike in a file, none with logic of its own."""
+"""The command line: commands that are alike in a file, none with logic of its own.
+
+Nothing is imported here that takes time, so that a Ctrl-C meanwhile ends as any other.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
-
-import typer
-
-import variegate
-from variegate.cli import augment, check, clean, evaluate, index, manifest, measure, pack, preview, search, train
-from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
-from variegate.cli.help import CommandWithHelp, GroupWithHelp, UsageError, usage_message
-from variegate.cli.options import from_options
-
-app = typer.Typer(
-    name="variegate",
-    cls=GroupWithHelp,
-    help="Fused random image augmentation. The commands expand data sets on disk, show what a policy does, learn one "
-    "for your images, and find out what slows a training down.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        say(f"variegate {variegate.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-for _run in (
-    *(preview.demo, check.check, clean.clean, index.index, pack.pack, augment.augment, manifest.replay),
-    *(manifest.verify, preview.preview, search.search, evaluate.evaluate, train.train, measure.bench),
-    *(measure.doctor, measure.simulate, preview.warm),
-):
-    app.command(cls=CommandWithHelp)(from_options(_run))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command -> its exit code: 0, 1 where something failed, 2 for bad input, 130 when interrupted."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    command = typer.main.get_command(app)
     try:
-        result = command.main(arguments or ["--help"], prog_name="variegate", standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        return int(fail("interrupted", INTERRUPTED).exit_code)
-    except UsageError as error:
-        return int(fail(usage_message(error, arguments), BAD_INPUT, "--json" in arguments).exit_code)
-    return result if isinstance(result, int) else 0
+        from variegate.cli.commands import run
+
+        return run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        print("variegate: error: interrupted", file=sys.stderr)
+        return 130

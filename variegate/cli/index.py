@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from variegate.cli.console import (
+    FAILED,
     INTERRUPTED,
     CountingBar,
     emit_json,
@@ -47,6 +48,10 @@ def index(options: IndexOptions) -> None:
         )
     if not found.is_done:
         raise fail(f"interrupted: {found.indexed:,} images are indexed; the same command goes on", INTERRUPTED)
+    if found.broken:
+        kept = f"the {found.indexed:,} images before are indexed; the same command goes on"
+        more = f" (and {len(found.broken) - 1:,} more shards)" if len(found.broken) > 1 else ""
+        raise fail(f"{found.broken[0]}{more}; {kept}", FAILED, options.as_json)
     seconds = round(time.perf_counter() - started, 1)
     if options.as_json:
         emit_json("done", **asdict(found), seconds=seconds)

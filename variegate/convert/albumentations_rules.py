@@ -152,6 +152,8 @@ def autocontrast(given: Arguments) -> Transform:
     method = given.take("method", "cdf")
     if method != "pil":
         given.place.refuse("method", method, "'pil'")
+    how = "a channel's lowest and highest levels may be others there: 1 level on most photos, 29 at most"
+    given.place.differs("", None, how)
     return AutoContrast()
 
 

@@ -40,9 +40,8 @@ def collate_samples(
         to_array(split_sample(sample, name)[0], f"the image of {name}")
         for sample, name in zip(samples, names, strict=True)
     ]
-    are_edges = options.box_format == "xyxy" and not options.normalized
     targets = [
-        targets_beside(sample, (image.shape[0], image.shape[1]), name, (), are_edges)
+        targets_beside(sample, (image.shape[0], image.shape[1]), name, (), options.box_format, options.normalized)
         for sample, image, name in zip(samples, images, names, strict=True)
     ]
     found = [label_beside(sample) for sample in samples]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,6 +16,7 @@ from variegate.errors import PolicyError, shown
 from variegate.outside.addresses import speakable
 from variegate.outside.durable import write_atomically
 from variegate.outside.files import NotRegularError, TooLargeError, read_regular
+from variegate.outside.yaml_text import MAX_LEVELS, read_yaml
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
@@ -30,7 +31,6 @@ from variegate.transforms.description import check_keys, check_tree, from_dict
 SUFFIXES = (".json", ".yaml", ".yml")
 # A schedule of 500 epochs is a megabyte of JSON. YAML is read some hundred times slower.
 _MAX_BYTES = {".json": 16 << 20, ".yaml": 1 << 20, ".yml": 1 << 20}
-_MAX_NODES, _MAX_LEVELS = 50_000, 80
 POLICY_FORMAT = "variegate-policy/1"
 _NAMED: dict[str, Callable[[], Transform]] = {
     "autoaugment": AutoAugment,
@@ -152,7 +152,7 @@ def _read_file(path: Path) -> Any:
         raise PolicyError(str(path), path.suffix, "a file that ends in " + ", ".join(SUFFIXES))
     text = _text(path)
     try:
-        return _from_json(text, path) if path.suffix == ".json" else _from_yaml(text)
+        return _from_json(text, path) if path.suffix == ".json" else read_yaml(text)
     except PolicyError:
         raise
     except json.JSONDecodeError as error:
@@ -165,10 +165,9 @@ def _read_file(path: Path) -> Any:
     except yaml.YAMLError as error:
         raise PolicyError(str(path), str(error), "YAML") from error
     except RecursionError as error:
-        raise PolicyError(str(path), "lists or objects without end", f"at most {_MAX_LEVELS} levels") from error
-    except (ValueError, OverflowError) as error:  # such as a number of 5,000 digits, or the 31st of February
-        kind = "JSON" if path.suffix == ".json" else "YAML"
-        raise PolicyError(str(path), str(error), f"{kind} with numbers that Python can hold") from error
+        raise PolicyError(str(path), "lists or objects without end", f"at most {MAX_LEVELS} levels") from error
+    except ValueError as error:  # such as a number of 5,000 digits
+        raise PolicyError(str(path), str(error), "JSON with numbers that Python can hold") from error
 
 
 def _text(path: Path) -> str:
@@ -202,50 +201,6 @@ def _from_json(text: str, path: Path) -> Any:
         return float(name)
 
     return json.loads(text, object_pairs_hook=once, parse_constant=constant)
-
-
-def _from_yaml(text: str) -> Any:
-    loader = _Loader(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's safe loader with an end: of nesting, of nodes, and no key twice."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._level = self._nodes = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        self._nodes += 1
-        self._level += 1
-        if self._level > _MAX_LEVELS or self._nodes > _MAX_NODES:
-            deep = self._level > _MAX_LEVELS
-            accepted = f"{_MAX_LEVELS} levels of nesting" if deep else f"{_MAX_NODES:,} values"
-            raise yaml.composer.ComposerError(None, None, f"more than {accepted}", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
-        node = super().compose_node(parent, index)
-        self._level -= 1
-        return node
-
-    def flatten_mapping(self, node: Any) -> None:
-        # Merges of merges double the keys with each.
-        for key, _ in node.value:
-            if key.tag == "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(None, None, "a merge key (<<)", key.start_mark)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        found = super().construct_mapping(node, deep)
-        if len(found) < len(node.value):
-            seen: set[str] = set()
-            for key, _ in node.value:
-                if key.value in seen:
-                    message = f"the key {key.value!r} twice in one object"
-                    raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)
-                seen.add(key.value)
-        return found
 
 
 def _line(error: json.JSONDecodeError) -> str:

@@ -44,7 +44,8 @@ class PBA(Policy):
     black until the policy is done, and then get the mean, unless Invert, Equalize, AutoContrast, Posterize or Solarize
     came after; see ``emptied.py``. The two differ in 49 of the 225 pairs of operations, those of a geometric operation
     with one of the nine on colours and those of Cutout with Brightness, Color, Contrast and Sharpness, by 10 levels on
-    average there. "reference" wants nearest interpolation and the reference's 15 operations.
+    average there. "reference" wants nearest interpolation and the reference's 15 operations. The reference fills the
+    mean as a float, (125.31, 122.95, 113.87), 0 once normalised; bytes are up to 0.95 levels below, or 0.015 below 0.
 
     Raises ArgumentError for arguments out of range, PolicyError for a bad schedule. Paper: arXiv 1905.05393.
     """

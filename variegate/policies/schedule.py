@@ -109,7 +109,7 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
         key = min(unknown)
         raise PolicyError(f"{where}.{key}", described[key], ", ".join(KEYS))
     name = described.get("space", "pba")
-    if name not in SPACES:
+    if not isinstance(name, str) or name not in SPACES:
         raise PolicyError(f"{where}.space", name, "one of " + ", ".join(SPACES))
     segments = described.get("segments")
     if not isinstance(segments, (list, tuple)) or not segments:
@@ -150,7 +150,7 @@ def _tuple(described: Any, where: str, space_name: str) -> Tuple3:
     if not isinstance(described, (list, tuple)) or len(described) != 3:
         raise PolicyError(where, described, "[operation, probability, magnitude]")
     op, p, magnitude = described
-    if op not in known.rules:
+    if not isinstance(op, str) or op not in known.rules:
         raise PolicyError(f"{where}[0]", op, f"an operation of the space {known.name}: {', '.join(known.rules)}")
     probability = number(f"{where}[1]", p, 0, 1, accepted="a probability from 0 to 1", error=PolicyError)
     return op, float(probability), integer(f"{where}[2]", magnitude, 0, known.bins - 1, error=PolicyError)

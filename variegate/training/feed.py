@@ -186,6 +186,9 @@ def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
     ask = getattr(source, "labels", None)
     if not isinstance(source, Source) or ask is None:
         if not source.classes:
+            first = next(iter(source.read_shard(0)), None) if isinstance(source, StreamSource) else None
+            if first is not None and first.is_end and isinstance(first.item, DecodeError):
+                raise SourceError(str(first.item))
             raise SourceError(
                 f"{place}: does not say which classes there are; accepted: class folders, a classnames.txt beside "
                 "shards, open_source(..., classes=[...]), or a data set with `targets`"

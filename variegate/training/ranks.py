@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import torch.distributed as dist
 from variegate.backends.devices import resolve
 
 _TORCHRUN = "torchrun sets it"
+_PAUSE = 0.2
 # Where in torch's C++ a message comes from: "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] ".
 _SOURCE = re.compile(r"\[[^\]\s]*\.(cc|cpp|h|hpp):\d+\]\s*")
 
@@ -88,6 +91,7 @@ def joined(device: str, seconds: float) -> Iterator[Ranks]:
         torch.cuda.set_device(device)
     try:
         if is_ours:
+            _find_store(seconds, size)
             dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=limit)
         if not dist.is_initialized():
             yield Ranks(device=device)
@@ -109,6 +113,32 @@ def joined(device: str, seconds: float) -> Iterator[Ranks]:
             dist.destroy_process_group()
 
 
+def _find_store(seconds: float, size: int) -> None:
+    """Wait until the place where ranks meet can be reached, unless it is made here: torch waits for it several times as
+    long as it is told. Raises RanksError."""
+    if os.environ["RANK"] == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return
+    place, end = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        try:
+            socket.create_connection(place, left).close()
+            return
+        except OSError:
+            time.sleep(min(_PAUSE, left))
+    raise RanksError(_missing(size, seconds))
+
+
+def _missing(size: int, seconds: float) -> str:
+    return (
+        f"rank {os.environ.get('RANK', '?')} waited {seconds:g} s for all {size} ranks at {_meeting()}; start the "
+        "missing ones there, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or give them longer (--timeout)"
+    )
+
+
+def _meeting() -> str:
+    return f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+
+
 def _told_by(name: str, low: int, high: int | None = None, default: str | None = None) -> int:
     """What a variable of the environment says. Raises ValueError."""
     found = os.environ.get(name, default)
@@ -122,15 +152,11 @@ def _told_by(name: str, low: int, high: int | None = None, default: str | None =
 def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) -> str | None:
     """What happened, in a user's words; None for what has nothing to do with ranks."""
     text = " ".join(str(error).split())
-    where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
     is_torchs = isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection"))
     if "EADDRINUSE" in text or "address already in use" in text.lower():
-        return f"{where}: the port is in use; choose another (torchrun --master-port, or MASTER_PORT)"
+        return f"{_meeting()}: the port is in use; choose another (torchrun --master-port, or MASTER_PORT)"
     if is_torchs and not has_met:
-        return (
-            f"rank {os.environ.get('RANK', '?')} waited {seconds:g} s for all {size} ranks at {where}; start the "
-            "missing ones there, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or give them longer (--timeout)"
-        )
+        return _missing(size, seconds)
     if is_torchs:
         said = _SOURCE.sub("", text)[:120]
         return (

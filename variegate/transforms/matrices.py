@@ -52,6 +52,24 @@ def inverse_affine_one(center: Point, angle: float, translate: Point, scale: flo
     return [m0, m1, m2, m3, m4, m5]
 
 
+def inverse_rotated_then_sheared(
+    center: npt.ArrayLike, angle: npt.ArrayLike, translate: npt.ArrayLike, scale: npt.ArrayLike, shear: npt.ArrayLike
+) -> Floats:
+    """``inverse_affine`` with Albumentations' order: rotated, then sheared along both axes at once, which changes areas
+    by 1 - tan(x) * tan(y)."""
+    cx, cy = _xy(center)
+    tx, ty = _xy(translate)
+    tan_x, tan_y = np.tan(_xy(np.radians(np.asarray(shear, np.float64))))
+    turn = np.radians(np.asarray(angle, np.float64))
+    cos, sin = np.cos(turn), np.sin(turn)
+    factor = np.asarray(scale, np.float64) * (1.0 - tan_x * tan_y)
+    # Forward, without scale: [[1, -tan_x], [-tan_y, 1]] @ R(angle).
+    m0, m1 = (cos + tan_y * sin) / factor, (sin + tan_x * cos) / factor
+    m3, m4 = (tan_y * cos - sin) / factor, (cos - tan_x * sin) / factor
+    m2, m5 = cx - m0 * (cx + tx) - m1 * (cy + ty), cy - m3 * (cx + tx) - m4 * (cy + ty)
+    return np.stack(np.broadcast_arrays(m0, m1, m2, m3, m4, m5), axis=-1)
+
+
 def stretch(center: npt.ArrayLike, factor_x: npt.ArrayLike, factor_y: npt.ArrayLike) -> Floats:
     """Coefficients [R, 6] of content ``factor_x`` times as wide and ``factor_y`` times as high about ``center``."""
     cx, cy = _xy(center)

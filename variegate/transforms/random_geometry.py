@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 
-from variegate.checks import pair
+from variegate.checks import one_of, pair
 from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
@@ -30,10 +31,13 @@ from variegate.transforms.magnitude import Resampled, between
 from variegate.transforms.matrices import (
     inverse_affine,
     inverse_affine_one,
+    inverse_rotated_then_sheared,
     perspective_coefficients,
     perspective_coefficients_one,
     rotated_size,
 )
+
+AffineOrder = Literal["shear_rotate", "rotate_shear"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ class RandomAffine(Resampled):
 
     ``degrees``: a pair, or d for (-d, d), turning clockwise as torchvision's does. ``translate``: the largest shares
     (horizontal, vertical) of the sides, 0 to 1; whole pixels are drawn. ``scale``: a range of factors above 0.
-    ``shear``: degrees along x: a number s for (-s, s) or a pair; four numbers add a range along y.
+    ``shear``: degrees along x: a number s for (-s, s) or a pair; four numbers add a range along y. ``order``:
+    "shear_rotate" shears along x, then along y, then rotates, as torchvision; "rotate_shear" rotates, then shears along
+    both axes at once, as Albumentations.
     """
 
     degrees: Number
@@ -83,6 +89,7 @@ class RandomAffine(Resampled):
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     center: Pair | None = None
+    order: AffineOrder = "shear_rotate"
     num_slots = 2
     _checks = checks(
         degrees=angles,
@@ -94,6 +101,7 @@ class RandomAffine(Resampled):
         ),
         shear=optional(partial(angles, pairs=2)),
         center=CENTER,
+        order=partial(one_of, choices=get_args(AffineOrder)),
     )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -110,10 +118,14 @@ class RandomAffine(Resampled):
             if len(self.shear) == 4:
                 shear[:, 1] = between(self.shear[2:], unit[:, 5])
         center = size_xy * 0.5 if self.center is None else np.array(self.center)
-        matrix = inverse_affine(center, between(self.degrees, unit[:, 0]), shift, scale, shear)
+        inverse = inverse_affine if self.order == "shear_rotate" else inverse_rotated_then_sheared
+        matrix = inverse(center, between(self.degrees, unit[:, 0]), shift, scale, shear)
         self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)
 
     def sample_one(self, image: OneImage, slot: int) -> None:
+        if self.order != "shear_rotate":
+            self.sample(image, ROW, slot)
+            return
         width, height = float(image.width), float(image.height)
         shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
         if self.translate is not None:

@@ -14,24 +14,27 @@ THROUGHPUT_NAME, WAITING_NAME = "throughput.png", "waiting.png"
 
 
 def draw_throughput(found: Study, path: Path) -> None:
-    """Write a PNG: a bar for each feed. Raises PlotError without matplotlib, OSError."""
+    """Write a PNG: a bar for each feed, as long as the share that is beside it. Raises PlotError without matplotlib,
+    OSError."""
     feeds = found.feeds
-    ceiling = feeds[0].images_per_second
-    end = 1.3 * max(max(one.spans) for one in feeds)
+    # A span's share is of the ceiling's span beside it, so that what else runs on the machine slows both.
+    shares = [[rate / most for rate, most in zip(one.spans, feeds[0].spans, strict=True)] for one in feeds]
+    end = 1.3 * max(map(max, shares))
     title = "Training with each feed, against a batch that is there already"
     with drawn_figure(path, 9.6, 1.0 + 0.5 * len(feeds), title, fact_lines(found)) as figure:
         axes = figure.subplots()
         for row, one in enumerate(feeds):
-            axes.barh(row, one.images_per_second, height=0.62, color=_colour(one), zorder=2)
-            axes.plot([min(one.spans), max(one.spans)], [row, row], color=INK, lw=1.1, alpha=0.55, zorder=3)
-            text = f"{one.images_per_second:,.0f}" + ("" if one.name == CEILING else f"   {one.ceiling_share:.1%}")
-            at = max(*one.spans, ceiling) + 0.01 * end
+            axes.barh(row, one.ceiling_share, height=0.62, color=_colour(one), zorder=2)
+            axes.plot([min(shares[row]), max(shares[row])], [row, row], color=INK, lw=1.1, alpha=0.55, zorder=3)
+            rate = f"{one.images_per_second:,.0f} images/s"
+            text = rate if one.name == CEILING else f"{one.ceiling_share:.1%}   {rate}"
+            at = max(*shares[row], 1.0) + 0.01 * end
             axes.text(at, row, text, va="center", fontweight="bold" if one.name == OURS else "normal")
-        axes.axvline(ceiling, color=RED, lw=1.2, zorder=4)
+        axes.axvline(1.0, color=RED, lw=1.2, zorder=4)
         label_rows(axes, [one.name for one in feeds])
         axes.set_xlim(0, end)
-        axes.set_xlabel("images per second, and share of the ceiling; thin lines: slowest to fastest span")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.set_xlabel("share of the ceiling's span beside each: median; thin lines: least to most")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.grid(axis="x")
 
 
