@@ -11,7 +11,9 @@ import functools
 import inspect
 import math
 import operator
+import os
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
@@ -139,6 +141,15 @@ def one_of(name: str, value: Any, choices: Sequence[Choice], *, error: Refusal =
         if value is choice or (isinstance(value, type(choice)) and value == choice):
             return choice
     raise error(name, value, "one of " + ", ".join(map(repr, choices)))
+
+
+def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
+    """Text that stands for a file or a folder where ``words`` have meanings of their own: with a separator or a dot, or
+    from "~" on. Else it may be one of them misspelt."""
+    if os.sep in value or "." in value or value.startswith("~"):
+        return value
+    near = get_close_matches(value.lower(), words, 1)
+    raise refused(name, value, f"{accepted}, such as './{value}'" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def _between(low: float | None, high: float | None, upwards: str) -> str:

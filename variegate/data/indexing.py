@@ -27,7 +27,8 @@ NOT_JPEG, IN_MEMORY, UNREADABLE = "no JPEG", "pixels, not a file", "cannot be re
 @dataclass(frozen=True)
 class Indexed:
     """``images``: of the source, ``indexed``: those with entry points, ``left_out``: others, by the reason.
-    ``image_bytes``: of the files with entry points, ``index_bytes``: of the entry points. ``is_done``: not stopped."""
+    ``image_bytes``: of the files with entry points, ``index_bytes``: of the entry points. ``is_done``: not stopped.
+    ``broken``: what is wrong with shards that could not be read to their ends, a line each."""
 
     path: str
     images: int
@@ -36,6 +37,7 @@ class Indexed:
     image_bytes: int
     index_bytes: int
     is_done: bool
+    broken: tuple[str, ...] = ()
 
 
 def index_source(
@@ -56,11 +58,12 @@ def index_source(
     index = _open_index(index_path(whole_of(opened).fingerprint) if path is None else path)
     threads = default_threads() if num_threads is None else num_threads
     left_out: Counter[str] = Counter()
+    broken: list[str] = []
     images = indexed = image_bytes = index_bytes = 0
     total = len(opened) if isinstance(opened, Source) else 0
     is_stopped = False
     with ThreadPoolExecutor(threads, "variegate-index") as pool:
-        for reason, size, packed in _in_order(pool, _tasks(opened, index), threads * _AHEAD):
+        for reason, size, packed in _in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
             images += 1
             if reason is None:
                 indexed += 1
@@ -74,7 +77,9 @@ def index_source(
                 is_stopped = True
                 break
     index.save()
-    return Indexed(str(index.path), images, indexed, dict(left_out), image_bytes, index_bytes, not is_stopped)
+    return Indexed(
+        str(index.path), images, indexed, dict(left_out), image_bytes, index_bytes, not is_stopped, tuple(broken)
+    )
 
 
 def _open_index(path: str | os.PathLike[str]) -> EntropyIndex:
@@ -88,13 +93,15 @@ def _open_index(path: str | os.PathLike[str]) -> EntropyIndex:
 Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes, and those of its entry points
 
 
-def _tasks(source: Source | StreamSource, index: EntropyIndex) -> Iterator[Callable[[], Found]]:
+def _tasks(source: Source | StreamSource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
     if isinstance(source, Source):
         for number in range(len(source)):
             yield lambda number=number: _read_and_add(source, number, index)  # type: ignore[misc]
         return
     for shard in range(source.num_shards):
         for sample in source.read_shard(shard):
+            if sample.is_end and isinstance(sample.item, DecodeError):
+                broken.append(str(sample.item))
             data = sample.item if isinstance(sample.item, DecodeError) else sample.item.data
             yield lambda data=data: _add(data, index)  # type: ignore[misc]
 

@@ -17,6 +17,10 @@ KEYS = ("image", "mask", "masks", "boxes", "keypoints", "labels", "label")
 class Targets:
     """What ``vg.Augmenter(t)(samples, targets=vg.Targets(...))`` needs to know of samples that are dicts.
 
+    ``box_format``, ``normalized`` and ``point_origin`` say how places are written, in samples and in results alike. A
+    source with annotations (``vg.open_source(..., annotations=...)``) knows how its own are: then they say how
+    batches write them.
+
     Args:
         box_format: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height), "cxcywh" (centre, width,
             height) or "cxcywhr" (and degrees, counter-clockwise), in pixels from the image's top left corner.
@@ -88,6 +92,12 @@ class Targets:
         from dataclasses import replace
 
         return self if box_format == self.box_format else replace(self, box_format=box_format)
+
+    def of_edges(self) -> Targets:
+        """The same for samples whose boxes are edges, and whose points count from the corner, in pixels."""
+        from dataclasses import replace
+
+        return replace(self, box_format="xyxy", normalized=False, point_origin="corner")
 
 
 def _order(name: str, value: Any) -> tuple[int, ...]:

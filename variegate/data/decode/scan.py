@@ -120,8 +120,10 @@ def _may_be_oriented(data: Any, size: Any) -> Any:
 def _describe(data: Any, size: Any, frame: Any, scan: Any, found: Any) -> None:
     """Of a frame whose first scan begins at ``scan``."""
     head = data + frame
+    if frame + 10 > scan or scan + 5 > size:
+        return
     components = np.int64(_byte(head, 9))
-    if (components != 1 and components != 3) or _byte(head, 4) != 8 or scan + 5 > size:
+    if (components != 1 and components != 3) or _byte(head, 4) != 8:
         return
     if frame + 10 + 3 * components > scan:
         return

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from variegate.checks import integer
+from variegate.checks import a_path, integer
 from variegate.data.loader.disk_cache import DiskCache, Picture
 from variegate.data.loader.targets import targets_nbytes
+from variegate.outside.addresses import is_url, shown
 from variegate.threads import at_fork
 
 
@@ -68,6 +69,8 @@ class DeviceCache(HostCache):
 
 
 PixelCache = HostCache | DiskCache
+_MEMORIES = ("host", "device")
+_ACCEPTED = "'host', 'device', None, or a folder to keep pixels on disk"
 
 
 def open_cache(
@@ -79,9 +82,10 @@ def open_cache(
     fingerprint: str,
     processes: int = 1,
 ) -> PixelCache | None:
-    """``where``: None, "host", "device", or a folder. ``processes``: among how many the memory and the disk are shared.
+    """``where``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one. ``processes``:
+    among how many the memory and the disk are shared.
 
-    Raises ValueError for what is none of them, and for a budget or side that is not positive.
+    Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that is not positive.
     """
     for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
         if value is not None:
@@ -91,12 +95,16 @@ def open_cache(
     if where is None:
         return None
     if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
-        raise ValueError(f"cache: got {where!r}; accepted: 'host', 'device', a folder, or None")
+        raise ValueError(f"cache: got {where!r}; accepted: {_ACCEPTED}")
     if where == "device" and device.startswith("cuda"):
         return DeviceCache(device, max_bytes)
-    if where in ("host", "device"):  # the memory of a CPU is the host's
+    if where in _MEMORIES:  # the memory of a CPU is the host's
         return HostCache(available_memory() // (2 * processes) if max_bytes is None else max_bytes)
-    return DiskCache(where, f"{fingerprint}-{side or 'whole'}", max_bytes, processes)
+    if isinstance(where, str):
+        if is_url(where):
+            raise ValueError(f"cache: got {shown(where)!r}; accepted: {_ACCEPTED}, of this machine")
+        a_path("cache", where, _MEMORIES, _ACCEPTED)
+    return DiskCache(Path(where).expanduser(), f"{fingerprint}-{side or 'whole'}", max_bytes, processes)
 
 
 def available_memory() -> int:

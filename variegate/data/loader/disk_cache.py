@@ -23,15 +23,18 @@ from variegate.threads import at_fork
 
 Picture = npt.NDArray[np.uint8]
 
-_VERSION = 1
+_VERSION = 2
 _RECORD = np.dtype(
     [
         *(("id", "<u8"), ("offset", "<u8"), ("height", "<u4"), ("width", "<u4"), ("channels", "<u4")),
-        *(("checksum", "<u4"), ("int_label", "<i8"), ("float_label", "<f8"), ("is_float", "<u4"), ("end", "<u4")),
+        *(("checksum", "<u4"), ("int_label", "<i8"), ("float_label", "<f8"), ("is_float", "<u4"), ("check", "<u4")),
     ]
 )
-# In the last field, so that a record cut off in the middle is not taken for one.
-_END = 0x56475452
+
+
+def _check(record: bytes | memoryview) -> int:
+    """The last field: of all before it, so that one flipped bit does not show another picture, or label."""
+    return zlib.crc32(record[:-4])
 
 
 class _Part:
@@ -131,8 +134,9 @@ class DiskCache:
         flat = np.ascontiguousarray(picture).reshape(-1).data
         is_float = isinstance(label, (float, np.floating))
         as_label = 0 if is_float else label, label, is_float
-        values = (sample_id, self._end, *picture.shape, zlib.crc32(flat), *as_label, _END)
+        values = (sample_id, self._end, *picture.shape, zlib.crc32(flat), *as_label, 0)
         record = np.array([values], _RECORD)
+        record["check"] = _check(record.tobytes())
         written = 0
         while written < len(flat):
             written += os.pwrite(own.pixels, flat[written:], self._end + written)
@@ -151,16 +155,22 @@ class DiskCache:
         return self._own
 
     def _load(self, index: Path) -> None:
-        data = index.read_bytes()
-        records = np.frombuffer(data[: len(data) // _RECORD.itemsize * _RECORD.itemsize], _RECORD)
         try:
+            data = index.read_bytes()
             pixels = os.open(index.with_suffix(".pixels"), os.O_RDONLY)
-        except FileNotFoundError:
+        except OSError:
             return
+        size = _RECORD.itemsize
+        records = np.frombuffer(data[: len(data) // size * size], _RECORD)
         self._parts.append(_Part(pixels, records, is_checked=False))
-        sizes = np.prod([records[side].astype(np.int64) for side in ("height", "width", "channels")], axis=0)
-        whole = (records["end"] == _END) & (records["offset"].astype(np.int64) + sizes <= os.fstat(pixels).st_size)
-        for row in np.flatnonzero(whole).tolist():
+        # In numbers that do not run over, and are exact where the file is long enough.
+        sides = [records[side].astype(np.float64) for side in ("height", "width", "channels")]
+        sizes = np.prod(sides, axis=0)
+        is_there = records["offset"].astype(np.float64) + sizes <= os.fstat(pixels).st_size
+        whole = memoryview(data)
+        for row in np.flatnonzero(is_there).tolist():
+            if _check(whole[size * row : size * (row + 1)]) != records["check"][row]:
+                continue
             # Two processes may have kept the same picture; both take up room.
             self._places.setdefault(int(records["id"][row]), (len(self._parts) - 1, row))
             self.nbytes += int(sizes[row])

@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from contextlib import suppress
 
+from variegate.checks import a_path
 from variegate.data.decode.entropy.index import EntropyIndex, index_path
 from variegate.data.decode.entropy.kept import DamagedIndexError
 from variegate.data.decode.refusals import MAX_DECODE_BYTES
@@ -25,6 +26,7 @@ _MOST_WAITING = 64 << 20
 # What was found is written when it has grown to so many bytes, and to half of what is in the file.
 _WRITTEN_FROM = 16 << 20
 _LOWEST_PRIORITY = 19
+_ACCEPTED = "'auto', a path, or None"
 
 
 def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | StreamSource) -> EntropyIndex | None:
@@ -32,7 +34,9 @@ def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | St
     if where is None:
         return None
     if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
-        raise ValueError(f"index: got {where!r}; accepted: 'auto', a path, or None")
+        raise ValueError(f"index: got {where!r}; accepted: {_ACCEPTED}")
+    if isinstance(where, str) and where != "auto":
+        where = a_path("index", where, ("auto",), _ACCEPTED)
     is_auto, fingerprint = where == "auto", whole_of(source).fingerprint
     if is_auto and (packed := _packed_index(source)) is not None:
         return packed

@@ -82,25 +82,27 @@ class RowsRefused(ValueError):
 
 
 class BatchTargets:
-    """What becomes of targets in batches. ``has_labels``: images have labels of their own beside them."""
+    """What becomes of targets in batches. ``has_labels``: images have labels of their own beside them. ``has_edges``: a
+    source's, whose places are not read as ``options`` say, but only written so."""
 
-    def __init__(self, options: Targets, has_labels: bool) -> None:
+    def __init__(self, options: Targets, has_labels: bool, has_edges: bool = False) -> None:
         self.options, self.has_labels = options, has_labels
+        self._given = options.of_edges() if has_edges else options
 
     def check(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
         """Raises RowsRefused. ``shapes``: of the images, int32[N, 3]."""
         try:
             samples = [{"image": None, **of_row} for of_row in targets]
-            check_batch(samples, self.options)
+            check_batch(samples, self._given)
             if all(targets):
-                return of_images(samples, shapes, self.options)
+                return of_images(samples, shapes, self._given)
         except (TypeError, ValueError):
             pass  # found again below, with all rows that are wrong
         return self._check_each(targets, shapes, names)
 
     def _check_each(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
         found, errors = [], {}
-        known = {*KEYS, *self.options.per_box, *self.options.passed}
+        known = {*KEYS, *self._given.per_box, *self._given.passed}
         # Each sample once: in the places of bad rows stand others of the batch.
         distinct = {id(of_row): frozenset(of_row) for of_row in targets if of_row and known.issuperset(of_row)}
         usual = Counter(distinct.values()).most_common(1)
@@ -109,11 +111,11 @@ class BatchTargets:
                 if not of_row:
                     raise ValueError("has no targets; accepted: boxes, masks or key points, or targets=False")
                 sample = {"image": None, **of_row}
-                check_batch([sample], self.options, "sample")
+                check_batch([sample], self._given, "sample")
                 if of_row.keys() != usual[0][0]:
                     others = _listed(sorted(usual[0][0]))
                     raise ValueError(f"has {_listed(of_row)}, most of its batch {others}; accepted: the same in all")
-                found += of_images([sample], shapes[row : row + 1], self.options, "sample")
+                found += of_images([sample], shapes[row : row + 1], self._given, "sample")
             except (TypeError, ValueError) as error:
                 errors[row] = DecodeError(name, str(error))
                 errors[row].__cause__ = error
@@ -156,7 +158,8 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
     if options.cache not in (None, "host", "device"):
         what = "with targets, which a folder does not keep"
         raise ValueError(f"cache: got {str(options.cache)!r} {what}{accepted.format(repr('host'))}")
-    return BatchTargets(Targets() if asked is None else asked, getattr(source, "has_image_labels", True))  # type: ignore[arg-type]
+    has_labels, has_edges = getattr(source, "has_image_labels", True), getattr(source, "has_edges", False)
+    return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges)  # type: ignore[arg-type]
 
 
 def with_asked(source: Any, asked: Any) -> Any:
@@ -165,7 +168,7 @@ def with_asked(source: Any, asked: Any) -> Any:
 
     if not isinstance(asked, Targets) or not isinstance(source, DatasetSource):
         return source
-    return source.with_targets(are_edges=asked.box_format == "xyxy" and not asked.normalized)
+    return source.with_targets(asked.box_format, asked.normalized)
 
 
 def targets_nbytes(label: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, shortened
 from variegate.outside.addresses import printable, without_secrets
 from variegate.outside.location import Location
 
@@ -17,7 +17,7 @@ class SourceError(ValueError):
     """A source that cannot be read as one; a line that names it and says what was expected."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(without_secrets(message))
+        super().__init__(without_secrets(shortened(message)))
 
     def __str__(self) -> str:
         return printable(str(self.args[0]))
@@ -80,7 +80,9 @@ class Source(Protocol):
 
     A source that knows its labels without reading samples may also have ``labels(indices)``: an array of them, int64[N]
     where they are classes (-1 for none), or None. Weights by class need it. ``has_targets``: True where every sample
-    has targets; then ``has_image_labels``, False where images have no labels of their own beside them.
+    has targets; then ``has_image_labels``, False where images have no labels of their own beside them, and
+    ``has_edges``, True where boxes are edges, and key points count from the corner, in pixels, whatever ``vg.Targets``
+    says.
     """
 
     @property

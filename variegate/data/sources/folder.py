@@ -110,9 +110,10 @@ class FolderListing(IndexedSource):
     classes: tuple[str, ...]
     samples: tuple[ImageFile, ...]
     empty_classes: tuple[str, ...] = ()  # folders without a single image; they keep their class index
-    ignored: tuple[str, ...] = ()  # files that are no images by their extension, or lie beside the class folders
+    ignored: tuple[str, ...] = ()  # files that are no images by their extension
     irregular: tuple[str, ...] = ()  # FIFOs, sockets, devices, and links to them
     unread: tuple[str, ...] = ()  # folders that cannot be listed
+    beside: tuple[str, ...] = ()  # images beside the class folders, which are of no class
 
     @classmethod
     def of(cls: type[ListingT], folder: Location, walked: WalkedFolder) -> ListingT:
@@ -129,11 +130,11 @@ class FolderListing(IndexedSource):
             class_names = list(listed)
             samples = [ImageFile(path, label) for label, (images, _) in enumerate(listed.values()) for path in images]
             empty = [name for name, (images, _) in listed.items() if not images]
-            ignored = [*here, *ignored_here, *(path for _, others in listed.values() for path in others)]
+            ignored = [*ignored_here, *(path for _, others in listed.values() for path in others)]
         else:
             class_names, empty, ignored = [FLAT_CLASS], [], ignored_here
-            samples = [ImageFile(path, 0) for path in here]
-        left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread))
+            samples, here = [ImageFile(path, 0) for path in here], []
+        left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread), tuple(here))
         listing = cls(folder, tuple(class_names), tuple(samples), *left_out)
         if not samples:
             beside = f"{len(ignored):,} other files" if ignored else "nothing else either"
@@ -169,7 +170,12 @@ class FolderListing(IndexedSource):
         """What a user may want to know about what was not listed, a line each."""
         empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []
         ignored = [f"{len(self.ignored):,} files that are not taken for images: {first_names(self.ignored)}"]
-        return [*empty, *(ignored if self.ignored else []), *self._unusable(" (FIFO, socket, device)")]
+        beside = (
+            f"{len(self.beside):,} images lie beside the class folders, are of no class, and are neither read nor "
+            f"checked: {first_names(self.beside)}; move them into a class folder, or into a folder of their own"
+        )
+        left_out = [*([beside] if self.beside else []), *(ignored if self.ignored else [])]
+        return [*empty, *left_out, *self._unusable(" (FIFO, socket, device)")]
 
     def _unusable(self, such_as: str = "") -> list[str]:
         kinds = {f"that are no regular files{such_as}": self.irregular, "folders that cannot be listed": self.unread}

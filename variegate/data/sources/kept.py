@@ -27,13 +27,17 @@ from variegate.threads import computed_once
 
 
 class _WithTargetsOfWhole:
-    """Has targets, and labels of images, where its ``whole`` has them."""
+    """Has targets, edges in them, and labels of images, where its ``whole`` has them."""
 
     whole: Any
 
     @property
     def has_targets(self) -> bool:
         return bool(getattr(self.whole, "has_targets", False))
+
+    @property
+    def has_edges(self) -> bool:
+        return bool(getattr(self.whole, "has_edges", False))
 
     @property
     def has_image_labels(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError
+from variegate.errors import shown
 
 Labels = npt.NDArray[Any]
 
@@ -23,12 +24,22 @@ WHOLE_LABELS = f"whole numbers up to {MOST_LABEL} (int64), of classes from 0 on,
 
 def check_classes(classes: Iterable[str] | None) -> tuple[str, ...]:
     """Names of classes as a tuple. A single str is refused: its letters would become the classes."""
-    names = () if classes is None else tuple(classes)
-    if isinstance(classes, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"classes: got {classes!r}; accepted: a sequence of names (str)")
+    names = () if classes is None else checked_names(classes)
     if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise SourceError(f"classes: {twice!r} is named twice; accepted: a sequence of different names")
+    return names
+
+
+def checked_names(classes: Any) -> tuple[str, ...]:
+    """Raises TypeError for what is no sequence of text, or of text that no file can hold."""
+    try:
+        if isinstance(classes, str):
+            raise TypeError
+        names = tuple(classes)
+        "".join(names).encode("utf-8", "surrogateescape")
+    except (TypeError, UnicodeEncodeError):
+        raise TypeError(f"classes: got {shown(classes)}; accepted: a sequence of names (str)") from None
     return names
 
 

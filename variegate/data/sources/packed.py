@@ -22,7 +22,7 @@ from PIL import Image
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.reading import filesystem, named_errors, read_file
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, shown
 from variegate.outside.location import Location, inside
 
 STATISTICS_NAME = "statistics.json"
@@ -85,15 +85,25 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
     """Raises SourceError for what is none."""
     try:
         found = json.loads(data)
-        mean, std = (tuple(float(value) for value in found[name]) for name in ("mean", "std"))
+        mean, std = (tuple(map(_share, found[name])) for name in ("mean", "std"))
         if found["format"] != FORMAT or len(mean) not in (1, 3) or len(std) != len(mean):
             raise ValueError("of another format")
-        return DatasetStatistics(mean, std, int(found["images"]), int(found["pixels"]))
-    except (ValueError, KeyError, TypeError) as error:
+        images, pixels = found["images"], found["pixels"]
+        if type(images) is not int or type(pixels) is not int or not 0 < images <= pixels:
+            raise ValueError(f"got {shown(images)} images of {shown(pixels)} pixels")
+        return DatasetStatistics(mean, std, images, pixels)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise SourceError(
             f"{place}: no statistics of a data set ({reason}); accepted: what variegate pack writes"
         ) from None
+
+
+def _share(value: Any) -> float:
+    """Of pixels on the 0..1 scale neither the mean nor the deviation is anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError(f"got {shown(value)}; accepted: numbers from 0 to 1")
+    return abs(float(value))  # -0.0 is 0
 
 
 def dataset_statistics(source: Any) -> DatasetStatistics:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.base import SourceError
+from variegate.errors import shown
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area
 from variegate.executors.cpu.tiled.transfer import read_lines
@@ -27,6 +28,10 @@ SUFFIXES = (".npy", ".tif", ".tiff", ".zarr")
 _ACCEPTED_TIFF = "tiles of 8-bit gray or RGB, or strips that are not compressed"
 # Decoded chunks of a file that are kept, as the next rectangle may need them again.
 _KEPT_BYTES = 48 << 20
+# Characters of another package's reason.
+_LONGEST = 300
+# What a file may claim: sides, bytes of a chunk (each is read as a whole), and decoded bytes for each of a TIFF.
+_MOST_SIDE, _MOST_CHUNK, _MOST_RATIO = 1 << 30, 1 << 29, 100_000
 
 
 class OpenImage(Protocol):
@@ -80,7 +85,7 @@ class NpyFile:
                 read: Any = np.lib.format
                 header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)
                 offset = file.tell()
-        except (OSError, ValueError) as error:
+        except Exception as error:  # of Python's parser, too
             raise _unreadable(self.path, error) from error
         shape, is_fortran, dtype = header
         found = checked_shape(shape, dtype, self.path)
@@ -117,16 +122,40 @@ class TiffFile:
             raise SourceError(f"{self.path}: got {page.samplesperpixel} channels{how}; accepted: {_ACCEPTED_TIFF}")
         if page.photometric.name not in ("MINISBLACK", "RGB", "YCBCR"):
             raise SourceError(f"{self.path}: colours are {page.photometric.name}; accepted: {_ACCEPTED_TIFF}")
-        shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
+        sides = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
+        shape = checked_shape(sides, page.dtype, self.path)
         places = list(zip(page.dataoffsets, page.databytecounts, strict=True))
+        size = os.path.getsize(self.path)
         if page.is_tiled:
+            self._check_tiles(shape, page, places, size)
             return _OpenTiff(self.path, shape, page, places)
         if page.compression != 1:
             name = getattr(page.compression, "name", page.compression)
             raise SourceError(f"{self.path}: strips compressed by {name}; accepted: {_ACCEPTED_TIFF}")
-        lines = int(page.rowsperstrip)
+        lines = min(int(page.rowsperstrip), shape[0])
+        if lines < 1 or len(places) != -(-shape[0] // lines):
+            told = f"{shape[0]:,} lines in {len(places):,} strips of {lines:,}"
+            raise SourceError(f"{self.path}: {told}; accepted: a strip for every so many lines")
         strips = [(lines * i, min(lines * (i + 1), shape[0]), int(offset)) for i, (offset, _) in enumerate(places)]
+        if any(offset + (end - first) * shape[1] * shape[2] > size for first, end, offset in strips):
+            raise SourceError(f"{self.path}: cut off: it ends before its last pixel")
         return _OpenLines(self.path, shape, strips)
+
+    def _check_tiles(self, shape: tuple[int, int, int], page: Any, places: list[tuple[int, int]], size: int) -> None:
+        """Tiles of no bytes are no pixels, and several may share theirs."""
+        sides = int(page.tilelength), int(page.tilewidth)
+        _check_chunk(self.path, sides, shape[2])
+        if len(places) != (wanted := -(-shape[0] // sides[0]) * -(-shape[1] // sides[1])):
+            raise SourceError(f"{self.path}: {len(places):,} tiles; accepted: {wanted:,} for its size")
+        claimed = shape[0] * shape[1] * shape[2]
+        if page.compression == 1:
+            stored = len({offset for offset, count in places if count})
+            claimed = max(stored * sides[0] * sides[1] * shape[2], claimed // _MOST_RATIO)
+        else:
+            claimed //= _MOST_RATIO
+        if claimed > size:
+            told = f"{shape[0]:,} x {shape[1]:,} pixels"
+            raise SourceError(f"{self.path}: {size:,} bytes for {told}; accepted: {claimed:,} bytes or more")
 
 
 @dataclass(frozen=True)
@@ -139,7 +168,9 @@ class ZarrFile:
             array = zarr.open_array(self.path, mode="r")
         except Exception as error:
             raise _unreadable(self.path, error, "accepted: a Zarr array, no group of several") from error
-        return _OpenZarr(self.path, checked_shape(array.shape, array.dtype, self.path), array)
+        shape = checked_shape(array.shape, array.dtype, self.path)
+        _check_chunk(self.path, (int(array.chunks[0]), int(array.chunks[1])), shape[2])
+        return _OpenZarr(self.path, shape, array)
 
 
 def file_of(path: str | os.PathLike[str]) -> NpyFile | TiffFile | ZarrFile:
@@ -158,9 +189,16 @@ def checked_shape(shape: tuple[int, ...], dtype: Any, name: str) -> tuple[int, i
     hint = ""
     if len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3):
         hint = "; channels come last"
-    if dtype != np.uint8 or len(shape) not in (2, 3) or 0 in shape or (len(shape) == 3 and shape[2] not in (1, 3)):
-        raise SourceError(f"{name}: got {dtype}{[int(side) for side in shape]}; accepted: {ACCEPTED}{hint}")
+    is_odd = len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3))
+    if dtype != np.uint8 or is_odd or not 0 < min(shape) <= max(shape) <= _MOST_SIDE:
+        raise SourceError(f"{name}: got {dtype}{shown([int(side) for side in shape])}; accepted: {ACCEPTED}{hint}")
     return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
+
+
+def _check_chunk(path: str, sides: tuple[int, int], channels: int) -> None:
+    if not min(sides) > 0 or sides[0] * sides[1] * channels > _MOST_CHUNK:
+        told = f"tiles of {sides[0]:,} x {sides[1]:,} pixels"
+        raise SourceError(f"{path}: {told}; accepted: up to {_MOST_CHUNK >> 20} MiB each, which are read as a whole")
 
 
 def imported(package: str, path: str) -> Any:
@@ -172,7 +210,9 @@ def imported(package: str, path: str) -> Any:
 
 
 def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
-    reason = " ".join(str(error).split()) or type(error).__name__
+    """What Python says by itself, such as a division by zero in a parser, would tell nobody anything."""
+    is_meant = isinstance(error, (OSError, ValueError)) or type(error).__module__.split(".")[0] in ("tifffile", "zarr")
+    reason = (" ".join(str(error).split())[:_LONGEST] if is_meant else "") or "its fields contradict one another"
     return SourceError(f"{path}: cannot be read ({reason})" + (f"; {accepted}" if accepted else ""))
 
 

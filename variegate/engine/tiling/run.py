@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ MOST_TILE = 16_384
 _AHEAD = 3
 # A task for so many pixels of the source, up to so many tasks, of tiles no smaller than this.
 _TASK_PIXELS, _TASKS, _LEAST_SIDE = 1 << 20, 64, 32
+# Their numbers are kept in four bytes.
+_MOST_TILES = 1 << 32
 
 
 @dataclass
@@ -77,6 +80,9 @@ class ImageRun:
         self.whole = Area(0, 0, *self.shape[:2])
         self._tiles = self.whole.blocks(self._side(shape[0] * shape[1]))
         self.total, self.done, self.resumed = len(self._tiles), 0, 0
+        if self.total > _MOST_TILES:
+            size = f"{self.shape[0]:,} x {self.shape[1]:,} pixels, which it cuts into {self.total:,}"
+            raise ValueError(f"tile: got {self.tile} for {size}; accepted: {_MOST_TILES:,} tiles at most")
         self.is_interrupted = False
 
     def _side(self, pixels: int) -> int:
@@ -93,7 +99,11 @@ class ImageRun:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
         if self.out is None:
             is_planar = self.work.layout == "NCHW"
-            made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
+            try:
+                made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
+            except (MemoryError, ValueError):  # too much, or too much to be counted
+                size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
+                raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
             with ExitStack() as stack:
                 self._make(self._local(stack), made.transpose(1, 2, 0) if is_planar else made, None)
             return made
@@ -167,14 +177,13 @@ class _Rounds:
     def __init__(self, run: ImageRun, progress: TilesDone | None) -> None:
         self._run, self._plan, self._progress = run, run._plan, progress
         self._tables: list[Tables] = []
-        self._areas: dict[int, Area] = {}
+        self._areas: dict[int, tuple[int, Area]] = {}
         self._statistic = -1
-        self._tile_of: dict[int, int] = {}
         self._is_between = False
         done = progress.done if progress is not None else frozenset()
-        self._todo = [number for number in range(run.total) if number not in done]
-        run.done = run.resumed = run.total - len(self._todo)
-        self.left = len(self._todo)
+        self._done = frozenset(number for number in done if number < run.total)
+        run.done = run.resumed = len(self._done)
+        self.left = run.total - run.done
         self._next = 0
 
     def has_room(self) -> bool:
@@ -182,43 +191,45 @@ class _Rounds:
         return not self._is_between or not self._areas
 
     def area_of(self, item: int) -> Area:
-        return self._areas[item]
+        return self._areas[item][1]
 
     def tasks(self) -> Iterator[tuple[int, int, list[TileTask]]]:
         counted: dict[tuple[int, tuple[object, ...]], Any] = {}
-        for number, statistic in enumerate(self._plan.statistics if self._todo else ()):
+        for number, statistic in enumerate(self._plan.statistics if self.left else ()):
             key = id(statistic.stage), statistic.key
             if key not in counted:
                 self._statistic, self._sum = number, statistic.zero()
                 areas = [] if statistic.seen.is_empty else statistic.seen.blocks(max(self._run.tile, 256))
-                yield from self._round(areas, number)
+                yield from self._round(enumerate(areas), len(areas), number)
                 counted[key] = self._sum
             self._tables.append(statistic.resolve(counted[key]))
             statistic.set(self._tables[-1])
         self._statistic = -1
-        numbers, tiles = self._todo, self._run._tiles
-        self._tile_of = {self._next + i: number for i, number in enumerate(numbers)}
-        yield from self._round([tiles[number] for number in numbers], -1)
+        tiles = enumerate(self._run._tiles)
+        yield from self._round((one for one in tiles if one[0] not in self._done), self.left, -1)
 
-    def _round(self, areas: list[Area], statistic: int) -> Iterator[tuple[int, int, list[TileTask]]]:
+    def _round(
+        self, areas: Iterator[tuple[int, Area]], left: int, statistic: int
+    ) -> Iterator[tuple[int, int, list[TileTask]]]:
+        """``areas``: with their numbers; ``left``: how many."""
         threads, tables = max(1, self._run.engine.num_threads), tuple(self._tables)
-        for first in range(0, len(areas), threads):
-            some = areas[first : first + threads]
+        while some := list(islice(areas, threads)):
             start = self._next
             self._next += len(some)
             self._areas.update(zip(range(start, self._next), some, strict=True))
-            self._is_between = first + threads >= len(areas)
-            yield start, self._next, [TileTask(area, tables, statistic) for area in some]
+            left -= len(some)
+            self._is_between = left == 0
+            yield start, self._next, [TileTask(area, tables, statistic) for _, area in some]
         # Whoever asks for more finds that all of it is in: see ``drive``.
 
     def settle(self, item: int, made: Any) -> Area | None:
         """What has come of an item -> the tile that was made, if it was one."""
-        area = self._areas.pop(item)
+        number, area = self._areas.pop(item)
         if self._statistic >= 0:
             self._sum += made
             return None
         if self._progress is not None:
-            self._progress.add(self._tile_of[item])
+            self._progress.add(number)
         self.left -= 1
         self._run.done += 1
         return area

@@ -5,6 +5,7 @@ A result has another name until it is whole (``.name.partial``), so that nothing
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from dataclasses import dataclass
@@ -73,6 +74,8 @@ class ResultFile:
             reserve(file.fileno(), file.tell(), self._num_bytes)
 
     def _begin_tiff(self) -> None:
+        if self._num_bytes > (free := shutil.disk_usage(self.partial.parent).free):
+            raise OSError(errno.ENOSPC, f"{self._num_bytes:,} bytes, of which its disk has {free:,}")
         imported("tifffile", self.path).imwrite(
             self.partial,
             shape=self.shape if self.shape[2] == 3 else self.shape[:2],

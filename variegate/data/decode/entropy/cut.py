@@ -135,7 +135,7 @@ def _cut_out(data: Any, size: Any, known: Any, room: Any, divisor: Any) -> Any:
     if not 0 <= begin <= end <= len(known.packed) or end - begin + SLACK > len(room.code):
         return np.int64(0)
     packed = address_of(known.packed) + begin
-    entries = unpack_entries(packed, end - begin, key, room.bits, room.dc, address_of(room.code))
+    entries = unpack_entries(packed, end - begin, key, size, room.bits, room.dc, address_of(room.code))
     if entries[2] < 0:
         return _UNKNOWN + entries[2]
     return splice(data, size, room, entries, divisor) if entries[2] else np.int64(0)

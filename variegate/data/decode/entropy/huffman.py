@@ -95,6 +95,8 @@ def _derive(table: Any, tables: Any) -> Any:
             tables.dc_codes[table, category, 0] = tables.dc_codes[table, category, 1] = 0
     for length in range(1, 17):
         tables.first[table, length] = place - code
+        if code + tables.counts[table, length] > np.int64(1) << length:
+            return False  # before these are looked up by
         for _ in range(tables.counts[table, length]):
             symbol = np.int64(tables.symbols[table, place])
             if table < 4 and symbol >= CATEGORIES:
@@ -110,8 +112,6 @@ def _derive(table: Any, tables: Any) -> Any:
                 tables.dc_codes[table, symbol, 0], tables.dc_codes[table, symbol, 1] = code, length
             code += 1
             place += 1
-        if code > np.int64(1) << length:
-            return False
         tables.longest[table, length] = code - 1 if tables.counts[table, length] else -1
         code <<= 1
     if table < 4:

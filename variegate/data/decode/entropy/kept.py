@@ -77,7 +77,11 @@ def load(path: Path) -> Known:
         known = _read_only(keys, offsets, mapped[start + 16 * number + 8 :])
         if head["check"] != _check(known):
             raise ValueError("its checksum is another")
-    except (ValueError, KeyError, TypeError) as error:
+        # Anybody can compute it.
+        is_sound = offsets[0] == 0 and offsets[-1] == packed and (offsets[1:] >= offsets[:-1]).all()
+        if not is_sound or not (keys[1:] > keys[:-1]).all():
+            raise ValueError("its files are not one after another")
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DamagedIndexError(
             f"{path}: is no whole index of JPEG files ({error}); delete it, or make it anew by: variegate index"
         ) from error

@@ -74,6 +74,8 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
             if not read_tables(data + at + 4, length - 2, tables):
                 return DAMAGED
         elif marker == _DRI:
+            if length < 4:
+                return DAMAGED
             if _word(data, at + 4) != 0:
                 return RESTARTS
         elif _SOF0 <= marker <= _SOF1:
@@ -88,8 +90,10 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _read_frame(data: Any, at: Any, length: Any, layout: Any) -> Any:
+    if layout[FRAME] != 0 or length < 8:
+        return DAMAGED
     components = np.int64(_byte(data, at + 9))
-    if layout[FRAME] != 0 or length < 8 or length != 8 + 3 * components:
+    if length != 8 + 3 * components:
         return DAMAGED
     if _byte(data, at + 4) != 8:
         return NOT_EIGHT_BITS
@@ -104,7 +108,7 @@ def _read_frame(data: Any, at: Any, length: Any, layout: Any) -> Any:
 def _read_scan(data: Any, at: Any, length: Any, layout: Any, tables: Any) -> Any:
     """The scan's head, with the frame's: which blocks are coded together, and by which tables."""
     frame, components = layout[FRAME], layout[COMPONENTS]
-    if frame == 0:
+    if frame == 0 or length < 6:
         return DAMAGED
     if np.int64(_byte(data, at + 4)) != components or length != 6 + 2 * components:
         return SEVERAL_SCANS

@@ -17,6 +17,9 @@ from variegate.program.compiled import pixel_kernel
 HEAD = 14
 _CHECKED = 10
 _ESCAPE, _RAW = 20, 34  # so many ones, and the value in so many bits
+_MOST_K, _MOST_DC = 24, 1 << _RAW
+# ``find_entries`` notes one for more bytes than these, besides one for each row, of which there are half as many.
+_LEAST_BYTES, _ROWS = 64, 1 << 14
 _byte = value_at(types.uint8)
 
 
@@ -57,7 +60,7 @@ def pack_entries(key: Any, step: Any, in_row: Any, number: Any, bits: Any, dc: A
             total += _field(field, n, in_row, bits, dc)
         # About the logarithm of the mean.
         k = np.int64(0)
-        while (number << (k + 1)) <= total and k < 24:
+        while (number << (k + 1)) <= total and k < _MOST_K:
             k += 1
         put_byte(begin + 6 + field, k)
         for n in range(number):
@@ -94,10 +97,12 @@ def _check(packed: Any, size: Any, key: Any) -> Any:
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def unpack_entries(packed: Any, size: Any, key: Any, bits: Any, dc: Any, buffer: Any) -> Any:
+def unpack_entries(packed: Any, size: Any, key: Any, of_file: Any, bits: Any, dc: Any, buffer: Any) -> Any:
     """-> (columns from entry to entry, entries of a row, how many entries); zeros for what ``pack_entries`` has not
-    written; the last less than 0 where ``bits`` has no room for so many. ``buffer``: an address with room for the
-    bytes and ``SLACK``."""
+    written, or not of a file of ``of_file`` bytes; the last less than 0 where ``bits`` has no room for so many.
+    ``buffer``: an address with room for the bytes and ``SLACK``.
+
+    Anybody can compute the checksum. Of what is returned, ``bits`` ascend within the file's, and no sum runs over."""
     none = np.int64(0), np.int64(0), np.int64(0)
     if size < HEAD:
         return none
@@ -109,15 +114,18 @@ def unpack_entries(packed: Any, size: Any, key: Any, bits: Any, dc: Any, buffer:
     step = np.int64(_byte(packed, 0)) | np.int64(_byte(packed, 1)) << 8
     in_row = np.int64(_byte(packed, 2)) | np.int64(_byte(packed, 3)) << 8
     number = in_row * (np.int64(_byte(packed, 4)) | np.int64(_byte(packed, 5)) << 8)
+    # An entry has a bit of each field at least.
+    if step == 0 or number == 0 or number > min(of_file // _LEAST_BYTES + _ROWS, 2 * (size - HEAD)):
+        return none
     if number > len(bits):
         return np.int64(0), np.int64(0), -number
-    if step == 0 or number == 0:
-        return none
     for i in range(size - HEAD):
         put_byte(buffer + i, np.int64(_byte(packed, HEAD + i)))
     bit, last = np.int64(0), 8 * (size - HEAD)
     for field in range(4):
         k = np.int64(_byte(packed, 6 + field))
+        if k > _MOST_K:
+            return none
         for n in range(number):
             word = bits_at(buffer, bit)
             ones = np.int64(0)
@@ -136,7 +144,12 @@ def unpack_entries(packed: Any, size: Any, key: Any, bits: Any, dc: Any, buffer:
             above = n - in_row if n >= in_row else n - 1
             if field == 0:
                 other = bits[above] - bits[above - 1] if above > 0 else np.int64(0)
-                bits[n] = value + other + (bits[n - 1] if n > 0 else 0)
+                before = bits[n - 1] if n > 0 else np.int64(0)
+                bits[n] = value + other + before
+                if not before <= bits[n] < 8 * of_file:
+                    return none
             else:
                 dc[n, field - 1] = value + (dc[above, field - 1] if above >= 0 else 0)
+                if abs(dc[n, field - 1]) > _MOST_DC:
+                    return none
     return step, in_row, number

@@ -81,6 +81,8 @@ def splice(data: Any, size: Any, room: Any, entries: Any, divisor: Any) -> Any:
                 behind[i] = now[i]
         else:
             place = bits[last] >> 3
+            if source + place > limit:
+                return np.int64(0)
             after = 8 * (place - byte - count_ff(source + byte, source + place)) + (bits[last] & 7)
             units = cut[RIGHT] - (cut[RIGHT] - 1) // step * step
             for i in range(3):
@@ -97,14 +99,16 @@ def splice(data: Any, size: Any, room: Any, entries: Any, divisor: Any) -> Any:
             component, table = layout[about], layout[about + 1]
             from_bit = bit
             bit, difference = dc_at(buffer, bit, table, tables)
+            if bit < 0:
+                return np.int64(0)
             if not (seen >> component) & 1:
                 seen |= np.int64(1) << component
                 to, acc, pending = _copy(buffer, copied, from_bit, to, acc, pending)
                 difference += now[component] - kept[component]
                 category = np.int64(0)
-                while (abs(difference) >> category) != 0:
+                while category < CATEGORIES and (abs(difference) >> category) != 0:
                     category += 1
-                if category >= CATEGORIES or tables.dc_codes[table, category, 1] == 0:
+                if category == CATEGORIES or tables.dc_codes[table, category, 1] == 0:
                     return np.int64(0)
                 word = tables.dc_codes[table, category, 0] << category
                 if difference < 0:
@@ -113,6 +117,8 @@ def splice(data: Any, size: Any, room: Any, entries: Any, divisor: Any) -> Any:
                 to, acc, pending = _put(np.uint64(word | difference) << np.uint64(64 - used), used, to, acc, pending)
                 copied = bit
             bit = skip_ac(buffer, bit, layout[about + 2], tables)
+            if bit < 0 or bit > after:
+                return np.int64(0)
         to, acc, pending = _copy(buffer, copied, after, to, acc, pending)
         for i in range(3):
             kept[i] = behind[i]

@@ -15,8 +15,10 @@ from variegate.data.sources.annotated.coco_json import ACCEPTED, LISTS, entries_
 from variegate.data.sources.annotated.listing import names_below
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.annotated.values import MOST_POINTS, MOST_SIDE, flag_of, numbers_of, shown_value, whole_of
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.file_kinds import is_image_name
+from variegate.data.sources.labels import checked_names
 from variegate.outside.location import Location
 
 if TYPE_CHECKING:
@@ -66,12 +68,13 @@ class _Parsed:
         # Images and categories may come after the objects: these are looked up at the end.
         self._builder = ObjectsBuilder()
         self._ends: list[int] | None = None
+        self._shape = -1
         if polygons is not None:
             self._ends = polygons.ends.tolist()
             self._builder.shapes.begin_with(polygons.points, polygons.rings)
         self._images_of: list[Any] = []
         self._categories_of: list[Any] = []
-        self._points_of: list[list[float] | None] = []
+        self._points_of: list[list[float]] = []
         self._ids: list[Any] = []
         self._members: set[str] = set()
         self._add = {"images": self._add_image, "annotations": self._add_object, "categories": self._add_category}
@@ -81,10 +84,12 @@ class _Parsed:
         if entry is None:
             return
         try:
+            if not isinstance(entry, dict):
+                raise TypeError(f"is {shown_value(entry)}; accepted: an object")
             self._add[member](entry)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
-            told = entry.get("id", "none") if isinstance(entry, dict) else repr(entry)[:40]
+            told = shown_value(entry.get("id") if isinstance(entry, dict) else entry)
             where = f"{self._file}: {member}, the entry with id {told}"
             if member != "annotations":
                 raise SourceError(f"{where}: {what}") from None
@@ -94,39 +99,48 @@ class _Parsed:
         path = str(entry["file_name"])
         parts = path.split("/")
         if path.startswith("/") or ".." in parts or not parts[-1]:
-            raise ValueError(f"file_name is {path!r}; accepted: the path of a file below the folder")
+            raise ValueError(f"file_name is {shown_value(path)}; accepted: the path of a file below the folder")
         if entry["id"] in self._image_ids:
             raise ValueError("an id that another image has")
+        height, width = (whole_of(side, entry.get(side) or 0, MOST_SIDE) for side in ("height", "width"))
         self._image_ids[entry["id"]] = len(self._paths)
         self._paths.append("/".join(part for part in parts if part != "."))
-        self._sizes.append((int(entry.get("height") or 0), int(entry.get("width") or 0)))
+        self._sizes.append((height, width))
 
     def _add_category(self, entry: dict[str, Any]) -> None:
         if entry["id"] in self._categories:
             raise ValueError("an id that another category has")
-        self._categories[entry["id"]] = Category(len(self._names), len(entry.get("keypoints") or ()))
-        self._names.append(str(entry["name"]))
+        name, points = checked_names([str(entry["name"])]), len(entry.get("keypoints") or ())
+        if points > MOST_POINTS:
+            raise ValueError(f"{points:,} key points; accepted: up to {MOST_POINTS:,}")
+        self._categories[entry["id"]] = Category(len(self._names), points)
+        self._names.extend(name)
         self._entries.append(entry)
 
     def _add_object(self, entry: dict[str, Any]) -> None:
-        if entry.get("iscrowd") and not self._ignored:
+        is_crowd = flag_of("iscrowd", entry.get("iscrowd"))
+        if is_crowd and not self._ignored:
             self._complaints.ignored += 1
             return
         image, category = entry["image_id"], entry["category_id"]
         hash(image), hash(category)
-        left, top, width, height = entry["bbox"]
-        edges = (float(left), float(top), float(left + width), float(top + height))
+        left, top, width, height = numbers_of("bbox", entry["bbox"], 4)
+        points = numbers_of("keypoints", entry.get("keypoints") or ())
         self._add_shape(entry.get("segmentation"))
-        self._builder.boxes.extend(edges)
-        self._builder.ignored.append(bool(entry.get("iscrowd")))
+        self._builder.boxes.extend((left, top, left + width, top + height))
+        self._builder.ignored.append(is_crowd)
         self._images_of.append(image)
         self._categories_of.append(category)
-        self._points_of.append(entry.get("keypoints"))
+        self._points_of.append(points)
         self._ids.append(entry.get("id"))
 
     def _add_shape(self, shape: Any) -> None:
         shapes = self._builder.shapes
         if type(shape) is int and self._ends is not None:
+            # Numbers that were put in ascend; any other was there before, behind a key in escapes.
+            if not self._shape < shape < len(self._ends):
+                raise ValueError(f"segmentation is {shape}; accepted: polygons or an RLE")
+            self._shape = shape
             shapes.add_known(self._ends[shape - 1] if shape else 0, self._ends[shape])
         elif isinstance(shape, dict):
             height, width = shape["size"]
@@ -155,7 +169,7 @@ class _Parsed:
 
     def _where(self, k: int) -> str:
         name = self._paths[self._image_ids[self._images_of[k]]]
-        return f"{self._file}: annotation {self._ids[k]} of {name}"
+        return f"{self._file}: annotation {shown_value(self._ids[k])} of {name}"
 
     def _resolve(self) -> None:
         """Ids to places; objects of unknown images and categories become objects of no area, which are left out."""
@@ -164,10 +178,10 @@ class _Parsed:
         for k, (image, category) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
             index, known = self._image_ids.get(image), self._categories.get(category)
             if index is None or known is None:
-                what = f"image_id {image!r}, which no image has"
+                what = f"image_id {shown_value(image)}, which no image has"
                 if index is not None:
-                    what = f"category_id {category!r}, which no category has"
-                self._complaints.add(f"{self._file}: annotation {self._ids[k]}", what)
+                    what = f"category_id {shown_value(category)}, which no category has"
+                self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
                 self._complaints.flat -= 1  # it is counted as wrong
                 builder.boxes[4 * k : 4 * k + 4] = type(builder.boxes)("d", (0.0,) * 4)
             builder.images.append(index or 0)
@@ -176,11 +190,11 @@ class _Parsed:
                 self._add_points(k, known)
 
     def _add_points(self, k: int, category: Category | None) -> None:
-        given, wanted = self._points_of[k] or [], 3 * category.points if category else 0
+        given, wanted = self._points_of[k], 3 * category.points if category else 0
         points = np.zeros((self._builder.points, 3), np.float32)
         if given and category and len(given) != wanted:
             what = f"{len(given)} numbers of key points; its category has {category.points} points of 3"
-            self._complaints.add(f"{self._file}: annotation {self._ids[k]}", what)
+            self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
         elif given and category:
             points[: category.points] = np.asarray(given, np.float32).reshape(-1, 3)
             points[:, :2] += np.where(points[:, 2:] > 0, _CENTRE, 0)

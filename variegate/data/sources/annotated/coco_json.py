@@ -84,3 +84,7 @@ def entries_of(text: str, file: str) -> Iterator[tuple[str, Any]]:
             at = skip(at + 1) if expect(at, ",}") == "," else at
     except RecursionError:
         raise SourceError(f"{file}: nested too deeply; accepted: {ACCEPTED}") from None
+    except ValueError as error:
+        if isinstance(error, (json.JSONDecodeError, SourceError)):
+            raise
+        raise SourceError(f"{file}: no JSON: {error}") from None  # such as a number of 5,000 digits

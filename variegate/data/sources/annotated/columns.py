@@ -36,6 +36,7 @@ class AnnotatedRows(IndexedSource):
     what files with the same columns need to have, as JSON has it: their names, and ``RecordForm`` of the objects."""
 
     has_targets: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
     def __init__(

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.annotated.values import as_list, numbers_of, shown_value
+from variegate.data.sources.annotated.values import as_list, flag_of, numbers_of, shown_value
 from variegate.data.sources.base import SourceError
+from variegate.data.sources.labels import MOST_LABEL
 
 BOX_NAMES = ("boxes", "bbox", "bboxes")
 OBJECT_LABEL_NAMES = ("labels", "category", "categories", "category_id", "label")
@@ -31,11 +32,12 @@ FIELD_OPTIONS: dict[str, Any] = {
 
 class RecordTargets(NamedTuple):
     """``targets``: of the objects that are right; ``wrong``: what is wrong with others, a line each; ``flat``: how many
-    have no area."""
+    have no area; ``box_format``: that in which boxes were written."""
 
     targets: dict[str, Any]
     wrong: list[str]
     flat: int
+    box_format: str = "xyxy"
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,17 @@ class ObjectFields:
             raise ValueError(f"{odd}: {len(lists[odd])} for {count} of {boxes}; accepted: one for each")
         made = _KeptObjects()
         for k in range(count):
-            if ignored is not None and lists[ignored][k]:
-                continue
             try:
+                if ignored is not None and flag_of(ignored, lists[ignored][k]):
+                    continue
                 edges = self._edges(lists[boxes][k], boxes, size)
                 label = 0 if labels is None else self._label(lists[labels][k], labels)
                 own = None if points is None else self._points(lists[points][k], self._scale(size))
                 if own is not None and made.points and own.shape != made.points[0].shape:
                     raise ValueError(f"{points}: {len(own)} points, and {len(made.points[0])} of the object before it")
+                for name in self.per_box:
+                    if type(one := lists[name][k]) is int and not -MOST_LABEL <= one <= MOST_LABEL:
+                        raise ValueError(f"{name} is {shown_value(one)}; accepted: whole numbers of int64")
             except (TypeError, ValueError, OverflowError) as error:
                 made.wrong.append(f"object {k}: {error}")
                 continue
@@ -111,7 +116,7 @@ class ObjectFields:
                 continue
             made.add(k, edges, label, own)
         targets = made.targets(labels, points, {name: lists[name] for name in self.per_box})
-        return RecordTargets(targets, made.wrong, made.flat)
+        return RecordTargets(targets, made.wrong, made.flat, self._format_of(boxes))
 
     def _columns(self, record: Any) -> Mapping[str, Any]:
         if record is None:
@@ -126,16 +131,16 @@ class ObjectFields:
         names = dict.fromkeys(name for one in record for name in one)
         return {name: [one.get(name) for one in record] for name in names}
 
+    def _format_of(self, name: str) -> str:
+        return self.box_format or ("xywh" if name == "bbox" else "xyxy")
+
     def _scale(self, size: tuple[int, int]) -> tuple[float, float]:
         return (float(size[1]), float(size[0])) if self.normalized else (1.0, 1.0)
 
     def _edges(self, box: Any, name: str, size: tuple[int, int]) -> tuple[float, ...] | None:
         """Within the image; None for a box without area."""
-        numbers = numbers_of(name, box)
-        if len(numbers) != 4:
-            raise ValueError(f"{name} is {shown_value(box)}; accepted: 4 numbers")
-        box_format = self.box_format or ("xywh" if name == "bbox" else "xyxy")
-        x1, y1, x2, y2 = numbers
+        x1, y1, x2, y2 = numbers_of(name, box, 4)
+        box_format = self._format_of(name)
         if box_format == "xywh":
             x2, y2 = x1 + x2, y1 + y2
         elif box_format == "cxcywh":
@@ -165,8 +170,7 @@ class ObjectFields:
             raise ValueError(f"{name} is {shown_value(label)}; accepted: {accepted}")
         most = len(self.classes)
         is_number = isinstance(label, (int, float, np.number)) and not isinstance(label, bool)
-        is_whole = is_number and float(label).is_integer()
-        if not is_whole or label < 0 or label >= (most or 1 << 62):
+        if not (is_number and 0 <= label < (most or 1 << 62) and float(label).is_integer()):
             accepted = f"0 to {most - 1}, or the name of a class" if most else "whole numbers from 0 on"
             raise ValueError(f"{name} is {shown_value(label)}; accepted: {accepted}")
         return int(label)
@@ -175,7 +179,8 @@ class ObjectFields:
         """float32 [K, 3] of an object, or of an image."""
         if given is None:
             raise ValueError("no key points")
-        is_flat = bool(len(given)) and not isinstance(given[0], (list, tuple, np.ndarray))
+        given = as_list("key points", given)
+        is_flat = bool(given) and not isinstance(given[0], (list, tuple, np.ndarray))
         rows = [given[i : i + 3] for i in range(0, len(given), 3)] if is_flat else given
         found = np.zeros((len(rows), 3), np.float32)
         for k, row in enumerate(rows):

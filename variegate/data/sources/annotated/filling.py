@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.annotated.shapes import Mask, Shapes, decode_runs
-from variegate.program.compiled import pixel_kernel
+from variegate.program.compiled import inner_kernel, pixel_kernel
 
 # Lines and columns that hold all of a mask.
 Area = tuple[slice, slice]
@@ -56,13 +56,13 @@ def _fill(points: Any, ends: Any, mask: Any, flips: Any, found: Any) -> None:
             m = n + 1 if n + 1 < end else begin
             x, y, next_x, next_y = points[n, 0], points[n, 1], points[m, 0], points[m, 1]
             # An edge crosses the rows whose centres are from its upper end on, and before its lower one.
-            above = int(min(max(np.ceil(min(y, next_y) - 0.5), 0.0), height))
-            below = int(min(max(np.ceil(max(y, next_y) - 0.5), 0.0), height))
+            above = _within(np.ceil(min(y, next_y) - 0.5), height)
+            below = _within(np.ceil(max(y, next_y) - 0.5), height)
             if above >= below:
                 continue
             slope = (next_x - x) / (next_y - y)
             for row in range(above, below):
-                column = int(min(max(np.ceil(x + (row + 0.5 - y) * slope - 0.5), 0.0), width))
+                column = _within(np.ceil(x + (row + 0.5 - y) * slope - 0.5), width)
                 flips[row, column] ^= np.uint8(1)
                 left, right = min(left, column), max(right, column)
             top, bottom = min(top, above), max(bottom, below)
@@ -77,3 +77,11 @@ def _fill(points: Any, ends: Any, mask: Any, flips: Any, found: Any) -> None:
             found[0], found[1] = min(found[0], top), min(found[1], left)
             found[2], found[3] = max(found[2], bottom), max(found[3], right)
         begin = end
+
+
+@inner_kernel()
+def _within(place: float, limit: int) -> int:
+    """From 0 to ``limit``, whatever the place is: what is no number is 0, as ``int`` of it would be any."""
+    if not place > 0.0:
+        return 0
+    return limit if place >= limit else int(place)

@@ -20,7 +20,8 @@ from variegate.data.sources.annotated.fields import FIELD_OPTIONS, ObjectFields
 from variegate.data.sources.annotated.forms import FIRST_RECORDS, form_of, under_name
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.records import RecordReader, image_size, mask_beside
-from variegate.data.sources.annotated.yolo import add_row, check_points
+from variegate.data.sources.annotated.yolo import add_row
+from variegate.data.sources.annotated.yolo_data import check_points
 from variegate.data.sources.base import IndexedSource, Item, SampleName, SourceError, StoredFile, check_index
 from variegate.data.sources.labels import NO_LABEL, check_classes
 from variegate.data.sources.reading import read_range
@@ -102,6 +103,7 @@ class AnnotatedShards(IndexedSource):
     """Samples by index. Labels of the images themselves are not read."""
 
     has_targets: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
     def __init__(self, shards: WebDatasetSource, members: Members) -> None:
@@ -172,6 +174,7 @@ class AnnotatedStream(TarStream):
     """Samples one after another: those of ``AnnotatedShards``, with the same ids."""
 
     has_targets: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
     def __init__(self, shards: Sequence[Location], members: Members) -> None:
@@ -205,7 +208,7 @@ def open_members(
         raise SourceError('annotations: got both "objects" and "rows"; accepted: one of them')
     if len(given := [name for name in names if name]) > len(set(given)):
         raise SourceError(f"annotations: got the member {given[0]!r} twice; accepted: one for each use")
-    points = check_points(options["points"], "points")
+    points = check_points(options["points"], "annotations: points")
     known = opening["classes"] if opening["classes"] is not None else class_names_beside(files)
     fields = ObjectFields.check(options, check_classes(known))
     members = Members(names[0], names[1], names[2], points, RecordReader(fields, on_error))

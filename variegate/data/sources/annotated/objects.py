@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.data.sources.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
+from variegate.data.sources.annotated.values import FINITE, MOST
 from variegate.data.sources.base import SourceError
 
 MASKS = (None, "instances", "classes", "each")
@@ -174,9 +175,9 @@ def check_boxes(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and which are to be kept."""
     limits = np.where(sizes > 0, sizes, np.inf)[:, [1, 0, 1, 0]]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         clipped = np.clip(boxes, 0, limits)
-        is_odd = np.asarray(~np.isfinite(boxes).all(axis=1))
+        is_odd = np.asarray(~(np.abs(boxes) <= MOST).all(axis=1))  # NaN is among them
         is_inverted = np.asarray((boxes[:, 2:] < boxes[:, :2]).any(axis=1))
         is_flat = (boxes[:, 2:] == boxes[:, :2]).any(1)
         is_outside = (clipped[:, 2:] <= clipped[:, :2]).any(1)
@@ -184,7 +185,7 @@ def check_boxes(
     wrong: npt.NDArray[np.bool_] = is_odd | is_inverted | is_outside & ~is_flat
     for k in np.flatnonzero(wrong).tolist():
         shown = ", ".join(f"{value:g}" for value in boxes[k].tolist())
-        what = "is not finite" if is_odd[k] else "has its edges in the wrong order, or a negative size"
+        what = f"is odd; accepted: {FINITE}" if is_odd[k] else "has its edges in the wrong order, or a negative size"
         if not (is_odd[k] or is_inverted[k]):
             what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
         complaints.add(where(k), f"the box with the edges ({shown}) {what}")

@@ -20,7 +20,8 @@ from variegate.data.sources.annotated.objects import MASKS
 from variegate.data.sources.annotated.source import AnnotatedFolder
 from variegate.data.sources.annotated.typed import split_typed
 from variegate.data.sources.annotated.voc import open_voc
-from variegate.data.sources.annotated.yolo import check_points, open_yolo
+from variegate.data.sources.annotated.yolo import open_yolo
+from variegate.data.sources.annotated.yolo_data import check_points
 from variegate.data.sources.base import SourceError
 from variegate.outside.location import Location
 
@@ -116,7 +117,7 @@ def _voc(folder: Location, options: dict[str, Any], on_error: str, classes: Sequ
 
 def _yolo(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
     split = None if options["split"] is None else _path("split", options["split"])
-    points = check_points(options["keypoints"], "keypoints")
+    points = check_points(options["keypoints"], "annotations: keypoints")
     return open_yolo(folder, split, _mask(options), points, on_error, classes)
 
 

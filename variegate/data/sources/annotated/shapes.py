@@ -11,12 +11,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.data.sources.annotated.values import shown_value
+
 Mask = npt.NDArray[np.bool_]
+# Of an RLE, more than any image that is decoded has: float64 adds up so many, and every count below, exactly.
+_MOST_PIXELS = 1 << 40
 # How the outline of an object is told.
 OUTLINES = NO_OUTLINE, RINGS, RUNS = 0, 1, 2
 
@@ -75,7 +80,7 @@ class ShapesBuilder:
         return len(self.rings) == 1 and not self.runs
 
     def begin_with(self, points: npt.NDArray[np.float32], rings: npt.NDArray[np.int64]) -> None:
-        """Rings, as of ``Shapes``, that ``add_known`` may name."""
+        """Rings, as of ``Shapes``, of finite numbers, that ``add_known`` may name."""
         self.points.frombytes(points.ravel().data.cast("B"))
         self.rings = array("q", rings.tolist())
 
@@ -93,6 +98,11 @@ class ShapesBuilder:
                 raise ValueError(f"a polygon of {len(ring)} numbers; accepted: x and y of three points or more")
             points.extend(ring)
             ends.append((len(self.points) + len(points)) // 2)
+        # As they are kept: 1e39 is a number, and no float32. A sum of these in float64 does not run over.
+        if not isfinite(sum(points)):
+            k = next(k for k, one in enumerate(points) if not isfinite(one))
+            given = [one for ring in rings for one in ring][k]
+            raise ValueError(f"a polygon with {shown_value(given)}; accepted: finite numbers, up to 3.4e38")
         self.points.extend(points)
         # The same numbers for every object without an outline, wherever the rings of others are kept.
         self.first.append(len(self.rings) - 1 if ends else 0)
@@ -103,8 +113,13 @@ class ShapesBuilder:
         """An object of run lengths. Raises ValueError or TypeError for what is none."""
         kept = counts.encode() if isinstance(counts, str) else tuple(int(count) for count in counts)
         runs = Runs(int(height), int(width), kept)
+        if min(runs[:2]) < 0 or runs.height * runs.width > _MOST_PIXELS:
+            sides = shown_value([height, width])
+            raise ValueError(
+                f"an RLE of the size {sides}; accepted: height and width, of {_MOST_PIXELS:,} pixels at most"
+            )
         if not isinstance(kept, bytes):
-            _check_lengths(np.array(kept, np.int64), runs)
+            _lengths(kept, runs)
         self.runs[len(self.last)] = runs
         self.add_rings(())
 
@@ -118,8 +133,7 @@ def decode_runs(runs: Runs, height: int, width: int) -> Mask:
     """bool [height, width]. Raises ValueError where the runs are of another size, or damaged."""
     if (runs.height, runs.width) != (height, width):
         raise ValueError(f"an RLE of {runs.height} x {runs.width}, and the image is {height} x {width}")
-    lengths = uncompressed(runs.counts) if isinstance(runs.counts, bytes) else np.array(runs.counts, np.int64)
-    _check_lengths(lengths, runs)
+    lengths = _lengths(runs.counts, runs)
     values = np.arange(len(lengths)) % 2 == 1
     return np.ascontiguousarray(np.repeat(values, lengths).reshape(width, height).T)
 
@@ -137,12 +151,25 @@ def uncompressed(counts: bytes) -> npt.NDArray[np.int64]:
     shifts = 5 * (np.arange(len(letters)) - np.repeat(starts, ends - starts + 1))
     numbers = np.add.reduceat((letters & 31) << shifts, starts) if len(starts) else np.zeros(0, np.int64)
     numbers = numbers - np.where(letters[ends] & 16, np.int64(1) << 5 * (ends - starts + 1), 0)
+    # Of differences up to 2**60 none brings a sum past int64 that did not leave the range of counts before it.
     numbers[1::2] = np.cumsum(numbers[1::2])
     numbers[2::2] = np.cumsum(numbers[2::2])
     return numbers
 
 
-def _check_lengths(lengths: npt.NDArray[np.int64], runs: Runs) -> None:
+def _lengths(counts: bytes | tuple[int, ...], runs: Runs) -> npt.NDArray[np.int64]:
+    """Of runs that are as long together as the mask. Raises ValueError."""
     expected = runs.height * runs.width
-    if (lengths < 0).any() or int(lengths.sum()) != expected:
-        raise ValueError(f"an RLE of {int(lengths.sum()):,} pixels, not {runs.height} x {runs.width}")
+    if isinstance(counts, bytes):
+        lengths = uncompressed(counts)
+        odd = lengths[(lengths < 0) | (lengths > expected)].tolist()
+    else:
+        odd = [count for count in counts if not 0 <= count <= expected]
+        lengths = np.array(() if odd else counts, np.int64)
+    # Each by itself first: a sum of any numbers may run over to the one that is expected.
+    if odd:
+        what = f"an RLE of {runs.height} x {runs.width} with a run of {shown_value(odd[0])} pixels"
+        raise ValueError(f"{what}; accepted: 0 to {expected:,}")
+    if (total := lengths.sum(dtype=np.float64)) != expected:
+        raise ValueError(f"an RLE of {total:,.0f} pixels, not {runs.height} x {runs.width}")
+    return lengths

@@ -37,6 +37,7 @@ class AnnotatedFolder(IndexedSource):
     told: tuple[str, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
     has_targets: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -1,11 +1,23 @@
-"""Values in records that somebody else wrote: taken for what they should be, or refused by name."""
+"""Values in records that somebody else wrote: taken for what they should be, or refused by name.
+
+Numbers may stand in quotes, as some writers have them.
+"""
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 import numpy as np
+
+from variegate.errors import shown
+
+# No place in a picture is beyond it, and nothing that is computed from two such numbers and a size is too large for
+# float32.
+MOST = 1e9
+FINITE = "finite numbers, up to 1e9"
+# Of a category or a row; those of whole bodies have 133.
+MOST_POINTS = 1000
+MOST_SIDE = (1 << 31) - 1
 
 
 def as_list(name: str, value: Any) -> Any:
@@ -20,18 +32,39 @@ def as_list(name: str, value: Any) -> Any:
     return value
 
 
-def numbers_of(name: str, value: Any) -> list[float]:
+def numbers_of(name: str, value: Any, count: int | None = None) -> list[float]:
+    """``count``: how many there have to be."""
     if not isinstance(value, (list, tuple, np.ndarray)):
         raise ValueError(f"{name} is {shown_value(value)}; accepted: a list of numbers")
     try:
         numbers = [float(one) for one in value]
     except (TypeError, ValueError):
         raise ValueError(f"{name} is {shown_value(value)}; accepted: numbers") from None
-    if not all(map(isfinite, numbers)):
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: finite numbers")
+    except OverflowError:
+        numbers = [MOST * 2]
+    if not all(-MOST <= one <= MOST for one in numbers):  # NaN is no such number either
+        raise ValueError(f"{name} is {shown_value(value)}; accepted: {FINITE}")
+    if count is not None and len(numbers) != count:
+        raise ValueError(f"{name} is {shown_value(value)}; accepted: {count} numbers")
     return numbers
 
 
+def whole_of(name: str, value: Any, high: int) -> int:
+    """From 0 to ``high``; 7.0 is such a number, too."""
+    try:
+        number = value if type(value) is int else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if not 0 <= number <= high or number != int(number):
+        raise ValueError(f"{name} is {shown_value(value)}; accepted: whole numbers from 0 to {high:,}")
+    return int(number)
+
+
+def flag_of(name: str, value: Any) -> bool:
+    """Of what is 0 or 1, or nothing at all."""
+    return bool(value) and whole_of(name, value, 1) == 1
+
+
 def shown_value(value: Any) -> str:
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 60 else text[:57] + "..."

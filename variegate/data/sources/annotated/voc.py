@@ -15,6 +15,7 @@ import numpy as np
 from variegate.data.sources.annotated.listing import images_by_stem, is_file, place_in, read_each, read_lines
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.annotated.values import MOST_SIDE, shown_value, whole_of
 from variegate.data.sources.annotated.xml import parse_xml
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.labels import check_classes
@@ -61,7 +62,7 @@ def open_voc(
             if isinstance(one, str):
                 complaints.add(where, one)
             elif one.name not in labels:
-                complaints.add(where, f"of the class {one.name!r}; accepted: {first_names(names, 20)}")
+                complaints.add(where, f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
             elif one.is_difficult and not ignored:
                 complaints.ignored += 1
             else:
@@ -90,7 +91,7 @@ def _stems(root: Location, split: str | None, images: dict[str, str], on_error: 
         words = line.split()
         # Lists of one class have 1, 0 or -1 behind the name.
         if len(words) > 2:
-            raise SourceError(f"{file}, line {number}: got {line.strip()!r}; accepted: the name of an image")
+            raise SourceError(f"{file}, line {number}: got {shown_value(line.strip())}; accepted: the name of an image")
         listed += [] if not words or words[1:] == ["-1"] else [words[0]]
     stems = [stem for stem in dict.fromkeys(listed) if stem in images]
     missing = [stem for stem in listed if stem not in images]
@@ -107,7 +108,7 @@ def _good(read: _Read) -> list[_Found]:
 def _read(place: Location) -> _Read:
     try:
         root = parse_xml(read_file(place))
-        size = tuple(int(float(root.findtext(f"size/{side}") or 0)) for side in ("height", "width"))
+        size = tuple(whole_of(side, root.findtext(f"size/{side}") or 0, MOST_SIDE) for side in ("height", "width"))
     except DecodeError as error:
         return _Read(problem=error.reason)
     except ValueError as error:
@@ -121,9 +122,8 @@ def _object(found: Element) -> _Found | str:
     try:
         left, top, right, bottom = map(float, texts)
     except ValueError:
-        return (
-            f"its bndbox is {' '.join(text or '?' for text in texts)}; accepted: xmin, ymin, xmax and ymax as numbers"
-        )
+        told = " ".join(shown_value(text) if len(text) > 20 else text or "?" for text in texts)
+        return f"its bndbox is {told}; accepted: xmin, ymin, xmax and ymax as numbers"
     if not name:
         return "has no name; accepted: the name of its class"
     is_difficult = (found.findtext("difficult") or "0").strip() == "1"

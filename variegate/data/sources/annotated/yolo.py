@@ -8,13 +8,13 @@ three points or more of an outline, or, where ``data.yaml`` has ``kpt_shape``, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from variegate.data.sources.annotated.listing import names_below, place_in, read_each
 from variegate.data.sources.annotated.objects import Complaints, ObjectsBuilder
 from variegate.data.sources.annotated.source import AnnotatedFolder
+from variegate.data.sources.annotated.values import FINITE, numbers_of, shown_value, whole_of
 from variegate.data.sources.annotated.yolo_data import label_folder, list_images, read_data_yaml
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.labels import check_classes
@@ -23,6 +23,8 @@ from variegate.errors import DecodeError
 from variegate.outside.location import Location
 
 _VISIBLE = 2.0
+# Where nothing names them: all from 0 to the highest are made.
+_MOST_CLASS = 99_999
 
 
 def open_yolo(
@@ -82,13 +84,10 @@ def add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tu
     """A row -> its class. Raises ValueError, with nothing added."""
     words = line.split()
     try:
-        numbers = [float(word) for word in words[1:]]
-        label = float(words[0])
+        numbers = numbers_of("the row", words[1:])
     except ValueError:
-        raise ValueError(f"got {_shown(line)!r}; accepted: numbers") from None
-    if not (label.is_integer() and label >= 0) or (names and label >= len(names)):
-        most = f"0 to {len(names) - 1}" if names else "whole numbers from 0 on"
-        raise ValueError(f"got the class {words[0]}; accepted: {most}")
+        raise ValueError(f"got {shown_value(line)}; accepted: {FINITE}") from None
+    label = whole_of("the class", words[0], len(names) - 1 if names else _MOST_CLASS)
     rings: list[list[float]] = []
     rest: list[float] = []
     if points is not None and len(numbers) == 4 + points[0] * points[1]:
@@ -98,42 +97,26 @@ def add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tu
     elif points is None and len(numbers) >= 6 and len(numbers) % 2 == 0:
         xs, ys = numbers[0::2], numbers[1::2]
         box, rings = (min(xs), min(ys), max(xs), max(ys)), [numbers]
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"got {_shown(line)!r}; accepted: finite numbers")
     else:
         wanted = "4 for a box, or an even count from 6 on for an outline"
         if points is not None:
             wanted = f"{4 + points[0] * points[1]}, for a box and {points[0]} key points of {points[1]}"
         raise ValueError(f"{len(numbers)} numbers behind the class; accepted: {wanted}")
-    builder.boxes.extend(box)
-    builder.labels.append(int(label))
     builder.shapes.add_rings(rings)
+    builder.boxes.extend(box)
+    builder.labels.append(label)
     if points is not None:
         found = np.full((points[0], 3), _VISIBLE, np.float32)
         found[:, : points[1]] = np.reshape(rest, points)
         if points[1] == 2:  # (0, 0) stands for a point that is not there
             found[(found[:, :2] == 0).all(1), 2] = 0
         builder.keypoints.frombytes(found.tobytes())
-    return int(label)
-
-
-def check_points(points: Any, option: str) -> tuple[int, int] | None:
-    """What a user says of the key points of rows. Raises SourceError."""
-    if points is None:
-        return None
-    is_pair = isinstance(points, (list, tuple)) and len(points) == 2 and all(type(one) is int for one in points)
-    if not is_pair or points[0] < 1 or points[1] not in (2, 3):
-        raise SourceError(f"annotations: {option}: got {points!r}; accepted: [number of points, 2 or 3], as kpt_shape")
-    return points[0], points[1]
+    return label
 
 
 def _edges(numbers: Sequence[float]) -> tuple[float, float, float, float]:
     x, y, width, height = numbers
     return x - width / 2, y - height / 2, x + width / 2, y + height / 2
-
-
-def _shown(line: str) -> str:
-    return line if len(line) <= 60 else line[:57] + "..."
 
 
 def _read(place: Location) -> str | DecodeError:

@@ -14,15 +14,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import yaml
+from yaml import YAMLError
 
 from variegate.data.sources.annotated.listing import images_by_stem, is_file, names_below, place_in, read_lines
+from variegate.data.sources.annotated.values import MOST_POINTS
 from variegate.data.sources.base import SourceError, first_names
 from variegate.data.sources.reading import read_file
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, shown
 from variegate.outside.location import Location
+from variegate.outside.yaml_text import read_yaml
 
 FILE = "data.yaml"
+_MOST_BYTES = 1 << 20
 _SPLITS = ("train", "val", "test")
 
 
@@ -50,25 +53,33 @@ def read_data_yaml(root: Location) -> YoloData:
     if not is_file(place):
         return YoloData()
     try:
-        found: Any = yaml.safe_load(read_file(place))
+        found = read_yaml(read_file(place, _MOST_BYTES).decode("utf-8-sig"))
     except DecodeError as error:
         raise SourceError(str(error)) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(f"{place}: no YAML: {' '.join(str(error).split())}") from None
     names = found.get("names") if isinstance(found, dict) else None
     if isinstance(names, dict) and sorted(names, key=str) == sorted(range(len(names)), key=str):
         names = [names[label] for label in range(len(names))]
     if not isinstance(names, list) or not names:
-        raise SourceError(f"{place}: names: got {names!r}; accepted: a list of the classes, or a dict from 0 on")
-    shape = found.get("kpt_shape")
-    is_shape = isinstance(shape, list) and len(shape) == 2 and all(type(one) is int for one in shape)
-    if shape is not None and (not is_shape or shape[0] < 1 or shape[1] not in (2, 3)):
-        raise SourceError(f"{place}: kpt_shape: got {shape!r}; accepted: [number of points, 2 or 3]")
+        raise SourceError(f"{place}: names: got {shown(names)}; accepted: a list of the classes, or a dict from 0 on")
+    points = check_points(found.get("kpt_shape"), f"{place}: kpt_shape")
     path = found.get("path")
     if path is not None and not isinstance(path, str):
-        raise SourceError(f"{place}: path: got {path!r}; accepted: a folder")
+        raise SourceError(f"{place}: path: got {shown(path)}; accepted: a folder")
     splits = {name: _entries(place, name, found[name]) for name in _SPLITS if found.get(name)}
-    return YoloData(tuple(map(str, names)), None if shape is None else (shape[0], shape[1]), path or "", splits)
+    return YoloData(tuple(map(str, names)), points, path or "", splits)
+
+
+def check_points(points: Any, where: str) -> tuple[int, int] | None:
+    """What is said of the key points of rows. Raises SourceError."""
+    if points is None:
+        return None
+    is_pair = isinstance(points, (list, tuple)) and len(points) == 2 and all(type(one) is int for one in points)
+    if not is_pair or not 1 <= points[0] <= MOST_POINTS or points[1] not in (2, 3):
+        accepted = f"[number of points, 2 or 3], up to {MOST_POINTS:,} points"
+        raise SourceError(f"{where}: got {shown(points)}; accepted: {accepted}")
+    return points[0], points[1]
 
 
 def list_images(root: Location, said: YoloData, split: str | None, on_error: str) -> Listed:
@@ -122,7 +133,7 @@ def _entries(place: Location, name: str, value: Any) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str) and one for one in given):
         accepted = "a folder, a .txt file with an image a line, or a list of such"
-        raise SourceError(f"{place}: {name}: got {value!r}; accepted: {accepted}")
+        raise SourceError(f"{place}: {name}: got {shown(value)}; accepted: {accepted}")
     return tuple(given)
 
 

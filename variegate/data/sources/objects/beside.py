@@ -14,14 +14,15 @@ _ACCEPTED = "a dict, an image and a dict, or an image and a list of dicts of obj
 
 
 def targets_beside(
-    sample: Any, size: tuple[int, int], name: str, classes: tuple[str, ...], are_edges: bool
+    sample: Any, size: tuple[int, int], name: str, classes: tuple[str, ...], box_format: str, normalized: bool
 ) -> dict[str, Any]:
     """All that stands beside the image, under its own names and as it is, but for the image's own label.
 
     Objects as COCO's API gives them, ``(image, [{"bbox": ..., "category_id": ...}, ...])``, or as Hugging Face's data
-    sets have them, ``{"image": ..., "objects": {"bbox": ..., "category": ...}}``, become boxes as edges in pixels and
-    labels, unless boxes are not to be such (``are_edges``). ``size``: the image's height and width. Raises TypeError
-    for a sample of another form, DecodeError for wrong objects.
+    sets have them, ``{"image": ..., "objects": {"bbox": ..., "category": ...}}``, become labels, and boxes as edges in
+    pixels, or in the format that they are written in, where ``box_format`` says so. ``size``: the image's height and
+    width. Raises TypeError for a sample of another form, DecodeError for wrong objects, and for another ``box_format``
+    or ``normalized`` boxes, as which they were never written.
     """
     beside = _beside(sample)
     if beside is None:
@@ -31,16 +32,22 @@ def targets_beside(
     found = {key: value for key, value in beside.items() if key not in (_LABEL, _OBJECTS)}
     if _OBJECTS not in beside:
         return found
-    if not are_edges:
-        raise DecodeError(
-            name, "objects become boxes by their edges in pixels; accepted: vg.Targets(box_format='xyxy')"
-        )
     try:
         made = ObjectFields(classes=classes).read(beside[_OBJECTS], size)
     except (TypeError, ValueError, OverflowError) as error:
         raise DecodeError(name, f"its objects: {error}") from None
     if made.wrong:
         raise DecodeError(name, f"its objects: {made.wrong[0]}")
+    boxes = made.targets.get("boxes")
+    if boxes is not None and len(boxes) and (normalized or box_format != "xyxy"):
+        if normalized or box_format != made.box_format:
+            own = f", or box_format={made.box_format!r}" if made.box_format != "xyxy" else ""
+            asked = f"vg.Targets(box_format={box_format!r}, normalized={normalized})"
+            accepted = f"vg.Targets(box_format='xyxy'), for edges{own}, in pixels"
+            raise DecodeError(
+                name, f"its objects: read as {made.box_format} in pixels, got {asked}; accepted: {accepted}"
+            )
+        boxes[:, 2:] -= boxes[:, :2]  # "xywh", the only other format that objects are read in
     return found | made.targets
 
 

@@ -57,10 +57,16 @@ class DatasetSource(IndexedSource):
     """
 
     def __init__(
-        self, dataset: Any, lock: bool | None = None, has_targets: bool = False, are_edges: bool = True
+        self,
+        dataset: Any,
+        lock: bool | None = None,
+        has_targets: bool = False,
+        box_format: str = "xyxy",
+        normalized: bool = False,
     ) -> None:
         self._length = _check_dataset(dataset)
-        self._dataset, self.has_targets, self._are_edges = dataset, has_targets, are_edges
+        self._dataset, self.has_targets = dataset, has_targets
+        self._written = box_format, normalized
         self.is_locked = not is_independent(dataset) if lock is None else lock
         self.after_fork()
         self.classes = class_names_of(dataset)
@@ -74,9 +80,9 @@ class DatasetSource(IndexedSource):
                 return label_beside(self._dataset[0]) is not None
         return not self.has_targets
 
-    def with_targets(self, are_edges: bool) -> DatasetSource:
-        """``are_edges``: boxes are to be edges in pixels, which objects in others' forms can be turned into."""
-        return self if self.has_targets else DatasetSource(self._dataset, self.is_locked, True, are_edges)
+    def with_targets(self, box_format: str, normalized: bool) -> DatasetSource:
+        """``box_format``, ``normalized``: how boxes are to be written, which is how dicts have them already."""
+        return DatasetSource(self._dataset, self.is_locked, True, box_format, normalized)
 
     def after_fork(self) -> None:
         self._turn = threading.Lock() if self.is_locked else nullcontext()
@@ -124,7 +130,7 @@ class DatasetSource(IndexedSource):
         if not self.has_targets:
             check_rest(sample, pixels, name)
             return Item(pixels, label_of(label, name, self.classes))
-        targets = targets_beside(sample, image_size(pixels, name), name, self.classes, self._are_edges)
+        targets = targets_beside(sample, image_size(pixels, name), name, self.classes, *self._written)
         return Item(pixels, label_of(label_beside(sample), name, self.classes), targets)
 
     def name(self, index: int) -> SampleName:

@@ -21,6 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.data.sources.labels import checked_names
+from variegate.errors import shown
+
 SUFFIX = ".vgraw"
 FIRST_LINE = b"variegate raw pixels 1\n"
 ALIGNED = 64
@@ -104,11 +107,13 @@ def read_index(data: bytes, digest: bytes, begin: int) -> RawIndex:
         raise DamagedRawError("the checksum of its index is another")
     try:
         found = _parse(data, digest)
-    except (ValueError, KeyError, TypeError, IndexError) as error:  # whoever wrote it can compute a checksum
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:  # anybody computes checksums
         raise DamagedRawError(f"its index makes no sense ({error})") from None
     places = found.places
     if not (np.isin(places["channels"], (1, 3)).all() and np.isin(places["shown"], (1, 3)).all()):
         raise DamagedRawError("its index names images of neither 1 nor 3 channels")
+    if (places["shown"] < places["channels"]).any():
+        raise DamagedRawError("its index shows fewer channels than an image has")
     # In numbers that do not run over, and are exact where the file is long enough.
     offset, height, width, channels = (
         places[name].astype(np.float64) for name in ("offset", "height", "width", "channels")
@@ -122,6 +127,12 @@ def _parse(data: bytes, digest: bytes) -> RawIndex:
     line, _, _ = data.partition(b"\n")
     head = json.loads(line)
     count, kind, width, at = head["images"], _LABEL_TYPES[head["labels"]], head["width"], len(line) + 1
+    # Before they are multiplied; to NumPy, -1 are as many as there are.
+    for name, value in (("images", count), ("width", width)):
+        if type(value) is not int or not 0 <= value <= len(data):
+            raise ValueError(f"{name}: got {shown(value)}; accepted: 0 to {len(data):,}, its bytes")
+
+    classes = checked_names(head["classes"])
 
     def take(dtype: Any, number: int) -> npt.NDArray[Any]:
         nonlocal at
@@ -139,6 +150,6 @@ def _parse(data: bytes, digest: bytes) -> RawIndex:
         labels.reshape(count, width) if width else labels,
         ends,
         data[at : at + (int(ends[-1]) if count else 0)],
-        tuple(head["classes"]),
+        classes,
         digest.hex(),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -61,13 +63,41 @@ class Area(NamedTuple):
             slice(self.left - outer.left, self.right - outer.left),
         )
 
-    def blocks(self, side: int) -> list[Area]:
+    def blocks(self, side: int) -> Blocks:
         """Cut at multiples of ``side``, line by line."""
-        return [
-            Area(top, left, top + side, left + side).meet(self)
-            for top in range(self.top // side * side, self.bottom, side)
-            for left in range(self.left // side * side, self.right, side)
-        ]
+        return Blocks(self, side)
+
+
+@dataclass(frozen=True)
+class Blocks(Sequence[Area]):
+    """Made as they are asked for: of an image that says it is huge there may be more than memory holds."""
+
+    area: Area
+    side: int
+
+    def __len__(self) -> int:
+        return self._down * self._across
+
+    @overload
+    def __getitem__(self, number: int) -> Area: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Area]: ...
+
+    def __getitem__(self, number: int | slice) -> Area | list[Area]:
+        if isinstance(number, slice):
+            return [self[k] for k in range(len(self))[number]]
+        row, column = divmod(range(len(self))[number], self._across)
+        top, left = (self.area.top // self.side + row) * self.side, (self.area.left // self.side + column) * self.side
+        return Area(top, left, top + self.side, left + self.side).meet(self.area)
+
+    @property
+    def _down(self) -> int:
+        return max(0, -(-self.area.bottom // self.side) - self.area.top // self.side)
+
+    @property
+    def _across(self) -> int:
+        return max(0, -(-self.area.right // self.side) - self.area.left // self.side)
 
 
 class Stage(Protocol):
