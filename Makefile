@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-single bench-targets bench-loader bench-training bench-gpu wheel install clean
+.PHONY: help demo test test-all test-unit test-random-order test-strength lint bench bench-single bench-targets bench-loader bench-training bench-gpu wheel install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -14,11 +14,15 @@ BENCH_GPU_WORKS ?= w3 w3r
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 KERNELS_ARGS ?=
+STRENGTH_ARGS ?=
 
 help:
 	@echo "make demo    expand a few photos with RandAugment and draw a contact sheet"
 	@echo "make test    run the tests but the slow ones   (PYTEST_ARGS='-k rotate')"
+	@echo "make test-unit  those that start no process and are quick, to run while working   (STRICT=1: none over 2 s)"
 	@echo "make test-all   all of them: long random runs, and kills and crashes at many more places"
+	@echo "make test-random-order   the same tests as make test, shuffled"
+	@echo "make test-strength   plant defects, one at a time, and see that the tests notice   (STRENGTH_ARGS='blur --whole')"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-single   one image at a time, beside Pillow and torchvision"
@@ -32,13 +36,26 @@ help:
 demo: $(VENV)/.installed-demo
 	$(BIN)/variegate demo $(DEMO_ARGS)
 
-PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# Tests are half their collecting where they may keep bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+# One process more than there are cores, as tests wait: for processes, for locks, for a time to be over.
+PYTEST = $(BIN)/python -m pytest --numprocesses $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadgroup
 
 test: $(VENV)/.installed-test
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
+test-unit: $(VENV)/.installed-test
+	$(PYTEST) -m unit $(if $(STRICT),--strict-times) $(PYTEST_ARGS)
+
+# No test depends on another: whichever run before it, and in one process.
+test-random-order: $(VENV)/.installed-test
+	$(PYTEST) -m "not slow" -p randomly $(PYTEST_ARGS)
+
 test-all: $(VENV)/.installed-test
 	$(PYTEST) $(PYTEST_ARGS)
+
+test-strength: $(VENV)/.installed-test
+	$(BIN)/python -m tests.strength.run $(STRENGTH_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -8,10 +8,11 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from kernels.level import pack_compiled
 from kernels.wheel_file import platform_tag, write_wheel
 from variegate import warm
 from variegate.compiling.levels import LEVELS, Level, host_level
@@ -30,30 +31,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--levels", nargs="+", default=[level.name for level in LEVELS], help="the levels to compile for"
     )
+    parser.add_argument(
+        "--own",
+        action="store_true",
+        help="what is compiled here for this very processor, as code of its level: a wheel to try out",
+    )
     options = parser.parse_args(arguments)
-    levels = [level for level in LEVELS if level.name in options.levels]
-    if host_level() is None or not levels:
+    own = host_level()
+    levels = [level for level in LEVELS if (level == own if options.own else level.name in options.levels)]
+    if own is None or not levels:
         print("no kernels wheel: there are levels for x86-64 alone", file=sys.stderr)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / PACKAGE
         package.mkdir()
         (package / "__init__.py").write_text('"""Compiled kernels of Variegate, which finds them by itself."""\n')
-        signatures = Path(folder) / "signatures"
-        signatures.write_bytes(pickle.dumps(find_signatures()))
-
-        def compile_for(level: Level) -> None:
-            environment = {**os.environ, **settings_of(level, os.path.join(folder, f"cache {level.name}"))}
-            command = [sys.executable, "-m", "kernels.level", str(signatures), str(package / level.name)]
-            subprocess.run(command, check=True, env=environment, cwd=ROOT)
+        signatures = find_signatures()
+        entries = warm._entries(SHIPPED)
+        if options.own:
+            pack_compiled(str(package / own.name), entries)
+        else:
+            compile_for(levels, signatures, package, Path(folder))
+        for level in levels:
             print(f"{level.name}: {sum(file.stat().st_size for file in (package / level.name).iterdir()):,} bytes")
-
-        with ThreadPoolExecutor(num_cores()) as pool:
-            list(pool.map(compile_for, levels))
-        digests = {entry._cache.name: entry._cache.digest for entry in warm._entries(SHIPPED)}
+        digests = {entry._cache.name: entry._cache.digest for entry in entries}
         write_manifest(str(package), [level.name for level in levels], digests)
         print(write_wheel(package, options.out, options.platform))
     return 0
+
+
+def compile_for(
+    levels: Sequence[Level], signatures: Mapping[str, tuple[object, ...]], package: Path, scratch: Path
+) -> None:
+    """Write the code of each level into a folder of ``package``: a process for each, as many at a time as there are
+    cores."""
+    file = scratch / "signatures"
+    file.write_bytes(pickle.dumps(signatures))
+
+    def compile_level(level: Level) -> None:
+        environment = {**os.environ, **settings_of(level, str(scratch / f"cache {level.name}"))}
+        command = [sys.executable, "-m", "kernels.level", str(file), str(package / level.name)]
+        subprocess.run(command, check=True, env=environment, cwd=ROOT)
+
+    with ThreadPoolExecutor(num_cores()) as pool:
+        list(pool.map(compile_level, levels))
 
 
 def find_signatures() -> dict[str, tuple[object, ...]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from variegate import warm
 from variegate.compiling.shipped import pack
@@ -13,12 +15,22 @@ from variegate.program import compiled
 
 def main(signatures: str, folder: str) -> None:
     wanted = pickle.loads(Path(signatures).read_bytes())
-    entries = warm._entries(warm.ENTRIES + warm.TARGET_ENTRIES)
+    entries = warm._entries(tuple(wanted))
     compiled.do_without_helpers()  # they would run kernels
     for entry in entries:
         entry.compile(wanted[entry._cache.name])
-    kept = [(entry._cache, entry._cache.kept()) for entry in entries]
-    pack(folder, [(cache.name, cache.digest, *found[0]) for cache, found in kept])
+    pack_compiled(folder, entries)
+
+
+def pack_compiled(folder: str, entries: Sequence[Any]) -> None:
+    """Write the code that each of these kernels has been compiled to here, or by a process before."""
+    pack(folder, [(entry._cache.name, entry._cache.digest, *_kept(entry)) for entry in entries])
+
+
+def _kept(entry: Any) -> tuple[Any, Any]:
+    """The types of its arguments, and what is on disk of the code for them and for the processor of this process."""
+    signature = next(iter(entry.overloads))
+    return signature, entry._cache._cache_file.load(entry._cache._index_key(signature, entry.targetctx.codegen()))
 
 
 if __name__ == "__main__":

@@ -4,32 +4,50 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 # Before torch is imported, here and in the processes that tests begin: as many of them run as there are cores, and
 # OpenMP's threads spin while they wait for each other. Kernels do not ask OpenMP: they run on all cores as ever.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import pytest
-import torch
-
-REQUIRE_GPU = os.environ.get("VARIEGATE_REQUIRE_GPU") == "1"
-
-# Before Triton is imported: its decorator decides for good whether a kernel is compiled or interpreted.
-if not torch.cuda.is_available() and not REQUIRE_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"
-
-# Programs are validated before they are lowered and after every rewrite.
-os.environ["VARIEGATE_DEBUG"] = "1"
-
 # The first test on a machine compiles kernels; what is said about it is not to appear among the output that tests read.
 os.environ["VARIEGATE_QUIET"] = "1"
 
-# Tests that put the table of transforms back as it was would forget policies that came with the test.
-import variegate.policies  # noqa: E402, F401
+import pytest
+
+pytest_plugins = ["tests.times"]
+REQUIRE_GPU = os.environ.get("VARIEGATE_REQUIRE_GPU") == "1"
 
 # What runs in the background of a shell ignores Ctrl-C, and so do all its children; some tests send it to theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        return  # this process hands tests to others and needs nothing of what they import
+    import torch
+
+    # Before Triton is imported: its decorator decides for good whether a kernel is compiled or interpreted.
+    if not torch.cuda.is_available() and not REQUIRE_GPU:
+        os.environ["TRITON_INTERPRET"] = "1"
+
+    # Tests that put the table of transforms back as it was would forget policies that came with the test.
+    import variegate.policies  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def validated() -> Iterator[None]:
+    """Lowering rewrites step by step and validates the program in between, as with VARIEGATE_DEBUG=1.
+
+    For contract suites and random programs. Everything else is lowered as in production, in one compiled call, which
+    tests/program/test_joint.py compares with the steps.
+    """
+    from variegate.program import lowering
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lowering, "DEBUG", True)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked or REQUIRE_GPU:
         return
+    import torch
+
     if not torch.cuda.is_available():
         for item in marked:
             item.add_marker(

@@ -48,7 +48,7 @@ def test_nothing_else_is_a_number(value: Any) -> None:
 
 def test_sequences_of_numbers_come_back_as_tuples() -> None:
     assert checks.as_numbers(np.array([1, 2])) == checks.as_numbers([1, 2]) == checks.as_numbers(range(1, 3)) == (1, 2)
-    for value in ("12", b"12", {1: 2}, {1, 2}, np.array(3), list, [1, None], [[1], [2]]):
+    for value in ("12", b"12", {1: 2}, {1, 2}, np.array(3), list, [1, None], [[1], [2]], [1, math.nan], (math.inf,)):
         assert checks.as_numbers(value) is None
 
 

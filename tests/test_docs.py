@@ -9,12 +9,14 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from variegate.cli import app
+from variegate.cli.commands import app
 from variegate.transforms import Transform
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +64,7 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transform, "registry", dict(Transform.registry))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("page", PAGES)
 def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block after block, with no name that the page did not make, in an empty folder."""
@@ -126,15 +129,21 @@ def commands(text: str) -> Iterator[list[str]]:
                 yield words[1:]
 
 
+@cache
+def made_commands() -> dict[str, Any]:
+    return typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@cache
 def options_of(name: str) -> set[str]:
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    command = made_commands()[name]
     flags = {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
     return flags | {"--help", "-h"}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS])
 def test_commands_and_options_exist(page: str) -> None:
-    known = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    known = set(made_commands())
     for words in commands(text_of(page)):
         if not words or words[0].startswith("-") or words[0] == "COMMAND":
             continue
@@ -147,7 +156,7 @@ def test_commands_and_options_exist(page: str) -> None:
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS])
 def test_options_in_tables_exist(page: str) -> None:
     """A table of options stands under a command's heading, or names no command and may be anybody's."""
-    everybody = {flag for name in typer.main.get_command(app).commands for flag in options_of(name)}  # type: ignore[attr-defined]
+    everybody = {flag for name in made_commands() for flag in options_of(name)}
     name = None
     for line in BLOCK.sub("", text_of(page)).splitlines():
         heading = re.match(r"## variegate (\w+)", line)
@@ -163,7 +172,7 @@ def test_options_in_tables_exist(page: str) -> None:
 def test_a_command_that_does_not_exist_would_be_found(words: list[str]) -> None:
     (found,) = commands(f"```sh\nvariegate {' '.join(words)}\n```\n")
     assert found == words
-    known = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    known = set(made_commands())
     assert found[0] not in known or not set(found[3:]) <= options_of(found[0])
 
 
@@ -241,7 +250,7 @@ def test_files_named_exist(page: str) -> None:
 
 def test_every_command_has_its_place() -> None:
     pages = "".join(text_of(page) for page in PAGES)
-    for name in typer.main.get_command(app).commands:  # type: ignore[attr-defined]
+    for name in made_commands():
         assert f"variegate {name}" in pages, name
 
 

@@ -1,38 +1,70 @@
-"""The scripts in examples/ run as they are, in a process of their own."""
+"""The scripts in examples/ run as they are: in this process, which has loaded what they import."""
 
 from __future__ import annotations
 
-import importlib.util
+import logging
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.one_ray import ARGUMENTS, one_ray
+from tests.one_tensorflow import on_tensorflow
+from tests.scripts import Ran, run_script
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+NEEDED = {"search_digits": "sklearn", "train_digits": "sklearn"}
+QUICK = ("search_digits", "train_digits", "train_cifar10")
+# The libraries that run once for all tests that need them.
+ELSEWHERE = {"keras_mirrored": "tensorflow", "ray_data": "ray"}
+WITH_WORKERS = ("dataset_transform",)
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
-def test_script_runs(script: Path, tmp_path: Path) -> None:
-    for name, package in (("keras", "tensorflow"), ("ray", "ray"), ("search", "sklearn"), ("train_digits", "sklearn")):
-        if script.stem.startswith(name) and importlib.util.find_spec(package) is None:
-            pytest.skip(f"needs {package}")
-    quick = ["--quick"] if script.stem in ("search_digits", "train_digits", "train_cifar10") else []
-    # From the repository's root the package is found whether it is installed or not.
-    code = f"import runpy, sys; sys.path.insert(0, {str(ROOT)!r}); runpy.run_path({str(script)!r}, run_name='__main__')"
-    run = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", code, *quick],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=300,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip()
+def given(script: Path) -> Any:
+    group = ELSEWHERE.get(script.stem)
+    marks = [pytest.mark.xdist_group(group)] if group else []
+    if group or script.stem in WITH_WORKERS:
+        marks.append(pytest.mark.process)
+    return pytest.param(script, id=script.stem, marks=marks)
+
+
+def run(script: Path, folder: Path, request: pytest.FixtureRequest) -> Ran:
+    if script.stem in NEEDED:
+        pytest.importorskip(NEEDED[script.stem])
+    arguments = ["--quick"] if script.stem in QUICK else []
+    library = ELSEWHERE.get(script.stem)
+    if library == "tensorflow":
+        return on_tensorflow("tests.scripts:run_script", script, arguments, folder)
+    if library == "ray":
+        request.getfixturevalue("_ray_that_runs")
+    return run_script(script, arguments, folder)
+
+
+@pytest.fixture
+def _ray_that_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was started as the script asks for it."""
+    one_ray(request.config)
+    import ray
+
+    def begin(**arguments: Any) -> None:
+        assert arguments == ARGUMENTS
+
+    monkeypatch.setattr(ray, "init", begin)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+
+
+@pytest.mark.parametrize("script", [given(script) for script in sorted(EXAMPLES.glob("*.py"))])
+def test_script_runs(
+    script: Path, tmp_path: Path, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran = run(script, tmp_path, request)
+    assert ran.code == 0, ran.stderr
+    assert ran.stdout.strip()
     # A search tells its sizes and steps there, a training its recipe and epochs.
     told = ("sizes: ", "step ", "epoch ", "note: recipe ")
-    assert [line for line in run.stderr.splitlines() if not line.startswith(told)] == []
-    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", run.stdout)]
+    assert [line for line in ran.stderr.splitlines() if not line.startswith(told)] == []
+    # Where nobody listens, as outside of tests, Python prints these there too.
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", ran.stdout)]
     assert not losses or losses[-1] < 0.9 * losses[0], "what trains learns"

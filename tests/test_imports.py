@@ -6,10 +6,13 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+# Every file of the package is read once.
+pytestmark = pytest.mark.xdist_group("package")
 PACKAGE = Path(__file__).resolve().parent.parent / "variegate"
 
 # Heavy or optional packages that only the features which need them may load.
@@ -220,6 +223,7 @@ def _layer(module: str) -> str:
     return next((prefix for prefix in prefixes if prefix in MAY_IMPORT), parts[0])
 
 
+@pytest.mark.process
 def test_import_loads_no_optional_package() -> None:
     run = subprocess.run([sys.executable, "-c", IMPORT_PROBE], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -228,6 +232,7 @@ def test_import_loads_no_optional_package() -> None:
     assert loaded & FORBIDDEN == set()
 
 
+@pytest.mark.process
 def test_a_bare_import_waits_for_nothing_heavy() -> None:
     probe = "import sys, variegate, variegate.cli; print([m for m in ('torch', 'numba', 'numpy') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
@@ -241,6 +246,7 @@ def test_a_name_that_is_not_there_is_named() -> None:
         variegate.Augmentor  # type: ignore[attr-defined]  # noqa: B018
 
 
+@cache
 def _imported_layers(path: Path) -> set[str]:
     """The layers of every ``variegate.X`` that the file imports, at its top or inside a function."""
     module = ["variegate", *path.relative_to(PACKAGE).with_suffix("").parts]
@@ -258,6 +264,7 @@ def _imported_layers(path: Path) -> set[str]:
     }
 
 
+@cache
 def _files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 

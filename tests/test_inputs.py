@@ -39,7 +39,8 @@ def test_a_file_with_a_longer_side_is_skipped_by_name(tmp_path: Path, capsys: py
     (tmp_path / "in").mkdir()
     Image.new("L", (MAX_SIDE + 1, 1)).save(tmp_path / "in/long.png")
     Image.new("L", (8, 8)).save(tmp_path / "in/small.png")
-    assert main(["augment", str(tmp_path / "in"), str(tmp_path / "out"), "--on-error", "skip", "--policy", "none"]) == 0
+    command = ["augment", str(tmp_path / "in"), str(tmp_path / "out"), "--on-error", "skip", "--policy", "none"]
+    assert main([*command, "--workers", "thread"]) == 0
     assert "skipped long.png: 32,768 x 1 pixels, more than 32,767 on a side" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").glob("*.jpg")] == ["small_0.jpg"]
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+# Every file of the package is read once.
+pytestmark = pytest.mark.xdist_group("package")
 ROOT = Path(__file__).resolve().parent.parent
 MOST_ARGUMENTS = 10
 # Arguments that users give by name: constructors of the public API.

@@ -32,6 +32,7 @@ def test_a_value_is_computed_once() -> None:
     assert Slow.value.__doc__ == "Seven."
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_fork_while_another_thread_computes() -> None:
     """Which would leave a lock of the class taken in the child."""

@@ -20,6 +20,7 @@ def _aloud(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOCAL_RANK", raising=False)
 
 
+@pytest.mark.process
 def test_one_line_at_the_beginning_and_one_at_the_end(tmp_path: Path) -> None:
     done, said = run(tmp_path, pause=0.6)
     assert done["results"] == RESULTS
@@ -30,10 +31,12 @@ def test_one_line_at_the_beginning_and_one_at_the_end(tmp_path: Path) -> None:
     assert said[1].startswith("variegate: kernels compiled after ")
 
 
+@pytest.mark.process
 def test_quiet(tmp_path: Path) -> None:
     assert run(tmp_path, pause=0.6, env={"VARIEGATE_QUIET": "1"})[1] == []
 
 
+@pytest.mark.process
 def test_who_waits_says_so_and_who_compiles_too(tmp_path: Path) -> None:
     processes = [start(tmp_path, "results += [tiny.right(1)]", pause=1.0, waits=True) for _ in range(2)]
     go(*processes)

@@ -11,13 +11,15 @@ import pytest
 
 from tests.compiling.tiny import RESULTS, end, go, read_until, run, start
 
+pytestmark = pytest.mark.process
+
 ALL = ["leaf", "left", "right"]
 
 
 def refuse_writing(folder: Path, locator: str) -> None:
     """Let processes find that they may not write where a locator of Numba's says; root may write anywhere."""
     (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(f"""
+    (folder / "site" / "patched_numba.py").write_text(f"""
 import numba.core.caching
 def refuse(self):
     raise PermissionError(13, "Permission denied")

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numba import typeof
 from numba.core import config
 
 import variegate
+from kernels.build import settings_of
 from tests.compiling.tiny import ROOT
 from variegate import warm
 from variegate.compiling import shipped as shipped_module
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.shipped import Shipped, pack, versions, write_manifest
+from variegate.program.rng import _fill_keys
 
 NAME, DIGEST = "program.kernel", "digest"
 
@@ -199,10 +205,10 @@ def pip(*arguments: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
-def build(folder: Path, levels: list[Level]) -> list[Path]:
-    """Both wheels, as ``make wheel`` does."""
-    pip("wheel", "--no-deps", "--wheel-dir", str(folder), ".")
-    command = [sys.executable, "-m", "kernels.build", "--out", str(folder), "--levels", *(each.name for each in levels)]
+def build(folder: Path, *options: str) -> list[Path]:
+    """Both wheels, as ``make wheel`` does, but for the environment of its own in which pip would build the first."""
+    pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), ".")
+    command = [sys.executable, "-m", "kernels.build", "--out", str(folder), *options]
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     return sorted(folder.glob("*.whl"))
 
@@ -234,8 +240,8 @@ def probe(python: Path, folder: Path, features: frozenset[str] | None = None) ->
     return found
 
 
-def check_wheels(tmp_path: Path, levels: list[Level]) -> None:
-    wheels = build(tmp_path / "wheels", levels)
+def check_wheels(tmp_path: Path, levels: Sequence[Level], *options: str) -> None:
+    wheels = build(tmp_path / "wheels", *options)
     assert [wheel.name.split("-")[0] for wheel in wheels] == ["variegate", "variegate_kernels"]
     names = zipfile.ZipFile(wheels[1]).namelist()
     assert sum(name.count("/") == 2 for name in names) == len(levels) * len(warm.ENTRIES + warm.TARGET_ENTRIES)
@@ -248,16 +254,44 @@ def check_wheels(tmp_path: Path, levels: list[Level]) -> None:
         assert (done["compiled"], done["same"], done["ready"]) == ([], True, True)
 
 
-@pytest.mark.skipif(host_level() is None, reason="there are levels for x86-64 alone")
+x86_64 = pytest.mark.skipif(host_level() is None, reason="there are levels for x86-64 alone")
+
+
+@pytest.mark.process
+@x86_64
 def test_nothing_is_compiled_where_the_wheels_are_installed(tmp_path: Path) -> None:
+    """With the code that is there for this very processor, which takes no minute to compile."""
     level = host_level()
     assert level is not None
-    check_wheels(tmp_path, [level])
+    check_wheels(tmp_path, [level], "--own")
 
 
+@x86_64
 @pytest.mark.slow
-@pytest.mark.skipif(host_level() is None, reason="there are levels for x86-64 alone")
 def test_every_level_that_this_processor_has(tmp_path: Path) -> None:
     level = host_level()
     assert level is not None
-    check_wheels(tmp_path, list(LEVELS[: LEVELS.index(level) + 1]))
+    levels = LEVELS[: LEVELS.index(level) + 1]
+    check_wheels(tmp_path, levels, "--levels", *(each.name for each in levels))
+
+
+@pytest.mark.process
+@x86_64
+def test_what_is_compiled_for_a_level_runs(tmp_path: Path) -> None:
+    """One kernel for the lowest level, by the process that compiles them all for the wheel; for arrays that nobody else
+    in this process calls it with, so that no other code of it is there."""
+    counters: Any = np.arange(40, dtype=np.uint32).reshape(5, 8)[:, ::2]
+    made: Any = np.zeros((5, 4), np.uint32)[:, ::2]
+    expected: Any = np.zeros((5, 2), np.uint32)
+    key = np.array([7, 9], np.uint32)
+    cache, signature = _fill_keys._cache, tuple(map(typeof, (counters, key, made)))
+    (tmp_path / "signatures").write_bytes(pickle.dumps({cache.name: signature}))
+    command = [sys.executable, "-m", "kernels.level", str(tmp_path / "signatures"), str(tmp_path / "level")]
+    environment = {**os.environ, **settings_of(LEVELS[0], str(tmp_path / "cache"))}
+    subprocess.run(command, check=True, cwd=ROOT, env=environment)
+    shipped = Shipped(str(tmp_path / "level"), {cache.name: cache.digest})
+    _fill_keys(np.ascontiguousarray(counters), key, expected)  # which also begins Numba's runtime
+    code = shipped.load(cache.name, cache.digest, signature, _fill_keys.targetctx)
+    code.entry_point(counters, key, made)
+    assert expected.any()
+    np.testing.assert_array_equal(made, expected)

@@ -17,6 +17,8 @@ from variegate.compiling import team
 from variegate.program import kernel_cache
 from variegate.warm import _entries
 
+pytestmark = pytest.mark.process
+
 # Kernels that return nothing are put off, and compiled by whoever is free.
 KERNELS = """
 from variegate.program.compiled import inner_kernel, kernel, pixel_kernel

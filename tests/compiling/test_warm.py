@@ -102,6 +102,7 @@ print(json.dumps({"runs": runs, "more": [name for name in after if after[name] !
 """
 
 
+@pytest.mark.process
 def test_nothing_is_left_to_compile() -> None:
     run = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True, check=False, cwd=ROOT)
     assert run.returncode == 0, run.stderr
@@ -110,6 +111,7 @@ def test_nothing_is_left_to_compile() -> None:
     assert done["more"] == []
 
 
+@pytest.mark.process
 def test_to_find_everything_there_takes_milliseconds() -> None:
     make_ready()
     probe = """
@@ -246,6 +248,7 @@ def test_helpers_begin_with_the_kernel_that_batches_call(monkeypatch: pytest.Mon
 PHOTOS = [(np.zeros((8, 8, 3), np.uint8), 0)] * 4
 
 
+@pytest.mark.process
 def test_collate_and_as_transform_compile_where_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     compiles = Compiles(monkeypatch)
     collate = vg.Collate(T.Invert())
@@ -271,6 +274,7 @@ def test_the_reference_needs_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     assert compiles.times == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("workers", "times"), [("process", 1), ("thread", 0)])
 def test_an_engine_compiles_before_its_processes_start(
     monkeypatch: pytest.MonkeyPatch, workers: str, times: int

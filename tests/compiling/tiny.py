@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.children import NumbaChild
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,8 +31,14 @@ def right(x):
 
 # What a process compiled itself, by Numba's own count; the steps stand in the place of STEPS.
 PROBE = """
-import json, sys, time
-from numba.core import event
+import json, os, sys, time
+from contextlib import suppress
+from numba.core import config, event
+
+sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
+config.reload_config()
+with suppress(ImportError):
+    import patched_numba
 
 class Compiled(event.Listener):
     names = []
@@ -82,8 +89,8 @@ def start(
         **(env or {}),
     }
     code = PROBE.replace("STEPS", steps).replace("PAUSE", str(pause)).replace("WAITS", str(waits))
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
+    return NumbaChild(
+        [code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

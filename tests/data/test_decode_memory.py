@@ -116,6 +116,7 @@ def write_samples(folder: Path) -> list[Path]:
     return [folder / name for name in kinds]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures by Linux's /proc")
 def test_the_estimate_is_what_decoding_takes(tmp_path: Path) -> None:
     paths = write_samples(tmp_path)
@@ -308,6 +309,7 @@ def test_room_is_given_back_after_an_error() -> None:
     assert not shared._waiting
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:

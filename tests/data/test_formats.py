@@ -66,6 +66,7 @@ def traced_ghostscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return trace
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for Ghostscript is a shell script")
 def test_ghostscript_is_not_started(
     traced_ghostscript: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -85,7 +86,8 @@ def test_ghostscript_is_not_started(
     ):
         with pytest.raises(DecodeError, match=reason):
             read()
-    assert main(["augment", str(photos), str(tmp_path / "out"), "--policy", "none", "--on-error", "skip"]) == 0
+    options = ("--policy", "none", "--on-error", "skip", "--workers", "thread")
+    assert main(["augment", str(photos), str(tmp_path / "out"), *options]) == 0
     assert reason in capsys.readouterr().err
     assert not traced_ghostscript.exists()
     # The stand-in would have been started.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import variegate as vg
+from tests.children import run_python
 from variegate.data.samples import NAMES, sample_photo
 
 PHOTOS = sample_photo("cat").parent
@@ -50,9 +49,10 @@ def test_each_photo_has_its_origin_and_licence_beside_it() -> None:
     assert sum(path.stat().st_size for path in PHOTOS.iterdir()) < 250_000
 
 
+@pytest.mark.process
 def test_they_need_no_package_of_the_examples() -> None:
     probe = "import sys; sys.modules['skimage'] = None; import variegate as vg; print(len(vg.sample_images(3)))"
-    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    run = run_python(probe)
     assert run.stdout == "3\n", run.stderr
 
 

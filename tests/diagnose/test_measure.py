@@ -28,6 +28,12 @@ ONE_THREAD = {m.DECODE_ONE, m.AUGMENT_ONE}
 TOGETHER = {m.READ_DECODE, m.DECODE_AUGMENT, m.LOADER}
 
 
+@pytest.fixture(autouse=True)
+def _few_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What more of them come to is below, by numbers that nobody has to wait for."""
+    monkeypatch.setattr("variegate.diagnose.recorder._ROUNDS", 2)
+
+
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     """Eleven good pictures, one of them a PNG, and two that are none."""

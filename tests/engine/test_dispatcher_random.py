@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.engine.fleet import Fleet, Worker
 from variegate.engine.options import ALLOCATIONS, Rules
+
+pytestmark = pytest.mark.random
 
 NUMBER_OF_ITEMS = 60
 # More than any run below can have: a device stays, whatever happens to it.

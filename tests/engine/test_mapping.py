@@ -55,6 +55,7 @@ def test_threads_make_the_pixels_of_one_augmenter(options: Any) -> None:
     check_equal(threads(3, **options).map(iter(images), iter(ids), epoch=3, copy=2), expected)
 
 
+@pytest.mark.process
 def test_processes_make_the_pixels_of_one_augmenter() -> None:
     images = pictures(80)
     engine = vg.Engine(["cpu:0", "cpu:1"], "process", "round_robin", steal=False, num_threads=1)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,14 @@ import pytest
 import tifffile
 
 import variegate as vg
+from tests.children import run_python, start_python
 from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.data.sources.base import SourceError
 from variegate.engine.jobs import EngineError
 from variegate.engine.mapping import MapSpec
 from variegate.engine.tiling import writing
+from variegate.engine.tiling.resume import TilesDone
 from variegate.engine.tiling.run import ImageRun, pixel_file
 from variegate.executors.cpu.tiled.chain import TiledImage
 
@@ -119,6 +119,7 @@ def test_the_epoch_the_copy_and_conditions_count() -> None:
     np.testing.assert_array_equal(made, expected)
 
 
+@pytest.mark.process
 def test_memory_is_bounded_by_tiles(tmp_path: Path) -> None:
     """A picture of 300 MB, in a process that takes less than half as much more than it had to begin with."""
     program = """
@@ -138,13 +139,13 @@ before = anonymous()
 engine.map_image(path, transform, out)
 print(anonymous() - before, np.load(out, mmap_mode="r").shape)
 """
-    paths = [str(tmp_path / "in.npy"), str(tmp_path / "out.npy")]
-    run = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True, timeout=50)
+    run = run_python(program, tmp_path / "in.npy", tmp_path / "out.npy")
     grown, shape = run.stdout.split(" ", 1)
     assert shape.strip() == "(300, 1200, 3)"
     assert int(grown) < 150_000_000
 
 
+@pytest.mark.process
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     image = noise(400, 300)
     np.save(tmp_path / "a.npy", image)
@@ -160,7 +161,7 @@ engine = vg.Engine(["cpu:0", "cpu:1"], "thread", seed=4, num_threads=1)
 engine.map_image({str(tmp_path / "a.npy")!r}, T.from_dict({CHAIN.to_dict()!r}), {str(tmp_path / "b.npy")!r}, 32, id=3)
 """
     done = tmp_path / ".b.npy.partial.done"
-    with subprocess.Popen([sys.executable, "-c", program]) as process:
+    with start_python(program) as process:
         deadline = time.monotonic() + 50
         while (not done.exists() or done.stat().st_size < 40) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -178,6 +179,25 @@ engine.map_image({str(tmp_path / "a.npy")!r}, T.from_dict({CHAIN.to_dict()!r}), 
     assert {path.name for path in tmp_path.iterdir()} == {"a.npy", "b.npy"}
 
 
+def test_of_a_number_that_was_cut_off_nothing_is_left(tmp_path: Path) -> None:
+    """What is written behind half a number would be read as others, of tiles that nobody made."""
+    result = writing.ResultFile(str(tmp_path / "b.npy"), (64, 64, 3), "uint8", 32)
+    result.begin()
+    runs = [TilesDone(result, {"source": "a"}) for _ in range(3)]
+    runs[0].begin()
+    for tile in (1, 2):
+        runs[0].add(tile)
+    path = tmp_path / ".b.npy.partial.done"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert runs[1].take_up()
+    assert runs[1].done == {1}
+    runs[1].add(3)
+    assert runs[2].take_up()
+    assert runs[2].done == {1, 3}
+    for run in runs:
+        run.close()
+
+
 def test_another_run_s_part_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save(tmp_path / "a.npy", noise(100, 100))
     with monkeypatch.context() as patch:
@@ -189,6 +209,7 @@ def test_another_run_s_part_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), whole(noise(100, 100), layout="NHWC"))
 
 
+@pytest.mark.process
 def test_a_lost_worker_s_tiles_are_made_elsewhere(tmp_path: Path) -> None:
     """The first process to see the mark takes it away, and itself."""
     mark = tmp_path / "mark"

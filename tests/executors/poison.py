@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tests.executors.interpreter import be_quick
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.host import upload_images
 from variegate.executors.cuda.launch import BLOCK
@@ -30,6 +31,8 @@ class PoisonedMemory(Memory):
 
 def poisoned_executor(device: str, block: tuple[int, int] = BLOCK) -> CudaExecutor:
     """On "cuda:0", or on "cpu": the kernels in Triton's interpreter."""
+    if device == "cpu":
+        be_quick()
     executor = CudaExecutor(torch.device(device), block)
     executor.memory = PoisonedMemory(torch.device(device))
     return executor

@@ -19,15 +19,20 @@ from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key, stream_keys
 from variegate.program.sampling import Sampling
 
+pytestmark = pytest.mark.usefixtures("validated")
+
 
 @every_device
 @pytest.mark.parametrize("op", SEMANTIC, ids=lambda op: op.name)
 def test_every_instruction_on_every_size(device: Device, op: Op) -> None:
-    """One ragged batch: every size in gray and colour, several times with other arguments."""
+    """One ragged batch: every size in gray and colour, three times with other arguments; and once in each of the other
+    outputs, in which the operation is the same."""
     rng = np.random.default_rng(int(op))
-    images = [make(h, w) for _ in range(3) for h, w in SIZES for make in (photo, gray)]
-    chains = [[random_step(rng, op, *image.shape[:2])] for image in images]
-    for output in OUTPUTS:
+    images = [make(h, w) for h, w in SIZES for make in (photo, gray)]
+    rounds = [[[random_step(rng, op, *image.shape[:2])] for image in images] for _ in range(3)]
+    every = [chain for chains in rounds for chain in chains]
+    check(device, program_of(every, images * 3, OUTPUTS[0]), images * 3, every)
+    for chains, output in zip(rounds, OUTPUTS[1:], strict=True):
         check(device, program_of(chains, images, output), images, chains)
 
 

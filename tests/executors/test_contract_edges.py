@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.children import run_python
 from tests.executors.contract import Device, check, every_device
 from tests.images import noise, photo
 from tests.programs import NAN, Step, crop, erase, program_of, resized_crop, rotate, step
 from variegate.backends.devices import get_executor
 from variegate.program.ops import Op
+
+pytestmark = pytest.mark.usefixtures("validated")
 
 ROOT = Path(__file__).parents[2]
 PERSPECTIVE = (1.0, 0.05, 0.0, 0.02, 1.0, 0.0, 0.001, 0.001)
@@ -81,10 +82,11 @@ def test_crops_far_outside_are_all_fill(device: Device) -> None:
         check(device, program_of([chain], [img]), [img], [chain])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["cpu"])
 @pytest.mark.parametrize("flags", [1, 2])
 def test_resizes_to_a_few_pixels(name: str, flags: int) -> None:
-    """The weights of a tiny output need room. In a fresh process, whose scratch memory nothing has grown."""
+    """The weights of a tiny output need room. In a process whose scratch memory nothing has grown."""
     code = f"""
         import numpy as np
         from tests.executors.contract import DEVICES, check
@@ -97,7 +99,7 @@ def test_resizes_to_a_few_pixels(name: str, flags: int) -> None:
                 chain = [resized_crop((0, 0, side, side), size, size, {flags})]
                 check(device, program_of([chain], [img]), [img], [chain])
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True)
+    run = run_python(textwrap.dedent(code))
     assert run.returncode == 0, run.stderr[-2000:]
 
 
@@ -150,6 +152,7 @@ def test_images_the_program_was_not_sampled_for_are_refused(name: str) -> None:
         run(program, [photo(20, 30).astype(np.float32)])
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
 def test_works_in_a_forked_child_of_a_process_that_used_it() -> None:
     """torch's DataLoader forks its workers on Linux; the parent's threads do not exist there."""
@@ -167,6 +170,6 @@ def test_works_in_a_forked_child_of_a_process_that_used_it() -> None:
             os._exit(0 if same else 1)
         os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True)
+    run = run_python(textwrap.dedent(code))
     # The shell's view of a negative code: the child was stopped by its alarm.
     assert run.returncode == 0, f"child ended with {run.returncode} (242: it hung) {run.stderr[-500:]}"

@@ -26,6 +26,8 @@ from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.transforms import functional as F
 
+pytestmark = pytest.mark.usefixtures("validated")
+
 CPU = DEVICES[0]
 SIZES = ((1, 1), (1, 2), (2, 1), (3, 2), (7, 8), (8, 8), (9, 17), (16, 16), (17, 31), (33, 64), (65, 15), (97, 113))
 QUALITIES = (1, 10, 50, 75, 95, 96, 100)

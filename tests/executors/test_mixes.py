@@ -16,6 +16,8 @@ from variegate.executors import reference
 from variegate.executors.cpu.blend import SPAN
 from variegate.program.validate import validate
 
+pytestmark = pytest.mark.usefixtures("validated")
+
 SIZES = [(1, 1), (3, 2), (17, 31), (16, 64), (9, 65)]
 MIXES: list[Any] = [T.MixUp(alpha=0.4), T.CutMix(), T.ResizeMix(), T.Mosaic((0.0, 1.0))]
 TAILS: list[list[T.Transform]] = [[], [T.Normalize(0.4, 0.2)], [T.Normalize(0.4, 0.2), T.RandomErasing(1.0)]]

@@ -21,7 +21,7 @@ from variegate import transforms as T
 from variegate.backends.images import with_wanted_channels
 from variegate.executors import cpu, reference
 from variegate.executors.cpu import memory, single
-from variegate.program import lowering, rng
+from variegate.program import rng
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
@@ -131,28 +131,6 @@ def written(program: Program, row: int) -> OneImage:
     for point in program.tables.points:
         one.add_point(point)
     return one
-
-
-def test_all_rewrites_at_once_make_what_they_make_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(80):
-        program, _, _ = random_program(seed, SEMANTIC)
-        for geometry in ("composed", "exact"):
-            for measured_once in (False, True):
-                stepwise = lowering.lower(program, geometry, measured_once)
-                with monkeypatch.context() as patched:
-                    patched.setattr(lowering, "DEBUG", False)
-                    at_once = lowering.lower(program, geometry, measured_once)
-                assert at_once.stage == "fused"
-                np.testing.assert_array_equal(at_once.length, stepwise.length)
-                for name in (*INSTRUCTION_ARRAYS, "window", "pass_of"):
-                    a, b = getattr(at_once, name), getattr(stepwise, name)
-                    used = np.arange(b.shape[1]) < stepwise.length[:, None]
-                    np.testing.assert_array_equal(a[used], b[used], err_msg=name)
-                for name in ("passes", "num_passes"):
-                    np.testing.assert_array_equal(getattr(at_once, name), getattr(stepwise, name), err_msg=name)
-                np.testing.assert_array_equal(at_once.tables.luts, stepwise.tables.luts)
-                for a, b in zip(at_once.tables.kernels, stepwise.tables.kernels, strict=True):
-                    np.testing.assert_array_equal(a, b)
 
 
 def test_read_only_and_scattered_arrays_of_a_program_are_taken() -> None:

@@ -1,14 +1,11 @@
-"""Under ``tf.distribute.MirroredStrategy`` on two halves of the CPU, as a command: what each replica is given, and a
-study of feeds, as lines of JSON."""
+"""Under ``tf.distribute.MirroredStrategy`` on two halves of the CPU: what replicas are given, and a study of feeds."""
 
 from __future__ import annotations
 
-import gc
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
@@ -80,20 +77,18 @@ def in_many_steps(shape: tuple[int, int, int], classes: int) -> Any:
     return model
 
 
-def main(root: Path) -> None:
-    measuring.SPANS = 1  # what more of them come to, other tests show without TensorFlow
+@mock.patch.object(measuring, "SPANS", 1)  # what more of them come to, other tests show without TensorFlow
+def find(root: Path) -> dict[str, Any]:
+    """``peer``: the shapes and labels of what tf.data made, and how; ``refused``: what was said each time."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    print(json.dumps(replicas(strategy)))
     options = TrainOptions(policy="none", batch_size=8, padding=1, threads=1)
     found = study(root, compiled, options, 0.05, strategy=strategy, one_hot=True)
-    print(json.dumps(found.to_dict()))
     arrays = np.random.default_rng(0).integers(0, 255, (20, 8, 8, 1), dtype=np.uint8), np.arange(20) % 3
     peer = open_tf_data(Feed(arrays, None, options, Ranks()), keras.ops.convert_to_tensor)
     batches = [(images.numpy(), labels.numpy().tolist()) for images, labels in peer.data]
     shapes, labels = [images.shape for images, _ in batches], sorted(one for _, some in batches for one in some)
-    print(json.dumps({"shapes": shapes, "labels": labels, "how": peer.how}))
     one_over = (arrays[0][:17], arrays[1][:17])
     refused = [
         lambda: study(one_over, make_model, options, strategy=strategy),
@@ -102,9 +97,5 @@ def main(root: Path) -> None:
         lambda: study(arrays, lambda shape, classes: None, TrainOptions(batch_size=10), strategy=strategy),
         lambda: study(arrays, in_many_steps, TrainOptions(batch_size=10), strategy=strategy),
     ]
-    print(json.dumps([told(one) for one in refused]))
-    gc.freeze()  # else Python goes through all of TensorFlow's objects as it ends, for 4 to 17 s
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    read = {"shapes": shapes, "labels": labels, "how": peer.how}
+    return {"replicas": replicas(strategy), "study": found, "peer": read, "refused": [told(one) for one in refused]}

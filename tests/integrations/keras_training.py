@@ -1,9 +1,7 @@
-"""Training with every batch recorded, on the back end that ``KERAS_BACKEND`` names; as a command, lines of JSON."""
+"""Training with every batch recorded, on whichever back end Keras has."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +47,3 @@ def _train(root: Path, workers: int) -> dict[str, Any]:
         "evaluated": model.evaluate(validation, verbose=0),
         "predicted": list(model.predict(validation, verbose=0).shape),
     }
-
-
-if __name__ == "__main__":
-    for result in train(Path(sys.argv[1])):
-        print(json.dumps(result))

@@ -1,14 +1,12 @@
-"""Pipelines on a real Ray of two cores, in a process of its own: ``python ray_pipelines.py FOLDER`` (see test_ray.py).
+"""Pipelines of Ray Data on a Ray of two cores that runs already (see test_ray.py).
 
-FOLDER holds ``photos`` (image files) and ``files.parquet`` (Hugging Face's layout, with "id" and "label"; one image is
-none). Results are put beside them.
+A folder holds ``photos`` (image files) and ``files.parquet`` (Hugging Face's layout, with "id" and "label"; one image
+is none). Results are put beside them.
 """
 
 from __future__ import annotations
 
 import logging
-import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,8 @@ def rows_of(dataset: Any, by: str) -> dict[Any, Any]:
 
 
 def run(folder: Path) -> dict[str, Any]:
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     files = str(folder / "files.parquet")
     to_files = MapBatches(T.RandomResizedCrop(24), encode="png", copies=2, on_error="skip")
     in_four = ray.data.read_parquet(files, include_row_hash=True, override_num_blocks=4)
@@ -52,15 +52,3 @@ def run(folder: Path) -> dict[str, Any]:
     except Exception as error:
         results["error"] = str(error)
     return results
-
-
-def main(folder: Path) -> None:
-    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error", object_store_memory=200 << 20)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    (folder / "results.pickle").write_bytes(pickle.dumps(run(folder)))
-    ray.shutdown()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

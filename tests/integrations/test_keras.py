@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,18 +12,17 @@ import pytest
 from PIL import Image
 
 from tests.images import PHOTOS, photo
+from tests.one_tensorflow import on_tensorflow
 from variegate import transforms as T
 from variegate.data.sources.base import StreamItem
 from variegate.data.sources.folder import FolderSource, open_folder
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow gets a process of its own
+os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow has a process of its own
 pytest.importorskip("keras")
 import keras
 
 from tests.integrations.keras_training import make_loader, train
 from variegate.integrations.keras import PyDataset
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -168,21 +163,17 @@ def test_labels_that_no_one_hot_vector_has(source: FolderSource) -> None:
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def train_elsewhere(root: Path, backend: str) -> list[dict[str, Any]]:
-    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-m", "tests.integrations.keras_training", str(root)]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
-    assert run.returncode == 0, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("backend", ["torch", "tensorflow"])
+@pytest.mark.parametrize(
+    "backend", ["torch", pytest.param("tensorflow", marks=[pytest.mark.process, pytest.mark.xdist_group("tensorflow")])]
+)
 def test_fit_sees_every_batch_of_every_epoch(root: Path, backend: str) -> None:
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"needs {backend}")
     loader = make_loader(open_folder(root))
     expected = [float(loader.batch(i, epoch).images.sum()) for epoch in range(4) for i in range(5)]
-    results = train(root) if backend == keras.backend.backend() else train_elsewhere(root, backend)
+    results = (
+        train(root)
+        if backend == keras.backend.backend()
+        else on_tensorflow("tests.integrations.keras_training:train", root)
+    )
     assert len(results) == 2
     for result in results:
         assert result["backend"] == backend
@@ -191,8 +182,3 @@ def test_fit_sees_every_batch_of_every_epoch(root: Path, backend: str) -> None:
         assert result["losses"][-1] < result["losses"][0]
         assert result["predicted"] == [18, 3]
         assert np.isfinite(result["evaluated"])
-
-
-def test_nothing_of_it_is_loaded_by_variegate() -> None:
-    code = "import sys, variegate, variegate.integrations.torch_data; assert 'keras' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

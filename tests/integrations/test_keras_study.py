@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,35 +11,27 @@ from PIL import Image
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported here
 
+from tests.one_tensorflow import on_tensorflow
 from variegate.training.study.feeds import CEILING, OURS
-from variegate.training.study.report import FedStep, Study, headings, rows, summary
+from variegate.training.study.report import headings, rows, summary
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("tensorflow")]
 PEER = "tf.data+Keras layers"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What tests/integrations/keras_on_two.py says; TensorFlow gets a process of its own."""
-    if importlib.util.find_spec("tensorflow") is None or importlib.util.find_spec("keras") is None:
-        pytest.skip("needs Keras and TensorFlow")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root = tmp_path_factory.mktemp("images")
     rng = np.random.default_rng(0)
     for number in range(40):
         path = root / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(path)
-    more = {"KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-m", "tests.integrations.keras_on_two", str(root)]
-    run = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **more}, check=False, timeout=300
-    )
-    assert run.returncode == 0, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    return on_tensorflow("tests.integrations.keras_on_two:find", root)
 
 
-def test_each_replica_gets_its_part_of_each_batch_and_each_image_comes_once(found: list[Any]) -> None:
-    given, batches = found[0]["given"], found[0]["batches"]
+def test_each_replica_gets_its_part_of_each_batch_and_each_image_comes_once(found: dict[str, Any]) -> None:
+    given, batches = found["replicas"]["given"], found["replicas"]["batches"]
     assert len(given) == 2 * len(batches) == 20
     assert sorted(label for batch in batches[:5] for label in batch) == list(range(18))
     for place, batch in enumerate(batches):
@@ -55,13 +42,8 @@ def test_each_replica_gets_its_part_of_each_batch_and_each_image_comes_once(foun
             np.testing.assert_allclose(x, y, atol=1e-4)
 
 
-def study_in(told: dict[str, Any]) -> Study:
-    feeds = tuple(FedStep(**{**one, "left_out": tuple(one["left_out"])}) for one in told["feeds"])
-    return Study(told["facts"], feeds, told["missing"], tuple(told["edges"]), tuple(told["notes"]))
-
-
-def test_a_study_of_fit(found: list[Any]) -> None:
-    one = study_in(found[1])
+def test_a_study_of_fit(found: dict[str, Any]) -> None:
+    one = found["study"]
     assert [feed.name for feed in one.feeds] == [CEILING, OURS, PEER], one.missing
     assert one.facts["device"] == "cpu, 2 replicas"
     assert one.is_on_cpu
@@ -78,15 +60,15 @@ def test_a_study_of_fit(found: list[Any]) -> None:
     )
 
 
-def test_the_peer_reads_any_source(found: list[Any]) -> None:
-    read = found[2]
-    assert read["shapes"] == [[8, 8, 8, 1], [8, 8, 8, 1], [4, 8, 8, 1]]
+def test_the_peer_reads_any_source(found: dict[str, Any]) -> None:
+    read = found["peer"]
+    assert read["shapes"] == [(8, 8, 8, 1), (8, 8, 8, 1), (4, 8, 8, 1)]
     assert read["labels"] == sorted(number % 3 for number in range(20))
     assert read["how"].startswith("tf.data, read by Python, resized to 8x8, ZeroPadding2D, RandomCrop, RandomFlip")
 
 
-def test_what_cannot_be_studied(found: list[Any]) -> None:
-    last, few, other, nothing, many = found[3]
+def test_what_cannot_be_studied(found: dict[str, Any]) -> None:
+    last, few, other, nothing, many = found["refused"]
     assert last == (
         "batch_size: got 8, which leaves 1 of 17 images for the last batch of an epoch; accepted: what leaves one or "
         "more for each of the 2 replicas"

@@ -69,6 +69,7 @@ def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
     assert ahead.get(0, 2, 3) == 2
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_forked_child_goes_on() -> None:
     """It has none of the threads, and may have inherited a lock that was taken."""

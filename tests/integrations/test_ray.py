@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import logging
-import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,13 @@ from PIL import Image
 
 import variegate as vg
 from tests.images import PHOTOS, gray, photo
+from tests.one_ray import one_ray
 from variegate import transforms as T
 from variegate.integrations.ray import MapBatches, id_of
 
 # Ray's own settings use names that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
 
-ROOT = Path(__file__).resolve().parents[2]
 POLICY = T.Compose([T.RandomResizedCrop(24), T.RandAugment(2, 9), T.Normalize(0.5, 0.25)])
 CROP = T.RandomResizedCrop(24)
 # Keeps the image's size, and two rows never get the same.
@@ -168,20 +167,17 @@ def test_a_pickled_copy_carries_the_settings_alone() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(map_batches))(batch())["image"], expected)
 
 
-def test_ray_is_not_needed_for_arrays() -> None:
-    code = """
-import sys
-sys.modules["ray"] = None
-import numpy as np
-from variegate import transforms as T
-from variegate.integrations.ray import MapBatches
-out = MapBatches(T.Invert())({"image": np.zeros((2, 4, 5, 3), np.uint8), "id": np.arange(2)})
-print(out["image"].shape)
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
-    )
-    assert run.stdout.strip() == "(2, 3, 4, 5)", run.stderr
+def test_ray_is_not_needed_for_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor to import what is not imported yet."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ray"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.startswith("variegate.integrations.ray")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    anew = importlib.import_module("variegate.integrations.ray").MapBatches
+    assert anew is not MapBatches
+    out = anew(T.Invert())({"image": np.zeros((2, 4, 5, 3), np.uint8), "id": np.arange(2)})
+    assert out["image"].shape == (2, 3, 4, 5)
 
 
 # -- Arrow -------------------------------------------------------------------------------------------------------------
@@ -532,10 +528,24 @@ def test_on_a_gpu() -> None:
 GOOD = [0, 1, 3, 4, 5, 6, 7]
 
 
+def on_ray(test: Any) -> Any:
+    return pytest.mark.process(pytest.mark.xdist_group("ray")(test))
+
+
+class Made(NamedTuple):
+    """``results``: what ``ray_pipelines.run`` gave; the rest is in ``folder``. ``logs``: of Ray's workers."""
+
+    folder: Path
+    results: dict[str, Any]
+    logs: Path
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``ray_pipelines.py`` made of eight photos, on a Ray of its own."""
-    pytest.importorskip("ray")
+def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Made:
+    """Of eight photos."""
+    told = one_ray(request.config)
+    from tests.integrations.ray_pipelines import run
+
     folder = tmp_path_factory.mktemp("ray")
     (folder / "photos").mkdir()
     for i, image in enumerate(RAGGED):
@@ -543,61 +553,52 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = [*JPEGS]
     files[2] = b"no image"
     pq.write_table(table(files, label=LABELS), folder / "files.parquet", row_group_size=3)
-    run = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("ray_pipelines.py")), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"},
-    )
-    assert run.returncode == 0, run.stderr
-    (folder / "output.txt").write_text(run.stdout + run.stderr)
-    return folder
+    return Made(folder, run(folder), Path(told["session_dir"]) / "logs")
 
 
-@pytest.fixture(scope="module")
-def results(folder: Path) -> dict[str, Any]:
-    return pickle.loads((folder / "results.pickle").read_bytes())
-
-
-def test_tasks_from_parquet_to_parquet_in_small_batches(folder: Path) -> None:
-    rows = pq.read_table(folder / "written").to_pylist()
+@on_ray
+def test_tasks_from_parquet_to_parquet_in_small_batches(made: Made) -> None:
+    rows = pq.read_table(made.folder / "written").to_pylist()
     expected = [
         vg.Augmenter(CROP, layout="NHWC").decode_and_run(JPEGS, ids=range(8), copy=copy).numpy() for copy in (0, 1)
     ]
     assert sorted((row["id"], row["copy"]) for row in rows) == [(id, copy) for id in GOOD for copy in (0, 1)]
     for row in rows:
         np.testing.assert_array_equal(decode(row["image"]), expected[row["copy"]][row["id"]])
-    assert "left out: id 2 (cat/2.jpg): not an image" in (folder / "output.txt").read_text()
-    source = vg.open_source(folder / "written", classes=["a", "b", "c"])
+    logs = [path.read_text(errors="replace") for path in made.logs.glob("worker-*.err")]
+    assert any("left out: id 2 (cat/2.jpg): not an image" in log for log in logs)
+    source = vg.open_source(made.folder / "written", classes=["a", "b", "c"])
     assert sorted(source.read(i).label for i in range(len(source))) == sorted([LABELS[id] for id in GOOD] * 2)
 
 
-def test_an_actor_in_one_batch(results: dict[str, Any]) -> None:
+@on_ray
+def test_an_actor_in_one_batch(made: Made) -> None:
     expected = vg.Augmenter(POLICY, seed=3).decode_and_run(JPEGS, ids=range(8), epoch=2).numpy()
-    assert sorted(results["actor"]) == GOOD
-    for id, row in results["actor"].items():
+    assert sorted(made.results["actor"]) == GOOD
+    for id, row in made.results["actor"].items():
         np.testing.assert_array_equal(row["image"], expected[id])
         assert row["label"] == LABELS[id]
 
 
-def test_images_that_ray_read(results: dict[str, Any]) -> None:
+@on_ray
+def test_images_that_ray_read(made: Made) -> None:
     t = T.Compose([T.RandomHorizontalFlip(), T.GaussianNoise(sigma=0.1)])
-    assert len(results["images"]) == 8
-    for path, row in results["images"].items():
+    assert len(made.results["images"]) == 8
+    for path, row in made.results["images"].items():
         image = RAGGED[int(Path(path).stem)]
         np.testing.assert_array_equal(row["image"], vg.Augmenter(t, seed=4)([image], ids=[id_of(path)])[0].numpy())
 
 
-def test_errors_reach_the_driver(results: dict[str, Any]) -> None:
-    assert "DecodeError: id 2 (cat/2.jpg): not an image" in results["error"]
+@on_ray
+def test_errors_reach_the_driver(made: Made) -> None:
+    assert "DecodeError: id 2 (cat/2.jpg): not an image" in made.results["error"]
 
 
-def test_rays_row_hash_stays_with_its_row(folder: Path, results: dict[str, Any]) -> None:
+@on_ray
+def test_rays_row_hash_stays_with_its_row(made: Made) -> None:
     """What errors and docs/ray.md recommend for tables without ids."""
-    written = {row["id"]: row["row_hash"] for row in pq.read_table(folder / "written").to_pylist()}
-    assert written == {id: row["row_hash"] for id, row in results["actor"].items()}
+    written = {row["id"]: row["row_hash"] for row in pq.read_table(made.folder / "written").to_pylist()}
+    assert written == {id: row["row_hash"] for id, row in made.results["actor"].items()}
     assert len(set(written.values())) == 7
 
 

@@ -199,16 +199,19 @@ def test_copies_do_not_share_what_they_count() -> None:
 # -- as_transform: workers ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_workers_never_repeat_one_another_nor_an_epoch() -> None:
     loader = load(SamePhoto(vg.as_transform(NOISE)), workers=2)
     assert distinct(images_of(loader) + images_of(loader) + images_of(loader)) == 48
 
 
+@pytest.mark.process
 def test_persistent_workers_do_not_repeat_an_epoch() -> None:
     loader = load(SamePhoto(vg.as_transform(NOISE)), workers=2, persistent_workers=True)
     assert distinct(images_of(loader) + images_of(loader)) == 32
 
 
+@pytest.mark.process
 def test_manual_seed_makes_a_run_repeat() -> None:
     def run(seed: int) -> list[torch.Tensor]:
         torch.manual_seed(seed)
@@ -248,6 +251,7 @@ def test_any_seed_of_a_worker_is_a_place(seed: int, monkeypatch: pytest.MonkeyPa
     assert ids.take(1)[0] == (int(taken[-1]) + 1) % 2**64
 
 
+@pytest.mark.process
 def test_an_id_makes_workers_irrelevant() -> None:
     transform = vg.as_transform(POLICY, seed=2)
     expected = [vg.Augmenter(POLICY, seed=2)([Photos().image(i)], ids=[i])[0] for i in range(16)]
@@ -258,6 +262,7 @@ def test_an_id_makes_workers_irrelevant() -> None:
 # -- Collate -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_a_batch_with_ids_is_the_augmenters(workers: int) -> None:
     collate = vg.Collate(FLOATS, seed=9)
@@ -272,6 +277,7 @@ def test_a_batch_with_ids_is_the_augmenters(workers: int) -> None:
             assert labels.dtype == torch.int64
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_the_epoch_reaches_workers_that_run_already(method: str) -> None:
     collate = vg.Collate(NOISE, seed=9)
@@ -287,6 +293,7 @@ def test_the_epoch_reaches_workers_that_run_already(method: str) -> None:
     assert distinct(by_epoch[0] + by_epoch[1]) == 32
 
 
+@pytest.mark.process
 def test_without_ids_no_batch_repeats_another() -> None:
     collate = vg.Collate(NOISE)
     torch.manual_seed(0)
@@ -300,6 +307,7 @@ def test_without_ids_no_batch_repeats_another() -> None:
     assert distinct(images_of(persistent) + images_of(persistent)) == 32
 
 
+@pytest.mark.process
 def test_the_epoch_keeps_its_value_for_schedules() -> None:
     collate = vg.Collate(T.Cond(by="epoch", cases={3: T.Invert()}))
     loader = load(Photos(), 1, collate)
@@ -314,6 +322,7 @@ class Stream(IterableDataset[Any]):
         yield from (({"image": photo(16, 16), "label": 0.5}) for _ in range(8))
 
 
+@pytest.mark.process
 def test_a_stream_of_dicts() -> None:
     loader = load(Stream(), 2, vg.Collate(NOISE))  # each worker reads the whole of it
     batches = list(loader)
@@ -384,6 +393,7 @@ def test_other_items_are_refused(items: list[Any], error: type[Exception], messa
         vg.Collate(POLICY)(items)
 
 
+@pytest.mark.process
 def test_errors_in_a_worker_keep_their_words() -> None:
     class Floats(Photos):
         def image(self, i: int) -> Any:
@@ -458,6 +468,7 @@ def test_with_ids_takes_dicts_and_refuses_the_rest() -> None:
         vg.WithIds(Stream())
 
 
+@pytest.mark.process
 def test_image_files_of_a_folder(tmp_path: Path) -> None:
     """The whole way, as with torchvision's ImageFolder: Pillow images from files."""
     for i in range(4):

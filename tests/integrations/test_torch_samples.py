@@ -149,6 +149,7 @@ def test_batches_are_those_of_a_loader() -> None:
                 assert all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
 
 
+@pytest.mark.process
 def test_workers_give_them_too_and_padded() -> None:
     collate = vg.Collate(FLIP, targets=vg.Targets(passed=["name"], padded=True))
     [batch] = DataLoader(vg.WithIds(ITEMS), 4, collate_fn=collate, num_workers=1)

@@ -10,10 +10,13 @@ from typing import Any, Literal
 import pytest
 import typer
 
-from variegate.cli import app
+from variegate.cli.commands import app
 from variegate.cli.options import CommandOptions, from_options
+from variegate.engine.engine import Engine
+from variegate.engine.expansion.run import Expansion
 from variegate.options import check_options, option, option_of, part_of, same_option
 from variegate.options.measurement import MeasurementOptions
+from variegate.options.packing import PackingOptions
 from variegate.options.search import EvaluationOptions, Hyperparameters, SearchOptions
 from variegate.options.simulation import Scenario
 from variegate.search import Settings
@@ -89,6 +92,16 @@ def test_defaults_stand_once() -> None:
     for name in ("lr", "lr_schedule", "weight_decay", "momentum", "clip", "precision"):
         assert getattr(recipe, name) == getattr(searched, name) == getattr(evaluated, name)
     assert (Settings().size, Settings().interval) == (searched.population, searched.interval)
+
+
+def test_commands_make_data_sets_as_python_does() -> None:
+    typed = PackingOptions()
+    for owner, names in (
+        (Engine, ("devices", "workers", "allocation", "steal", "address")),
+        (Expansion, ("on_error", "resume", "changed")),
+    ):
+        taken = inspect.signature(owner).parameters
+        assert {name: taken[name].default for name in names} == {name: getattr(typed, name) for name in names}
 
 
 @pytest.mark.parametrize(

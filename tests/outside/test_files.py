@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.outside.ending import run_python
+from tests.children import run_python
 from variegate.outside.files import NotRegularError, TooLargeError, check_regular, open_regular, read_regular
 
 EACH = """
@@ -27,6 +27,7 @@ print(json.dumps(said))
 ACCEPTED = "accepted: regular files, and links to them"
 
 
+@pytest.mark.process
 def test_nothing_is_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "to-fifo").symlink_to("fifo")

@@ -14,7 +14,7 @@ import variegate as vg
 from tests.data.sources.annotated.made import coco_entries, put_coco, put_images, put_voc, put_yolo
 from tests.engine.expansion.test_annotated_shards import laid
 from variegate import transforms as T
-from variegate.cli import app
+from variegate.cli.commands import app
 from variegate.data.sources.base import SourceError
 from variegate.preview import Annotations, policy_sheet, sweep_sheet
 from variegate.preview.choosing import choose_images

@@ -10,7 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 import variegate
+
+pytestmark = pytest.mark.process
 
 # The file, where in it, and what stands there then.
 EDITS = (
@@ -80,8 +84,8 @@ def _run_with(edits: Sequence[tuple[str, str, str]], folder: Path) -> subprocess
         text = path.read_text()
         assert text.count(old) == 1, f"{name}: {old!r}"
         path.write_text(text.replace(old, new))
-    # Uncompiled, which takes no time to begin.
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}
+    # Uncompiled, which takes no time to begin; so the rewrites run one by one, as the compiled call cannot.
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "VARIEGATE_DEBUG": "1", "PYTHONPATH": str(folder)}
     return subprocess.run([sys.executable, "-c", PROGRAM], env=env, cwd=folder, capture_output=True, text=True)
 
 

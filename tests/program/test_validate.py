@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.images import photo
-from tests.programs import POINT, SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
+from tests.programs import POINT, SEMANTIC, erase, grid, program_of, random_program, resized_crop, rotate, step
 from variegate.program import passes as P
 from variegate.program.lowering import lower, rewrites
 from variegate.program.ops import Op
@@ -17,6 +17,7 @@ from variegate.program.validate import InvalidProgram, validate
 
 
 @pytest.mark.parametrize("geometry", ["composed", "exact"])
+@pytest.mark.random
 def test_every_rewrite_leaves_a_valid_program(geometry: str) -> None:
     for seed in range(300):
         program, _, _ = random_program(seed, SEMANTIC, rows=3)
@@ -122,6 +123,23 @@ def test_broken_sampled_programs_are_refused(mutation: str) -> None:
     mutate, message = SAMPLED[mutation]
     program = validate(sampled())
     mutate(program)
+    with pytest.raises(InvalidProgram, match=message):
+        validate(program)
+
+
+@pytest.mark.parametrize(
+    ("arg", "value", "message"),
+    [
+        (0, 1, "grid 1 does not exist"),
+        (1, 2, "the grid ends inside of the image"),
+        (2, 3, "the grid ends inside of the image"),
+        (6, 7, "a grid of unknown steps or units"),
+    ],
+    ids=["no such grid", "a line missing", "a column missing", "unknown unit"],
+)
+def test_broken_grids_are_refused(arg: int, value: float, message: str) -> None:
+    program = validate(program_of([[grid(np.zeros((3, 4, 2), np.int16), (5.0, 4.0))]], [photo(8, 9)]))
+    _set_arg(Op.DISPLACE, value, arg)(program)
     with pytest.raises(InvalidProgram, match=message):
         validate(program)
 

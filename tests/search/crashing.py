@@ -1,4 +1,4 @@
-"""Runs as a script: does a small search over and over, killed at each of its system calls in turn, and then again.
+"""For a process of its own: a small search over and over, killed at each of its system calls in turn, and then again.
 
 Prints a line of JSON: how many places there were to be killed at, and what went wrong.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,7 +96,3 @@ def main(root: Path, every: int) -> None:
     if code != 0:
         wrong.append(f"not killed, it ended with {code}")
     print(json.dumps({"steps": step - every, "wrong": wrong}))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

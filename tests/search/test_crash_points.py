@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.children import run_python
 from tests.search.runs import contents, small_run
 from tests.sinks.tiny_disk import tiny_disk
 from variegate.search.local import LocalSearch
 from variegate.sinks.storage import DiskFullError
 
-ROOT = Path(__file__).resolve().parents[2]
+CRASHING = """
+import sys
+from pathlib import Path
+from tests.search.crashing import main
+main(Path(sys.argv[1]), int(sys.argv[2]))
+"""
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of itself")
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_every_system_call(tmp_path: Path, every: int) -> None:
     # In memory, where there is such a place: thousands of fsyncs take their time on a disk.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as place:
-        command = [sys.executable, "-m", "tests.search.crashing", place, str(every)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+        done = run_python(CRASHING, place, every)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["wrong"] == [], done.stderr
@@ -63,6 +67,7 @@ def test_what_is_said_to_be_over_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
     ]
 
 
+@pytest.mark.process
 def test_a_disk_that_is_full_until_there_is_room(tmp_path: Path) -> None:
     LocalSearch(small_run(), tmp_path / "whole", ["cpu"]).run()
     with tiny_disk(tmp_path / "disk", 3500) as disk:  # room for one checkpoint, not for two

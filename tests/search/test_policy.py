@@ -125,6 +125,7 @@ def test_policies_that_have_no_numbers_are_refused() -> None:
         space.to_numbers((("Invert", 0.2, 1),))
 
 
+@pytest.mark.process
 def test_importing_loads_nothing_heavy() -> None:
     probe = "import sys, variegate.search; print([m for m in ('torch', 'matplotlib', 'ray') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)

@@ -16,6 +16,7 @@ from threading import Event
 import pytest
 
 from tests.engine.bounded import fail_after
+from tests.one_ray import one_ray
 from tests.search.runs import contents, small_run
 from variegate.data.sources.base import SourceError
 from variegate.search import LostPopulationError
@@ -25,8 +26,7 @@ from variegate.search.run import SearchRun
 from variegate.search.tune import TuneSearch
 from variegate.search.tune.driver import RETRIES, STATE_NAME, TuneDriver
 
-ray = pytest.importorskip("ray")
-pytest.importorskip("ray.tune")
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +36,15 @@ def _bounded() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[str]:
-    """One for all tests: to start it takes seconds."""
-    context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=256 << 20)
-    yield context.address_info["address"]
-    ray.shutdown()
+def cluster(request: pytest.FixtureRequest) -> str:
+    return one_ray(request.config)["address"]
 
 
 @pytest.fixture
 def _one_at_a_time() -> Iterator[None]:
     """A single process, which is all members in turn: it takes seconds to start one."""
+    import ray
+
     taken = ray.util.placement_group([{"CPU": 1}])
     ray.get(taken.ready())
     yield
@@ -200,6 +199,8 @@ def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_pat
 
 
 def test_what_a_member_raises_is_what_the_search_raises() -> None:
+    import ray
+
     from variegate.search.tune.trials import explained
 
     @ray.remote

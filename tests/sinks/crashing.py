@@ -1,4 +1,4 @@
-"""Runs as a script: does a small run over and over, killed at each of its system calls in turn, and then again.
+"""For a process of its own: a small run over and over, killed at each of its system calls in turn, and then again.
 
 Prints a line of JSON: how many places there were to be killed at, and what went wrong.
 """
@@ -9,7 +9,6 @@ import gc
 import json
 import os
 import shutil
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -150,7 +149,3 @@ def main(root: Path, kind: str, every: int) -> None:
     if code != 0:
         wrong.append(f"not killed, it ended with {code}")
     print(json.dumps({"steps": step - every, "wrong": wrong}))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -5,19 +5,25 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.children import run_python
 from tests.sinks.runs import run, tree
 from tests.sinks.tiny_disk import tiny_disk
 from variegate.sinks.storage import DiskFullError, WriteError
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.process
+
+CRASHING = """
+import sys
+from pathlib import Path
+from tests.sinks.crashing import main
+main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+"""
 
 
 @pytest.mark.parametrize(
@@ -27,8 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_killed_at_every_system_call(tmp_path: Path, kind: str, least: int, every: int) -> None:
     # In memory, where there is such a place: thousands of fsyncs take their time on a disk.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as place:
-        command = [sys.executable, "-m", "tests.sinks.crashing", place, kind, str(every)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+        done = run_python(CRASHING, place, kind, every)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["wrong"] == [], done.stderr

@@ -6,13 +6,14 @@ import json
 import os
 import pickle
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 
+from tests.children import Child, start_python
 from tests.sinks.runs import ITEMS, SETTINGS, file_of, output, row_of, run, tree
 from variegate.data.sources.base import SourceError
 from variegate.sinks.destination import Destination
@@ -192,14 +193,14 @@ def test_tuples_and_numbers_as_keys_are_what_json_makes_of_them(tmp_path: Path) 
         Destination(tmp_path, {"a": {1, 2}})
 
 
-def hold(place: Path) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(place)], stdin=pipe, stdout=pipe, text=True)
+def hold(place: Path) -> Child:
+    holder = start_python(HOLDER, place, stdin=PIPE, stdout=PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "ready\n"
     return holder
 
 
+@pytest.mark.process
 def test_two_runs_at_once(tmp_path: Path) -> None:
     with hold(tmp_path) as holder:
         try:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import variegate as vg
 from variegate import transforms as T
 
+pytestmark = pytest.mark.usefixtures("validated")
+
 HEIGHT, WIDTH = 33, 41
 TURN = T.RandomRotation(60, interpolation="bilinear")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import variegate as vg
+from tests.children import run_python
 from tests.curation.cleaning.tables import rows_of, table_of, write_table
 from tests.curation.cleaning.test_copies import GONE, files_below, place_in
 from variegate.curation.cleaning import copying
@@ -67,15 +67,14 @@ _KILLED = """
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
 @pytest.mark.parametrize(("layout", "name", "count"), [("folder", "replace", 5), ("tar", "fsync", 12)])
 def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path, folder_of, layout, name, count):
     place, found = folder_of(layout)
     expected = whole(tmp_path, place, found)
-    arguments = [place, str(tmp_path / "dst"), str(found), name, str(count)]
-    code = textwrap.dedent(_KILLED)
 
-    killed = subprocess.run([sys.executable, "-c", code, *arguments], timeout=100, check=False)
+    killed = run_python(textwrap.dedent(_KILLED), place, tmp_path / "dst", found, name, count)
     assert killed.returncode == -9
     assert not (tmp_path / "dst" / "manifest.parquet").exists()
     vg.clean(place, tmp_path / "dst", findings=found, drop=DROP)

@@ -97,6 +97,14 @@ def test_train_images_that_are_in_the_test_split_leak() -> None:
     assert set(found(findings, "near_duplicates")) == {"test/2", "test/3"}, "of one split each"
 
 
+def test_every_copy_of_what_looks_like_a_test_image_leaks() -> None:
+    """Copies are compared once, and to leave out the first alone would leave the others to train."""
+    images = {"train/c": C, "train/c2": C.copy(), "train/b": B, "test/1": C[:, ::-1], "test/2": C[:, ::-1].copy()}
+    leaks = found(find_duplicates(table_of(images)), "leaks")
+    assert {"train/c", "train/c2"} <= set(leaks)
+    assert "train/b" not in leaks
+
+
 def test_images_of_two_classes_that_are_alike_contradict_each_other() -> None:
     images = {"train/a": A, "train/a2": A.copy(), "train/b": B, "test/b2": jpeg(B), "train/c": C, "train/c2": C.copy()}
     labels = {"train/a": 0, "train/a2": 1, "train/b": 0, "test/b2": 2, "train/c": 1}

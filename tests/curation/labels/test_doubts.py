@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 import variegate as vg
 from variegate.curation.finding import DataFinding
@@ -23,6 +22,8 @@ FLIPPED = (3, 50, 77, 120, 150, 171)
 
 
 def _digits(count: int = 180) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+
     digits = load_digits()
     chosen = np.flatnonzero(digits.target < 3)[:count]
     pixels = (digits.images[chosen] * 15.9).astype(np.uint8)[..., None]

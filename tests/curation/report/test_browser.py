@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.curation.report.browser import Page, find_browser, opened_page
 from tests.curation.report.made import EVIL, small_result
 from variegate.curation.report import write_report
@@ -12,6 +14,7 @@ from variegate.curation.report import write_report
 _CELLS = '[...document.querySelectorAll("#findings tbody tr")].map((row) => row.cells[%d].textContent)'
 
 
+@pytest.mark.process
 def test_the_report_in_a_browser(tmp_path: Path) -> None:
     browser = find_browser()
     write_report(tmp_path / "report.html", small_result())

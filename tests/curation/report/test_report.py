@@ -55,6 +55,9 @@ def test_names_are_text_whatever_they_are(page: str) -> None:
     elements = _Elements(page)
     assert EVIL not in page
     assert len(elements.of("script")) == 2  # the table's rows, and the page's own
+    rows = re.search(r"<script[^>]*application/json[^>]*>(.*?)</script>", page, re.DOTALL)
+    assert rows is not None
+    assert not set("<>&") & set(rows[1]), "no name ends the element around it, as </script would with a blank behind it"
     assert EVIL in "".join(elements.texts)
     assert not elements.of("b")
     assert "class <cats> has 10 times as many" in "".join(elements.texts)

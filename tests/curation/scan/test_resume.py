@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from PIL import Image
 
 import variegate as vg
+from tests.children import start_python
 from variegate.curation.scan import recording
 from variegate.data.sources.base import Item, SourceError
 from variegate.data.sources.folder import FolderSource
@@ -175,6 +174,7 @@ def test_findings_do_not_lie_among_the_files_they_are_of(folder: Path, tmp_path:
     assert (folder / "found.parquet").read_bytes() == before
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="kill -9")
 def test_kill_9(folder: Path, tmp_path: Path, expected: bytes) -> None:
     out = tmp_path / "found.parquet"
@@ -186,7 +186,7 @@ def test_kill_9(folder: Path, tmp_path: Path, expected: bytes) -> None:
         "    time.sleep(0.02)\n"
         f"vg.check({str(folder)!r}, out={str(out)!r}, on_progress=slowly, threads=1)\n"
     )
-    run = subprocess.Popen([sys.executable, "-c", script])
+    run = start_python(script)
     journal = journal_of(out)
     deadline = time.monotonic() + 60
     while not journal.exists() or journal.stat().st_size < 10_000:

@@ -133,7 +133,7 @@ def test_an_index_grows_beside_the_epochs(folder: Path, tmp_path: Path) -> None:
     assert EntropyIndex(path).summary()["indexed"] >= 8
 
 
-@pytest.mark.parametrize("wrong", ["", 3, True])
+@pytest.mark.parametrize("wrong", ["atuo", "", 3, True])
 def test_what_is_no_index_is_refused(folder: Path, wrong: object) -> None:
     with pytest.raises(ValueError, match=r"index: got .*; accepted: 'auto', a path, or None"):
         Loader(folder, index=wrong)  # type: ignore[arg-type]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.children import run_python
 from tests.data.loader.loading import CROPPED, load, pixels
 from tests.data.loader.samples import MemorySource, jpeg
 from tests.images import photo
 from variegate.data.decode import read_image
+from variegate.data.loader import disk_cache
 from variegate.data.loader.cache import open_cache
 from variegate.data.loader.disk_cache import DiskCache
 from variegate.data.loader.reading import decode_picture
@@ -62,16 +62,13 @@ def test_a_cache_holds_whole_pictures_with_their_labels() -> None:
                 assert label == (sample_id - 1000) % 2
 
 
+@pytest.mark.process
 def test_a_second_process_reads_what_the_first_one_left(tmp_path: Path) -> None:
     program = (
         "from tests.data.loader.test_cache import *\n"
         f"loader, source = cached({str(tmp_path)!r}); pixels(loader); print(len(source.reads))"
     )
-    reads = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=os.getcwd())
-        for _ in range(2)
-    ]
-    assert [run.stdout.strip() for run in reads] == ["9", "0"]
+    assert [run_python(program).stdout for _ in range(2)] == ["9\n", "0\n"]
 
 
 def test_pixels_that_a_data_set_decodes_are_cached_and_reduced() -> None:
@@ -168,6 +165,47 @@ def test_pixels_that_are_missing_or_wrong_are_not_believed(tmp_path: Path) -> No
     assert [cache.get(index) is not None for index in range(4)] == [True, False, True, False]
 
 
+def test_a_record_with_one_flipped_bit_is_as_good_as_none(tmp_path: Path) -> None:
+    expected = filled(tmp_path)
+    index = parts(tmp_path, "index")
+    content = index.read_bytes()
+    for bit in range(len(content) // 4 * 8):  # of the first record
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        index.write_bytes(changed)
+        cache = DiskCache(tmp_path, "key")
+        assert (len(cache), cache.get(0)) == (3, None), f"bit {bit}"
+    found = cache.get(3)
+    assert found is not None
+    np.testing.assert_array_equal(found[0], expected[3])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("offset", 1 << 63), ("offset", (1 << 64) - 1), ("offset", 1 << 40), ("height", (1 << 32) - 1)],
+)
+def test_records_beyond_their_file_are_none_whatever_their_checksum(field: str, value: int, tmp_path: Path) -> None:
+    filled(tmp_path)
+    index = parts(tmp_path, "index")
+    records = np.frombuffer(index.read_bytes(), disk_cache._RECORD).copy()
+    records[field][0] = value
+    records["check"][0] = disk_cache._check(records[:1].tobytes())
+    index.write_bytes(records.tobytes())
+    cache = DiskCache(tmp_path, "key")
+    assert [cache.get(number) is not None for number in range(4)] == [False, True, True, True]
+
+
+def test_what_an_earlier_version_left_is_passed_over(tmp_path: Path) -> None:
+    """Its records ended in a mark, and covered nothing."""
+    old = tmp_path / "pixels-v1-key"
+    old.mkdir()
+    (old / "1-a.index").write_bytes(np.zeros(9, disk_cache._RECORD).tobytes())
+    (old / "1-a.pixels").write_bytes(bytes(900))
+    assert len(DiskCache(tmp_path, "key")) == 0
+    old.rename(tmp_path / "pixels-v2-key")  # nor is it believed in the place of new ones
+    assert len(DiskCache(tmp_path, "key")) == 0
+
+
 def test_disk_cache_within_its_budget_over_several_runs(tmp_path: Path) -> None:
     size = photo(20, 20).nbytes
     for run in range(3):
@@ -214,3 +252,30 @@ def test_reduced_pictures_have_the_shorter_side_and_look_the_same(side: int, ind
     plain = np.asarray(Image.fromarray(whole).resize(reduced.shape[1::-1], Image.Resampling.BILINEAR))
     # A DCT scale before the resize is another low-pass filter than the resize alone.
     assert np.abs(plain.astype(int) - reduced).mean() < 3.0
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("disk", r"'disk'; accepted: 'host', 'device', None, or a folder to keep pixels on disk, such as './disk'$"),
+        ("hots", r"such as './hots'; did you mean 'host'\?$"),
+        ("Device", r"such as './Device'; did you mean 'device'\?$"),
+        ("s3://bucket/pixels", "or a folder to keep pixels on disk, of this machine$"),
+    ],
+)
+def test_a_word_that_is_none_of_the_caches_makes_no_folder(
+    where: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=rf"^cache: got .*{told}"):
+        cached(where)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["./disk", "a/disk", "~/disk", Path("disk")])
+def test_what_looks_like_a_path_is_a_folder(where: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cached(where)
+    assert [path.parent.name for path in tmp_path.rglob("pixels-*")] == ["disk"]
+    assert not (tmp_path / "~").exists()

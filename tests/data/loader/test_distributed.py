@@ -9,11 +9,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
+import torch.distributed as dist
+
+from tests.children import start_python
 from tests.data.loader.loading import load, pixels
 from tests.data.loader.samples import MemorySource
+
+pytestmark = pytest.mark.process
 
 PROGRAM = """
 import hashlib, json, os, sys
@@ -43,6 +51,7 @@ dist.destroy_process_group()
 
 
 def launch(folder: Path, program: str, processes: int, *arguments: str) -> None:
+    """By torch's launcher."""
     folder.mkdir()
     script = folder / "program.py"
     script.write_text(program)
@@ -56,17 +65,32 @@ def launch(folder: Path, program: str, processes: int, *arguments: str) -> None:
     )
 
 
-def run(folder: Path, processes: int, state: Any, steps: int) -> list[dict[str, Any]]:
-    launch(folder, PROGRAM, processes, json.dumps(state), str(steps))
+def fork(folder: Path, program: str, processes: int, *arguments: str) -> None:
+    """In processes that find what the launcher tells its own; torch is imported already."""
+    folder.mkdir()
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # type: ignore[attr-defined]
+    alike = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": str(processes)}
+    alike |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
+    with ExitStack() as ranks:
+        began = []
+        for rank in range(processes):
+            surroundings = os.environ | alike | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            began.append(ranks.enter_context(start_python(program, folder, *arguments, env=surroundings)))
+            ranks.callback(began[-1].kill)
+        assert [one.wait(240) for one in began] == [0] * processes
+
+
+def run(begin: Callable[..., None], folder: Path, processes: int, state: Any, steps: int) -> list[dict[str, Any]]:
+    begin(folder, PROGRAM, processes, json.dumps(state), str(steps))
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(processes)]
 
 
 def test_two_ranks_and_a_resume_on_one(tmp_path: Path) -> None:
-    first = run(tmp_path / "two", 2, None, 2)
+    first = run(launch, tmp_path / "two", 2, None, 2)
     assert [rank["world"] for rank in first] == [2, 2]
     assert first[0]["state"] == first[1]["state"]
     assert first[0]["state"]["done"] == 12
-    (rest,) = run(tmp_path / "one", 1, first[0]["state"], 0)
+    (rest,) = run(fork, tmp_path / "one", 1, first[0]["state"], 0)
     parts = [first[0]["pixels"], first[1]["pixels"], rest["pixels"]]
     assert sum(map(len, parts)) == 18
     expected = {
@@ -95,7 +119,7 @@ dist.destroy_process_group()
 
 def test_ranks_that_see_different_samples_are_told(tmp_path: Path) -> None:
     """Otherwise one of them would wait for ever at the end of the epoch."""
-    launch(tmp_path / "unalike", UNALIKE, 2)
+    fork(tmp_path / "unalike", UNALIKE, 2)
     for rank in range(2):
         message = (tmp_path / "unalike" / f"{rank}.json").read_text()
         assert message.startswith("source: rank 1 has 21 samples (memory-21), rank 0 has 20 samples (memory-20)")
@@ -126,7 +150,7 @@ dist.destroy_process_group()
 
 def test_ranks_whose_samplers_give_different_orders_are_told(tmp_path: Path) -> None:
     """Otherwise some samples would be trained on twice, and others never."""
-    launch(tmp_path / "disordered", DISORDERED, 2)
+    fork(tmp_path / "disordered", DISORDERED, 2)
     found = [ast.literal_eval((tmp_path / "disordered" / f"{rank}.json").read_text()) for rank in range(2)]
     assert sorted(found[0][:-1] + found[1][:-1]) == list(range(1000, 1020))
     for rank in range(2):

@@ -192,6 +192,7 @@ def test_state_tells_of_the_iteration_begun_last() -> None:
     assert (loader.state_dict()["epoch"], loader.state_dict()["done"]) == (1, 4)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_an_iteration_does_not_go_on_in_a_forked_process() -> None:
     iterator = iter(load(MemorySource(40)))
@@ -268,7 +269,7 @@ def test_a_stream_has_no_length() -> None:
         ({"max_errors": 1.5, "on_error": "skip"}, "max_errors: got 1.5; accepted: a number of samples"),
         ({"cache_bytes": 100}, "cache_bytes: got 100 without a cache"),
         ({"cache": "host", "cache_bytes": 0}, "cache_bytes: got 0; accepted: a positive integer"),
-        ({"cache": 7}, "cache: got 7; accepted: 'host', 'device', a folder, or None"),
+        ({"cache": 7}, "cache: got 7; accepted: 'host', 'device', None, or a folder to keep pixels on disk"),
         ({"seed": -1}, "seed: got -1; accepted: an integer from 0"),
         ({"max_errors": 3}, "max_errors: got 3 with on_error='raise'; accepted with on_error='skip' or 'replace'"),
         ({"drop_last": True, "batch_size": 5}, "drop_last: 4 samples do not fill a batch of 5 on 1 rank(s)"),

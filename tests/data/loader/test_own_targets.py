@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -89,11 +90,33 @@ def test_objects_become_boxes_by_their_edges(source: Any) -> None:
         x1, y1, x2, y2 = own(n)["boxes"].T
         assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, WIDTH - x1, y2], 1))
         assert batch["labels"][n].tolist() == list(range(n))
-    with pytest.raises(DecodeError, match="objects become boxes by their edges"):
-        list(load(source, FLIP, targets=vg.Targets(box_format="xywh")))
     wrong = [{"image": png(0), "objects": {"bbox": [[1, 2, -3, 4]], "category": [0]}}]
     with pytest.raises(DecodeError, match="list: item 0: its objects: object 0: bbox is"):
         list(load(wrong, targets=vg.Targets()))
+
+
+@pytest.mark.parametrize("source", [Listed(), ROWS], ids=["coco", "hugging face"])
+def test_objects_stay_in_the_format_that_they_are_written_in(source: Any) -> None:
+    batch = next(iter(load(source, FLIP, batch_size=NUMBER, shuffle=False, targets=vg.Targets(box_format="xywh"))))
+    for n in range(NUMBER):
+        x1, y1, x2, y2 = own(n)["boxes"].T
+        assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, x2 - x1, y2 - y1], 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "accepted"),
+    [
+        ("bbox", {"box_format": "cxcywh"}, "box_format='xyxy'), for edges, or box_format='xywh', in pixels"),
+        ("bbox", {"box_format": "xywh", "normalized": True}, "or box_format='xywh', in pixels"),
+        ("bboxes", {"box_format": "xywh"}, "box_format='xyxy'), for edges"),
+    ],
+)
+def test_objects_are_not_in_a_format_that_they_are_not_written_in(
+    name: str, options: dict[str, Any], accepted: str
+) -> None:
+    samples = [{"image": png(0), "objects": {name: [[1, 2, 3, 4]], "category": [0]}}]
+    with pytest.raises(DecodeError, match=re.escape(accepted)):
+        list(load(samples, FLIP, targets=vg.Targets(**options)))
 
 
 def test_an_image_may_have_a_label_of_its_own() -> None:

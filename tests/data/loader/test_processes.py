@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import subprocess
 import sys
 import textwrap
 import threading
@@ -21,6 +20,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import variegate as vg
+from tests.children import run_python
 from tests.data.loader.holding import Augmented, Halved, Loaded
 from tests.data.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.data.loader.samples import MemorySource, MemoryStream, jpeg
@@ -29,6 +29,8 @@ from variegate import transforms as T
 from variegate.data.sources.objects.dataset import DatasetSource
 from variegate.executors.cpu.memory import RESULTS
 from variegate.threads import Threads
+
+pytestmark = pytest.mark.process
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 _PATIENCE_S = 60
@@ -218,6 +220,8 @@ def test_a_gpu_is_refused_in_a_forked_child_in_one_line(monkeypatch: pytest.Monk
     assert "operations:" in in_child(lambda: augmenter.explain(3))
 
 
+# Of those that import torch anew, seconds each, one shows what two would.
+WORKERS = {"fork": 2, "forkserver": 2, "spawn": 1}
 FORK, FORKSERVER = pytest.param("fork", marks=needs_fork), pytest.param("forkserver", marks=pytest.mark.slow)
 
 
@@ -229,7 +233,11 @@ def test_workers_of_a_data_loader_hold_an_augmenter(method: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         workers = DataLoader(
-            dataset, batch_size=None, num_workers=2, multiprocessing_context=method, timeout=_PATIENCE_S
+            dataset,
+            batch_size=None,
+            num_workers=WORKERS[method],
+            multiprocessing_context=method,
+            timeout=_PATIENCE_S,
         )
         found = list(workers)
     for a, b in zip(found, expected, strict=True):
@@ -246,14 +254,18 @@ def test_workers_of_a_data_loader_hold_a_loader(method: str, batches: int) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         workers = DataLoader(
-            Loaded(loader), batch_size=None, num_workers=2, multiprocessing_context=method, timeout=_PATIENCE_S
+            Loaded(loader),
+            batch_size=None,
+            num_workers=WORKERS[method],
+            multiprocessing_context=method,
+            timeout=_PATIENCE_S,
         )
         found = [(batch_ids.tolist(), images) for batch_ids, images in workers]
     expected = [(batch.ids.tolist(), batch.images) for batch in loader]
-    assert len(found) == 2 * len(expected)
+    assert len(found) == WORKERS[method] * len(expected)
     for batch_ids, images in expected:
         same = [other for other_ids, other in found if other_ids == batch_ids]
-        assert len(same) == 2
+        assert len(same) == WORKERS[method]
         assert all(torch.equal(other, images) for other in same)
 
 
@@ -365,10 +377,9 @@ def test_threads_work_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch)
         threads.submit(int, "3")
 
 
-def at_exit(program: str, folder: Path) -> str:
+def at_exit(program: str) -> str:
     """What a program prints that must end well, in time and without a word on stderr."""
-    script = folder / "program.py"
-    script.write_text(
+    run = run_python(
         textwrap.dedent("""
         import atexit, threading, time
         import variegate as vg
@@ -378,20 +389,12 @@ def at_exit(program: str, folder: Path) -> str:
         augmenter = vg.Augmenter(NORMALISED, num_threads=2)
         images = [photo(60, 80)] * 16
         """)
-        + textwrap.dedent(program)
-    )
-    root = Path(__file__).resolve().parents[3]
-    run = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
+        + textwrap.dedent(program),
         timeout=2 * _PATIENCE_S,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(root)},
     )
     assert run.stderr == ""
     assert run.returncode == 0
-    return run.stdout
+    return str(run.stdout)
 
 
 IN_TEARDOWN = """
@@ -408,8 +411,8 @@ augmented, loaded = Late(lambda: augmenter(images)), Late(lambda: list(loader))
 """
 
 
-def test_what_comes_too_late_is_told_so(tmp_path: Path) -> None:
-    lines = at_exit(f"loader = load(MemorySource(40), prefetch=3)\n{IN_TEARDOWN}", tmp_path).splitlines()
+def test_what_comes_too_late_is_told_so() -> None:
+    lines = at_exit(f"loader = load(MemorySource(40), prefetch=3)\n{IN_TEARDOWN}").splitlines()
     advice = "used while Python shuts down; use it before that, or in an atexit handler"
     assert sorted(lines) == [f"Augmenter: {advice}", f"Loader: {advice}"]
 
@@ -432,8 +435,8 @@ EXITS = {
 @pytest.mark.parametrize(
     "program", [pytest.param(name, marks=[] if name.startswith("first") else pytest.mark.slow) for name in EXITS]
 )
-def test_augmenters_work_at_exit(program: str, tmp_path: Path) -> None:
-    assert at_exit(EXITS[program], tmp_path) == "(16, 3, 24, 24)\n"
+def test_augmenters_work_at_exit(program: str) -> None:
+    assert at_exit(EXITS[program]) == "(16, 3, 24, 24)\n"
 
 
 LOADERS_AT_EXIT = {
@@ -486,6 +489,6 @@ _SLOW = [("MemorySource", name) for name in ("in atexit", "again in atexit", "le
         *(pytest.param(*each, marks=pytest.mark.slow) for each in _SLOW),
     ],
 )
-def test_loaders_end_well_at_exit(source: str, program: str, tmp_path: Path) -> None:
+def test_loaders_end_well_at_exit(source: str, program: str) -> None:
     made = f"loader = load({source}(40), prefetch=3)\n"
-    assert at_exit(made + textwrap.dedent(LOADERS_AT_EXIT[program]), tmp_path) == "40\n"
+    assert at_exit(made + textwrap.dedent(LOADERS_AT_EXIT[program])) == "40\n"

@@ -47,7 +47,7 @@ def test_empty_classes_keep_their_index_and_are_reported(tmp_path: Path) -> None
 def test_images_beside_class_folders_are_reported_not_listed(tmp_path: Path) -> None:
     source = open_folder(lay(tmp_path, "a/1.jpg", "stray.jpg", "readme.md"))
     assert [s.path for s in source.samples] == ["a/1.jpg"]
-    assert source.ignored == ("stray.jpg", "readme.md")
+    assert (source.beside, source.ignored) == (("stray.jpg",), ("readme.md",))
 
 
 def test_flat_folder_is_one_class(tmp_path: Path) -> None:
@@ -78,3 +78,14 @@ def test_errors_name_the_folder_and_what_was_expected(tmp_path: Path) -> None:
         open_folder(tmp_path / "file.jpg")
     with pytest.raises(SourceError, match=r"empty: no images \(1 other files\); accepted extensions: \.jpg"):
         open_folder(tmp_path / "empty")
+
+
+def test_images_beside_class_folders_are_told_from_other_files(tmp_path: Path) -> None:
+    for file in ("cat/a.jpg", "b.jpg", "notes.txt"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_bytes(b"")
+    first, second = open_folder(tmp_path).notes()
+    assert "lie beside the class folders, are of no class, and are neither read nor checked: b.jpg;" in first
+    assert second == "1 files that are not taken for images: notes.txt"
+    (tmp_path / "cat" / "a.jpg").unlink()
+    assert len(open_folder(tmp_path)) == 1  # a flat folder now, whose images are its own

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.children import run_command, run_python
 from tests.data.sources.tars import tar_bytes
 from tests.images import photo
-from tests.outside.ending import run_python
 from variegate.data.sources.opening import open_source
+
+pytestmark = pytest.mark.process
 
 OPEN = """
 import json, sys, os
@@ -101,7 +103,7 @@ source = open_source(sys.argv[1])
 os.unlink(sys.argv[1] + "/a.jpg"), os.mkfifo(sys.argv[1] + "/a.jpg")
 source.read(0)
 """
-    last = run_python(code, tmp_path / "src").stderr.decode().splitlines()[-1]
+    last = run_python(code, tmp_path / "src").stderr.splitlines()[-1]
     assert last == f"variegate.errors.DecodeError: {tmp_path}/src/a.jpg: {FIFO}"
 
 
@@ -153,8 +155,6 @@ def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes, monkeypatch: p
 
 @pytest.mark.parametrize("workers", ["thread", "process"])
 def test_augment_over_such_a_folder(tmp_path: Path, jpeg: bytes, workers: str) -> None:
-    from tests.outside.ending import run_command
-
     (tmp_path / "src/cat").mkdir(parents=True)
     (tmp_path / "src/cat/good.jpg").write_bytes(jpeg)
     os.mkfifo(tmp_path / "src/cat/fifo.jpg")
@@ -162,7 +162,7 @@ def test_augment_over_such_a_folder(tmp_path: Path, jpeg: bytes, workers: str) -
     (tmp_path / "src/cat/gone.jpg").symlink_to("nowhere")
     run = run_command("augment", tmp_path / "src", tmp_path / "out", "--policy", "none", "--workers", workers)
     assert run.returncode == 0, run.stderr
-    said = run.stderr.decode()
+    said = run.stderr
     assert "note: 2 that are no regular files (FIFO, socket, device): cat/fifo.jpg, cat/zero.jpg" in said
     assert "skipped cat/gone.jpg: no such file" in said
     assert [path.name for path in (tmp_path / "out/cat").iterdir()] == ["good_0.jpg"]
@@ -182,7 +182,7 @@ for images, _ in loader:
     for name in "ab":
         (tmp_path / "src" / f"{name}.jpg").write_bytes(jpeg)
     run = run_python(code, tmp_path / "src")
-    assert run.stdout.decode() == f"1 {tmp_path}/src/a.jpg: {FIFO}\n", run.stderr
+    assert run.stdout == f"1 {tmp_path}/src/a.jpg: {FIFO}\n", run.stderr
 
 
 def test_a_policy_that_is_a_fifo(tmp_path: Path) -> None:
@@ -190,26 +190,24 @@ def test_a_policy_that_is_a_fifo(tmp_path: Path) -> None:
     (tmp_path / "zero.yaml").symlink_to("/dev/zero")
     for name, kind in (("p.json", "a named pipe"), ("zero.yaml", "a device")):
         code = "import sys, variegate as vg; vg.load_policy(sys.argv[1])"
-        said = run_python(code, tmp_path / name).stderr.decode().splitlines()[-1]
+        said = run_python(code, tmp_path / name).stderr.splitlines()[-1]
         assert said.startswith(f"variegate.errors.PolicyError: {tmp_path / name}: got '{kind}")
 
 
 def test_a_destination_whose_settings_are_a_fifo(tmp_path: Path, jpeg: bytes) -> None:
-    from tests.outside.ending import run_command
-
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.jpg").write_bytes(jpeg)
     (tmp_path / "out").mkdir()
     os.mkfifo(tmp_path / "out/variegate.json")
     run = run_command("augment", tmp_path / "src", tmp_path / "out", "--policy", "none", "--workers", "thread")
     assert run.returncode == 1
-    assert f"{tmp_path}/out/variegate.json: cannot be read (a named pipe (FIFO)" in run.stderr.decode()
+    assert f"{tmp_path}/out/variegate.json: cannot be read (a named pipe (FIFO)" in run.stderr
 
 
 def test_the_tests_themselves_notice_a_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(subprocess.TimeoutExpired):
-        run_python("import sys; open(sys.argv[1]).read()", tmp_path / "fifo", seconds=2)
+        run_python("import sys; open(sys.argv[1]).read()", tmp_path / "fifo", timeout=0.5)
 
 
 def test_an_image_beside_a_folder_of_that_name(tmp_path: Path, jpeg: bytes) -> None:

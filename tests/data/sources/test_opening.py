@@ -197,6 +197,7 @@ def test_places_that_hold_something_else(tmp_path: Path) -> None:
         vg.open_source(tmp_path)
 
 
+@pytest.mark.process
 def test_local_files_need_no_fsspec_and_no_pyarrow(tmp_path: Path) -> None:
     write_shards(tmp_path, 1)
     probe = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.children import run_python
 from tests.data.sources.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
 from tests.data.sources.annotated.test_masks import put as put_masks
+from tests.engine.bounded import fail_after
+from tests.engine.expansion.crashing import CrashingObjects
 from tests.engine.expansion.samples import digest, rows, threads
 from variegate import transforms as T
 from variegate.augmenter import Augmenter
@@ -237,6 +239,21 @@ def test_images_are_excluded_and_the_others_stay_as_they_are(tmp_path: Path) -> 
     assert records[1].items() < records[0].items()
 
 
+@pytest.mark.process
+def test_what_crashes_its_worker_is_left_out_by_name(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    engine = Engine(["cpu:0"], "process", num_threads=1, max_failures=1)
+    run = expansion(place, annotations, tmp_path / "out", engine)
+    source: Any = run.plan.source
+    run.plan = replace(run.plan, source=replace(source, objects=CrashingObjects.like(source.objects)))
+    with fail_after(240):  # it starts three processes
+        report = run.run()
+    reason = "killed by signal 11 (SIGSEGV)"
+    assert (report.skipped, report.written, report.missing) == ([(NAMES[2], reason)], 6, 3)
+    assert {image["file_name"][0] for image in coco_of(tmp_path / "out")["images"]} == {"a", "b"}
+    assert {row["reason"] for row in rows(tmp_path / "out") if row["status"] == "quarantined"} == {reason}
+
+
 _KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
@@ -263,14 +280,14 @@ expansion(Path(place), annotations, Path(out), copies=20).run()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("layout", "moment"), [("coco", "journal"), ("voc", "Annotations/b_11.xml")])
 def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path, layout: str, moment: str) -> None:
     """While images are made, and while files of annotations are written."""
     place, annotations = laid(layout, tmp_path / "data")
     expansion(place, annotations, tmp_path / "whole", copies=20).run()
     out = tmp_path / "out"
-    command = [sys.executable, "-c", _KILLED_AT, str(place), annotations, str(out), moment]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    killed = run_python(_KILLED_AT, place, annotations, out, moment)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (out / "manifest.parquet").exists()
     assert expansion(place, annotations, out, copies=20).run().resumed > 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.children import run_python
 from tests.data.sources.annotated.test_members import mask_of, png
 from tests.data.sources.tars import Members, as_json, encoded, write_tar
 from tests.engine.expansion.samples import digest, rows, threads
@@ -199,13 +198,13 @@ run(layout, Path(place), json.loads(annotations), Path(out)).run()
 """
 
 
+@pytest.mark.process
 def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     layout = "webdataset"
     place, annotations = laid(layout, tmp_path / "data")
     run(layout, place, annotations, tmp_path / "whole").run()
     out = tmp_path / "out"
-    command = [sys.executable, "-c", _KILLED, layout, str(place), json.dumps(annotations), str(out)]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    killed = run_python(_KILLED, layout, place, json.dumps(annotations), out)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (out / "manifest.parquet").exists()
     assert run(layout, place, annotations, out).run().resumed > 0

@@ -92,6 +92,7 @@ def test_of_an_interrupted_run(photos: Path, tmp_path: Path, layout: str, monkey
     assert digest(out) == digest(tmp_path / "reference")
 
 
+@pytest.mark.process
 def test_everything_is_lost_but_the_manifest(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     expansion(photos, out).run()
@@ -166,10 +167,10 @@ def test_damage_that_verify_removes_is_made_again(photos: Path, tmp_path: Path, 
 def test_files_beside_the_outputs_are_written_again(
     photos: Path, tmp_path: Path, name: str, is_begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, settings = tmp_path / "out", {"layout": "webdataset", "shard_size": 30, "copies": 60}
+    out, settings = tmp_path / "out", {"layout": "webdataset", "shard_size": 10, "copies": 20}
     expansion(photos, tmp_path / "reference", **settings).run()
     if is_begun:
-        begun(photos, out, 60, monkeypatch, **settings)
+        begun(photos, out, 20, monkeypatch, **settings)
     else:
         expansion(photos, out, **settings).run()
     (out / name).unlink()

@@ -28,7 +28,7 @@ def photos(tmp_path: Path) -> Path:
 
 def begun(photos: Path, out: Path, at_least: int = 6, **settings: Any) -> Report:
     """A run that is stopped early: samples in their order, and the first ones done."""
-    run = expansion(photos, out, threads(1, ordered=True), copies=60, **settings)
+    run = expansion(photos, out, threads(1, ordered=True), copies=20, **settings)
 
     def after_some(report: Report) -> None:
         if report.written >= at_least:
@@ -87,10 +87,10 @@ def test_of_many_changed_files_the_first_are_named(photos: Path, tmp_path: Path)
 def test_an_interrupted_run_is_refused_where_outputs_were_made_of_what_has_changed(
     photos: Path, tmp_path: Path
 ) -> None:
-    begun(photos, tmp_path / "out", at_least=70)
+    begun(photos, tmp_path / "out", at_least=25)
     touch(photos / "a/1.jpg")
     with pytest.raises(SourceError, match=r"a/1\.jpg: was .*--changed same goes on where they hold the same pictures"):
-        expansion(photos, tmp_path / "out", copies=60).run()
+        expansion(photos, tmp_path / "out", copies=20).run()
 
 
 def test_what_no_output_was_made_of_may_change(photos: Path, tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_what_no_output_was_made_of_may_change(photos: Path, tmp_path: Path) -> 
     with pytest.warns(
         UserWarning, match=r"changed since the run began, before anything was made of it: \S+b/z\.bmp: was"
     ):
-        expansion(photos, tmp_path / "out", copies=60).run()
-    expansion(photos, tmp_path / "reference", copies=60).run()
+        expansion(photos, tmp_path / "out", copies=20).run()
+    expansion(photos, tmp_path / "reference", copies=20).run()
     assert digest(tmp_path / "out") == digest(tmp_path / "reference")
 
 
@@ -109,31 +109,31 @@ def test_touched_files_are_accepted_as_the_same(photos: Path, tmp_path: Path, is
     out = tmp_path / "out"
     begun(photos, out)
     if is_complete:
-        expansion(photos, out, copies=60).run()
+        expansion(photos, out, copies=20).run()
     for path in photos.rglob("*.*"):
         touch(path)
-    report = expansion(photos, out, copies=60, changed="same").run()
+    report = expansion(photos, out, copies=20, changed="same").run()
     assert report.remade == 0
     assert not (out / ".variegate").exists()
     # From now on these times are the ones to be compared with.
-    assert expansion(photos, out, copies=60).run().resumed == 420
-    expansion(photos, tmp_path / "reference", copies=60).run()
+    assert expansion(photos, out, copies=20).run().resumed == 140
+    expansion(photos, tmp_path / "reference", copies=20).run()
     assert digest(out) == digest(tmp_path / "reference")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("is_complete", [False, True])
 def test_outputs_of_changed_files_are_made_again(photos: Path, tmp_path: Path, layout: str, is_complete: bool) -> None:
-    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 20}
-    begun(photos, out, at_least=70, **settings)
+    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 8}
+    begun(photos, out, at_least=25, **settings)
     if is_complete:
-        expansion(photos, out, copies=60, **settings).run()
+        expansion(photos, out, copies=20, **settings).run()
     repaint(photos / "a/1.jpg")
     with pytest.warns(UserWarning, match=r"outputs of an earlier run are made again: \d+ of files that changed$"):
-        report = expansion(photos, out, copies=60, changed="remake", **settings).run()
-    assert report.remade >= 60
+        report = expansion(photos, out, copies=20, changed="remake", **settings).run()
+    assert report.remade >= 20
     assert report.written + report.resumed == report.total
-    expansion(photos, tmp_path / "reference", copies=60, **settings).run()
+    expansion(photos, tmp_path / "reference", copies=20, **settings).run()
     assert digest(out) == digest(tmp_path / "reference")
 
 
@@ -170,13 +170,13 @@ def test_a_source_that_was_moved_or_copied_with_its_times_is_the_same(
     out = tmp_path / "out"
     begun(photos, out)
     if is_complete:
-        expansion(photos, out, copies=60).run()
+        expansion(photos, out, copies=20).run()
     settings = (out / "variegate.json").read_bytes()
     shutil.copytree(photos, tmp_path / "elsewhere" / "copy")
-    report = expansion(tmp_path / "elsewhere" / "copy", out, copies=60).run()
-    assert report.written + report.resumed == 420
+    report = expansion(tmp_path / "elsewhere" / "copy", out, copies=20).run()
+    assert report.written + report.resumed == 140
     assert report.resumed > 0
-    expansion(photos, tmp_path / "reference", copies=60).run()
+    expansion(photos, tmp_path / "reference", copies=20).run()
     assert digest(out) == digest(tmp_path / "reference")
     assert (out / "variegate.json").read_bytes() == settings
 
@@ -225,11 +225,11 @@ def test_a_destination_of_an_earlier_version_goes_on_with_a_note(
     out = tmp_path / "out"
     begun(photos, out)
     if is_complete:
-        expansion(photos, out, copies=60).run()
+        expansion(photos, out, copies=20).run()
     (out / "variegate.source").unlink()
     note = "this run has no record of what its source was"
     with pytest.warns(UserWarning, match=note):
-        expansion(photos, out, copies=60).run()
+        expansion(photos, out, copies=20).run()
     assert (out / "variegate.source").exists() != is_complete
     # Without the record, the place is all that tells one source from another.
     (out / "variegate.source").unlink(missing_ok=True)
@@ -237,7 +237,7 @@ def test_a_destination_of_an_earlier_version_goes_on_with_a_note(
     with pytest.raises(
         SourceError, match=r"holds a run with source \.\.\..*photos\", this one has source \.\.\..*copy\";"
     ):
-        expansion(tmp_path / "copy", out, copies=60).run()
+        expansion(tmp_path / "copy", out, copies=20).run()
 
 
 def test_a_damaged_record_is_named(photos: Path, tmp_path: Path) -> None:

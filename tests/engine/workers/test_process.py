@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.children import Child, start_python
 from tests.engine.workers.contract import NAMES, Run, WorkersContract, bad_of, check_made, made_of, tasks
 from tests.engine.workers.odd_toys import DiesWhileItSpeaks, LeavesAChild, MakesOddThings, OnlyIn, Surroundings
 from tests.engine.workers.toys import Give, Toy
@@ -21,6 +22,8 @@ from variegate.engine.drive import FailedItem, FinishedItems, drive
 from variegate.engine.jobs import EngineError
 from variegate.engine.options import Rules
 from variegate.engine.workers.process import ProcessWorkers
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -126,28 +129,25 @@ GUARDED = PROGRAM + "\nif __name__ == '__main__':\n    main({toy})\n"
 ALL_ITEMS = "".join(f"{i} {i + 1} {i + 2} {i + 3}\n" for i in range(0, 40, 4))
 
 
-def start(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+def start(script: Path, **options: Any) -> Child:
+    """As ``python script``: its workers import it too."""
+    code = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+    return start_python(code, script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def test_a_program_from_standard_input_runs() -> None:
-    process = start(["-"], stdin=subprocess.PIPE)
-    out, err = process.communicate(PROGRAM + "\nmain(Toy())\n")
-    assert (out, err, process.returncode) == (ALL_ITEMS, "", 0)
+    program = PROGRAM + "\nmain(Toy())\n"
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-"], input=program, capture_output=True, text=True, cwd=ROOT, env=surroundings, check=False
+    )
+    assert (ran.stdout, ran.stderr, ran.returncode) == (ALL_ITEMS, "", 0)
 
 
 def test_a_script_may_declare_its_work_itself(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(PROGRAM + "\nclass Own(Toy): pass\n\nif __name__ == '__main__':\n    main(Own())\n")
-    process = start([str(script)])
+    process = start(script)
     out, err = process.communicate()
     assert (out, err, process.returncode) == (ALL_ITEMS, "", 0)
 
@@ -155,7 +155,7 @@ def test_a_script_may_declare_its_work_itself(tmp_path: Path) -> None:
 def test_a_script_that_starts_workers_when_it_is_imported_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(PROGRAM + "\nmain(Toy())\n")
-    process = start([str(script)])
+    process = start(script)
     out, err = process.communicate()
     assert out == ""
     assert "FatalError: the main script starts worker processes as soon as it is imported" in err
@@ -166,7 +166,7 @@ def test_a_script_that_starts_workers_when_it_is_imported_is_told_so(tmp_path: P
 def test_no_worker_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(GUARDED.format(toy=f"Toy({str(tmp_path)!r}, items={{9: 'hang', 13: 'hang'}})"))
-    process = start([str(script)])
+    process = start(script)
     assert process.stdout is not None
     assert process.stdout.readline() == "0 1 2 3\n"
     process.kill()
@@ -179,7 +179,7 @@ def test_ctrl_c_is_the_parents_to_answer(tmp_path: Path) -> None:
     """A terminal sends it to all processes; the workers say nothing of it, and are gone when the parent is."""
     script = tmp_path / "script.py"
     script.write_text(GUARDED.format(toy=f"Toy({str(tmp_path)!r}, items={{9: 'hang', 13: 'hang'}})"))
-    process = start([str(script)], start_new_session=True)
+    process = start(script, start_new_session=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "0 1 2 3\n"
     os.killpg(process.pid, signal.SIGINT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from select import select
 
@@ -12,17 +11,15 @@ import pytest
 import variegate as vg
 from tests.engine.workers.contract import NAMES, WorkersContract, check_made, tasks
 from tests.engine.workers.toys import Toy
+from tests.one_ray import one_ray
 from variegate.engine.workers.ray import RayWorkers
 
-ray = pytest.importorskip("ray")
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _cluster() -> Iterator[None]:
-    """One for all tests: to start it takes seconds."""
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=256 << 20)
-    yield
-    ray.shutdown()
+def _cluster(request: pytest.FixtureRequest) -> None:
+    one_ray(request.config)
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes as Linux lets one")

@@ -1,8 +1,6 @@
 """Vector blocks without Numba: all of them in one module, to be called from here, or compiled for another processor.
 
-``python tests/executors/cpu/blocks.py TRIPLE CPU FEATURES`` compiles them for that target. LLVM ends a process that
-asks for what it cannot do, so both uses are for a process of their own, with the level that it is to be about in
-``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES``.
+LLVM ends a process that asks for what it cannot do, so both uses are for a process of their own: see at_level.py.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import pkgutil
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -87,17 +85,11 @@ class Callables:
         return call
 
 
-def assemble(triple: str, cpu: str, features: str) -> None:
+def assemble(triple: str, cpu: str, features: str, more: Sequence[str] = ()) -> None:
+    """Compile them for a target. ``more``: blocks by their names in ``simd_lookup``, whatever they need."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
-    blocks = all_blocks()
-    if "--broken" in sys.argv:
-        simd_lookup = importlib.import_module(f"{package.__name__}.simd_lookup")
-        blocks["broken"] = simd_lookup.lookup_by_bytes.block
-    code = machine.emit_assembly(parsed(module_of(blocks), triple))
-    print(f"{len(blocks)} blocks, {len(code.splitlines())} lines")
-
-
-if __name__ == "__main__":
-    assemble(*sys.argv[1:4])
+    lookups = importlib.import_module(f"{package.__name__}.simd_lookup")
+    blocks = all_blocks() | {name: getattr(lookups, name).block for name in more}
+    assert machine.emit_assembly(parsed(module_of(blocks), triple))

@@ -1,8 +1,7 @@
-"""Every block of pixels against plain NumPy, at the level of this process: ``python twins.py CPU FEATURES``."""
+"""Every block of pixels against plain NumPy, at the level of this process: see at_level.py."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -139,12 +138,9 @@ def check_statistics(run: Callables) -> None:
         same("widen_extremes", places[1].max(0), pixels.max(0))
 
 
-def main() -> None:
-    run = Callables(sys.argv[1], sys.argv[2])
+def check_all(cpu: str, features: str) -> list[str]:
+    """The names of the blocks, all of which equal their twins."""
+    run = Callables(cpu, features)
     for check in (check_channels, check_floats, check_lookups, check_walks, check_statistics):
         check(run)
-    print(" ".join(run.blocks))
-
-
-if __name__ == "__main__":
-    main()
+    return list(run.blocks)

@@ -1,6 +1,7 @@
-"""Compiles what the executor would launch, for a GPU that need not be there: ``python -m ... 90`` -> JSON lines.
+"""Compiles what the executor would launch, for GPUs that need not be there: ``python -m ... 80 90`` -> JSON lines.
 
-A process of its own, as in the tests' own process the kernels are interpreted ones.
+``python -m ... 80:W3,masks 90``: those of some works alone for the first. A process of its own, as in the tests' own
+process the kernels are interpreted ones.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Point(T.CustomOp):
     point_triton = staticmethod(POINT.triton_function)
 
 
-def works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
+def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
     """Name, transform, options of the Augmenter, and whether channels come last in the input."""
     w3 = T.Compose([T.RandomHorizontalFlip(), T.RandAugment(2, 9), NORMALIZE])
     yield "W3", w3, {"dtype": "bfloat16"}, True
@@ -82,17 +83,26 @@ def mask_launch() -> Launch:
     return launch
 
 
-def main() -> None:
+def kernels() -> Iterator[tuple[str, Launch]]:
+    """The name of a work and of a launch, and the launch: every kernel once, however many of the launches are of it."""
     seen = set()
-    queues = [(name, launches(*work)) for name, *work in works()]
+    queues = [(name, launches(*work)) for name, *work in all_works()]
     for name, queue in (*queues, ("masks", [mask_launch()])):
         for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))
-            if key in seen:
+            if key not in seen:
+                seen.add(key)
+                yield f"{name}, launch {number}, {key[0]}", launch
+
+
+def main() -> None:
+    for name, launch in kernels():
+        for wanted in sys.argv[1:]:
+            capability, _, works = wanted.partition(":")
+            if works and name.split(", ")[0] not in works.split(","):
                 continue
-            seen.add(key)
-            code = compile_launch(launch, int(sys.argv[1])).asm
-            told = {"kernel": f"{name}, launch {number}, {key[0]}", "warps": launch.options["num_warps"]}
+            code = compile_launch(launch, int(capability)).asm
+            told = {"kernel": name, "capability": int(capability), "warps": launch.options["num_warps"]}
             # A division is one instruction here; inside of it products may be fused.
             told["fused"] = code["ptx"].count("fma.rn.f64")
             print(json.dumps({**told, **asdict(resources_of(code["cubin"]))}), flush=True)

@@ -67,8 +67,9 @@ def _agree(seed: int, run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [*range(0, 70, 10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(70, 200, 10))]
+    "first", [*range(0, 30, 10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(30, 200, 10))]
 )
+@pytest.mark.random
 def test_random_policies_in_the_interpreter(first: int) -> None:
     for seed in range(first, first + 10):
         _agree(seed, lambda program, images: run_poisoned(EXECUTOR, program, images))

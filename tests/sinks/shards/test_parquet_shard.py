@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from tests.children import run_python
 from tests.sinks.contract import CLASSES, records
 from variegate.sinks.shards import Record, open_shard
 from variegate.sinks.shards.base import Labels, describe_labels
@@ -92,10 +91,10 @@ def test_row_groups_of_large_images_are_smaller(tmp_path: Path, monkeypatch: pyt
     assert [len(row["bytes"]) for row in pq.read_table(path).column("image").to_pylist()] == list(sizes)
 
 
+@pytest.mark.process
 def test_images_are_held_once(tmp_path: Path) -> None:
     """Those of a row group, and not a second time while they are written."""
-    command = [sys.executable, "-c", MEASURED, str(tmp_path)]
-    measured = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    measured = run_python(MEASURED, tmp_path)
     by_python, by_arrow = json.loads(measured.stdout)
     assert rows_a_group(tmp_path / "shard-000000.parquet") == [64, 64, 2]
     assert 64 * MIB <= by_python < 80 * MIB

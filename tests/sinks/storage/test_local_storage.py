@@ -156,6 +156,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert storage.list(TEMPORARY) == []
 
 
+@pytest.mark.process
 def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 256) as disk:
         storage = LocalStorage(str(disk.root / "out"))

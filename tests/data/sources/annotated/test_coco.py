@@ -83,24 +83,62 @@ def test_key_points_lie_in_the_middle_of_their_pixels(tmp_path: Path) -> None:
     ("values", "what"),
     [
         ({"bbox": [5, 10, -20, 20]}, "annotation 500 of a.png: the box with the edges (5, 10, -15, 30) has its edges"),
-        ({"bbox": [5, float("nan"), 20, 20]}, "annotation 500 of a.png: the box with the edges (5, nan, 25, nan) is"),
+        ({"bbox": [5, float("nan"), 20, 20]}, "entry with id 500: bbox is [5, nan, 20, 20]; accepted: finite numbers"),
         ({"bbox": [70, 10, 20, 20]}, "a.png: the box with the edges (70, 10, 90, 30) lies outside of its image"),
-        ({"bbox": [5, 10, 20]}, "annotations, the entry with id 500: not enough values to unpack"),
-        ({"bbox": "box"}, "annotations, the entry with id 500: not enough values"),
+        ({"bbox": [5, 10, 20]}, "annotations, the entry with id 500: bbox is [5, 10, 20]; accepted: 4 numbers"),
+        ({"bbox": "box"}, "annotations, the entry with id 500: bbox is 'box'; accepted: a list of numbers"),
         ({"category_id": 5}, "annotation 500: category_id 5, which no category has"),
         ({"image_id": 5}, "annotation 500: image_id 5, which no image has"),
         ({"segmentation": [[1, 2, 3, 4, 5]]}, "entry with id 500: a polygon of 5 numbers; accepted: x and y of three"),
         ({"segmentation": {"size": [40, 60], "counts": [3, 4]}}, "id 500: an RLE of 7 pixels, not 40 x 60"),
+        ({"segmentation": {"size": [40, 60], "counts": [2**63 - 1, 2**63 - 1, 2402]}},
+         "id 500: an RLE of 40 x 60 with a run of 9223372036854775807 pixels; accepted: 0 to 2,400"),
+        ({"segmentation": {"size": [40, 60], "counts": [2401, -1]}}, "an RLE of 40 x 60 with a run of 2401 pixels"),
+        ({"segmentation": {"size": [40, 60], "counts": [2400, 10**30]}}, "with a run of 1000000000000000"),
+        ({"segmentation": {"size": [10**30, 60], "counts": [3]}}, "id 500: an RLE of the size [1000000000000000"),
+        ({"segmentation": {"size": [-40, -60], "counts": [2400]}}, "id 500: an RLE of the size [-40, -60]; accepted:"),
+        ({"segmentation": [[float("nan"), 1, 5, 7, 8, 9]]}, "id 500: a polygon with nan; accepted: finite numbers, up"),
+        ({"segmentation": [[1, 1, 5, 7, 8, 9, 8, 1e39]]}, "id 500: a polygon with 1e+39; accepted: finite numbers"),
+        ({"bbox": [5, 10, 1e39, 20]}, "id 500: bbox is [5, 10, 1e+39, 20]; accepted: finite numbers, up to 1e9"),
+        ({"bbox": [5, 10, 3e38, 20]}, "id 500: bbox is [5, 10, 3e+38, 20]; accepted: finite numbers, up to 1e9"),
+        ({"bbox": [5, 10, 10**400, 20]}, "; accepted: finite numbers, up to 1e9"),
+        ({"bbox": [5, "ten", 20, 20]}, "id 500: bbox is [5, 'ten', 20, 20]; accepted: numbers"),
+        ({"bbox": [[1], 2, 3, 4]}, "id 500: bbox is [[1], 2, 3, 4]; accepted: numbers"),
+        ({"iscrowd": "no"}, "id 500: iscrowd is 'no'; accepted: whole numbers from 0 to 1"),
+        ({"iscrowd": [0]}, "id 500: iscrowd is [0]; accepted: whole numbers from 0 to 1"),
+        ({"keypoints": [float("nan"), 1, 2]}, "id 500: keypoints is [nan, 1, 2]; accepted: finite numbers"),
+        ({"keypoints": [10**400, 1, 2]}, "; accepted: finite numbers, up to 1e9"),
+        ({"keypoints": {"x": 1}}, "id 500: keypoints is {'x': 1}; accepted: a list of numbers"),
+        ({"keypoints": 7}, "id 500: keypoints is 7; accepted: a list of numbers"),
         ({"image_id": [1]}, "entry with id 500: unhashable"),
+        ({"category_id": "c" * 9000}, "annotation 500: category_id 'ccccc"),
+        ({"id": "i" * 9000, "bbox": 1}, "entry with id 'iiiii"),
     ],
 )  # fmt: skip
 def test_wrong_objects_are_named_or_left_out(tmp_path: Path, values: dict[str, Any], what: str) -> None:
     with pytest.raises(SourceError, match=re.escape(what)) as caught:
         opened(tmp_path, changed(**values))
     assert str(caught.value).startswith(str(tmp_path / "instances.json"))
+    assert len(str(caught.value)) <= 400 + len(str(tmp_path))
     source = opened(tmp_path, changed(**values), on_error="skip")
     assert source.read(0).targets["labels"].tolist() == [0]
     assert any(note.startswith("1 wrong objects are left out") for note in source.notes())
+
+
+def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
+    """Strings were joined to one another: x + width of "1" and "3" was 13."""
+    source = opened(tmp_path, changed(bbox=["1", "2", "3", "4"], iscrowd="0"))
+    np.testing.assert_array_equal(source.read(0).targets["boxes"][0], [1, 2, 4, 6])
+    assert not [note for note in source.notes() if "crowd" in note]
+    assert opened(tmp_path, changed(iscrowd="1")).read(0).targets["labels"].tolist() == [0]
+
+
+def test_an_annotation_that_is_a_list_is_named_or_left_out(tmp_path: Path) -> None:
+    entries = coco_entries()
+    entries["annotations"].append([1])
+    with pytest.raises(SourceError, match=r"annotations, the entry with id \[1\]: is \[1\]; accepted: an object"):
+        opened(tmp_path, entries)
+    check_objects(opened(tmp_path, entries, on_error="skip"))
 
 
 def test_boxes_over_the_edge_are_clipped_and_flat_ones_left_out(tmp_path: Path) -> None:
@@ -125,7 +163,15 @@ def test_boxes_over_the_edge_are_clipped_and_flat_ones_left_out(tmp_path: Path) 
         ('{"images": [], "categories": []}', "no 'annotations' in it"),
         ('{"images": [{"id": 1}], "annotations": []}', "images, the entry with id 1: no 'file_name'"),
         ('{"images": [{"id": 1, "file_name": "../a.png"}]}', "file_name is '../a.png'"),
-        ('{"images": [7]}', "images, the entry with id 7"),
+        ('{"images": [7]}', "images, the entry with id 7: is 7; accepted: an object"),
+        ('{"images": [{"id": 1, "file_name": "a.png", "height": 1%s}]}' % ("0" * 30),
+         "images, the entry with id 1: height is 1000000000000000000000000000000; accepted: whole numbers from"),
+        ('{"images": [{"id": 1, "file_name": "a.png", "width": -4}]}', "width is -4; accepted: whole numbers from 0"),
+        ('{"images": [{"id": 1, "file_name": "a.png", "width": Infinity}]}', "width is inf; accepted: whole numbers"),
+        ('{"images": [{"id": %s}]}' % ("1" * 5000), "no JSON: Exceeds the limit"),
+        ('{"categories": [{"id": 1, "name": "\\ud800"}]}', "categories, the entry with id 1: classes: got ["),
+        (json.dumps({"categories": [{"id": 1, "name": "a", "keypoints": [1] * 1001}]}),
+         "1,001 key points; accepted: up to 1,000"),
     ],
 )  # fmt: skip
 def test_files_that_are_none(tmp_path: Path, text: str, what: str) -> None:

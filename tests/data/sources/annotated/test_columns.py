@@ -148,6 +148,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"bbox": [[1, 2, 3, 4]], "category": ["cow"]}, "accepted: ant, cat, dog"),
     ({"bbox": [[1, 2, 3, 4]], "category": [None]}, "category is None"),
     ({"bbox": [None], "category": ["dog"]}, "bbox is None"),
+    ({"bbox": [[1, 2, 3e38, 4]], "category": ["dog"]}, "accepted: finite numbers, up to 1e9"),
 ]
 
 

@@ -105,6 +105,20 @@ BAD: list[tuple[bytes, str]] = [
     (as_json({"boxes": [[5, 2, 3, 4]], "labels": [0]}), "negative size, read as xyxy"),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": ["dog"]}), "accepted: whole numbers from 0 on, or names with classes"),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": [-1]}), "labels is -1"),
+    (as_json({"boxes": [[1, 2, 3, 4]], "labels": [10**400]}), "object 0: labels is an integer of 1,329 bits"),
+    (as_json({"boxes": [[1, 2, 3e38, 4]], "labels": [0]}), "boxes is [1, 2, 3e+38, 4]; accepted: finite numbers, up"),
+    (as_json({"boxes": [[1, 2, 10**400, 4]], "labels": [0]}), "; accepted: finite numbers, up to 1e9"),
+    (as_json({"boxes": [{"x": 1}], "labels": [0]}), "boxes is {'x': 1}; accepted: a list of numbers"),
+    (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [{"x": 1}]}), "key points is {'x': 1}; accepted: a list"),
+    (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [7]}), "object 0: key points is 7; accepted: a list"),
+    (
+        as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [[float("nan"), 1, 2]]}),
+        "key point is [nan, 1, 2]; accepted: fin",
+    ),
+    (
+        as_json({"boxes": [[1, 2, 3, 4]], "iscrowd": ["no"]}),
+        "object 0: iscrowd is 'no'; accepted: whole numbers from 0",
+    ),
 ]
 
 
@@ -118,6 +132,14 @@ def test_wrong_members_are_bad_samples_by_either_way(tmp_path: Path, content: by
         assert f"{file}: 0000.jpg" in str(first)
         assert said in str(first)
         assert second.targets["labels"].tolist() == [1]
+
+
+def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
+    """A crowd of "0" is none."""
+    content = as_json({"boxes": [["1", "2", "3", "4"]], "labels": [1], "iscrowd": ["0"]})
+    some = [(name, content if name == "0000.json" else data) for name, data in members(2)]
+    targets = vg.open_source(write_tar(tmp_path / "a.tar", some), annotations="members").read(0).targets
+    assert targets["boxes"].tolist() == [[1, 2, 3, 4]]
 
 
 def test_a_missing_member_and_a_wrong_row_are_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,16 @@ def test_errors_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         first, second = opened_both_ways(file, monkeypatch)
         assert first == second
         assert "no JSON" in first
+
+
+def test_a_number_behind_an_escaped_key_is_no_polygon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walk compares bytes; JSON reads the escape, and would find another object's polygons by the number."""
+    file = put_coco(tmp_path)
+    text = file.read_text()
+    for number in ("7", "0"):
+        odd = re.sub(r'"segmentation": \[\[20.*?\]\]', rf'"\\u0073egmentation": {number}', text)
+        assert odd != text
+        file.write_text(odd)
+        monkeypatch.setattr(coco_json, "LARGE", 0)
+        with pytest.raises(SourceError, match=f"id 501: segmentation is {number}; accepted: polygons or an RLE"):
+            open_source(tmp_path / "images", annotations=str(file))

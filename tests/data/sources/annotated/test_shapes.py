@@ -66,6 +66,26 @@ def test_compressed_counts() -> None:
     assert uncompressed(b"").tolist() == []
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e308, -1e308])
+@pytest.mark.parametrize("at", range(6))
+def test_any_number_fills_within_the_mask(odd: float, at: int) -> None:
+    """Readers refuse most of these; the loop that writes depends on nobody."""
+    corners = np.array([[1, 1], [9, 2], [4, 11]], np.float64)
+    corners.flat[at] = odd
+    whole = np.zeros((16, 12), np.uint8)
+    fill_rings(whole[2:14].view(np.bool_), corners, [3])
+    assert not whole[:2].any()
+    assert not whole[14:].any()
+
+
+def test_compressed_counts_that_run_over() -> None:
+    """Differences add up past int64, and back to the sum that is expected."""
+    largest = b"o" * 11 + b"?"  # 2 ** 59 - 1
+    for counts in (largest * 40, b"0" + largest * 33 + b"T3", largest + b"T3d0"):
+        with pytest.raises(ValueError, match="an RLE of 2 x 3 with a run of"):
+            decode_runs(Runs(2, 3, counts), 2, 3)
+
+
 @pytest.mark.parametrize("counts", [b"T", b"T3d0", b" ~~", b"Pooooooooooooooooooooo0", (3, -1, 4)])
 def test_damaged_counts(counts: bytes | tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="an RLE"):

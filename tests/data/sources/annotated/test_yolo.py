@@ -64,11 +64,14 @@ def test_key_points(tmp_path: Path) -> None:
     ("line", "what"),
     [
         ("1 0.5 0.5 0.5 0.5 0.", "5 numbers behind the class; accepted: 4 for a box, or an even count from 6 on"),
-        ("1 0.5 0.5 half 0.5", "got '1 0.5 0.5 half 0.5'; accepted: numbers"),
-        ("3 0.5 0.5 0.5 0.5", "got the class 3; accepted: 0 to 2"),
-        ("0.5 0.5 0.5 0.5 0.5", "got the class 0.5; accepted: 0 to 2"),
+        ("1 0.5 0.5 half 0.5", "got '1 0.5 0.5 half 0.5'; accepted: finite numbers"),
+        ("3 0.5 0.5 0.5 0.5", "the class is '3'; accepted: whole numbers from 0 to 2"),
+        ("0.5 0.5 0.5 0.5 0.5", "the class is '0.5'; accepted: whole numbers from 0 to 2"),
         ("1 0.5 0.5 -0.5 0.5", "the box with the edges (0.75, 0.25, 0.25, 0.75) has its edges in the wrong order"),
-        ("1 nan 0.5 0.5 0.5", "is not finite"),
+        ("1 nan 0.5 0.5 0.5", "got '1 nan 0.5 0.5 0.5'; accepted: finite numbers, up to 1e9"),
+        ("1 3e38 0.5 0.5 0.5", "got '1 3e38 0.5 0.5 0.5'; accepted: finite numbers, up to 1e9"),
+        ("1e999 0.5 0.5 0.5 0.5", "the class is '1e999'; accepted: whole numbers from 0 to 2"),
+        ("1" * 5000 + " 0.5 0.5 0.5 0.5", "the class is '1111"),
         ("1 300 200 50 50", "lies outside of its image"),
         ("1 0.5 0.5 1 0.5 1 inf", "accepted: finite numbers"),
     ],
@@ -83,9 +86,36 @@ def test_wrong_rows_are_named_or_left_out(tmp_path: Path, line: str, what: str) 
     assert any(note.startswith("1 wrong objects are left out") for note in source.notes())
 
 
-@pytest.mark.parametrize("text", ["names: 3", "names: {1: a}", "[", "names: [a]\nkpt_shape: [2, 5]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("names: 3", "names: {1: a}", "[", "names: [a]\nkpt_shape: [2, 5]"),
+        *("names: [a]\nkpt_shape: [1000000000000, 3]", "names: !!timestamp 1", "names: !!bool 1", "names: !!int ''"),
+        *('names: ["\\UFFFFFFFF"]', "a: &a {x: 1}\nnames: {<<: *a}"),
+    ],
+)
 def test_a_wrong_data_yaml_is_named(tmp_path: Path, text: str) -> None:
     put_yolo(tmp_path)
     (tmp_path / "data.yaml").write_text(text)
     with pytest.raises(SourceError, match=r"data\.yaml: (names|no YAML|kpt_shape)"):
+        open_source(tmp_path)
+
+
+def test_a_class_without_a_name_is_bounded(tmp_path: Path) -> None:
+    """All names up to the highest are made: 10**12 of them took all memory."""
+    put_yolo(tmp_path)
+    (tmp_path / "data.yaml").unlink()
+    (tmp_path / "labels" / "a.txt").write_text("1000000000000 0.5 0.5 0.5 0.5\n")
+    with pytest.raises(
+        SourceError, match=r"a\.txt, line 1: the class is '1000000000000'; accepted: whole numbers from 0"
+    ):
+        open_source(tmp_path, annotations="yolo")
+
+
+def test_key_points_are_finite(tmp_path: Path) -> None:
+    put_yolo(tmp_path)
+    (tmp_path / "data.yaml").write_text("names: [ant, bee, cat]\nkpt_shape: [1, 2]\n")
+    for name, row in (("a", "1 0.5 0.5 0.5 0.5 0.5 nan"), ("b", ""), ("c", "")):
+        (tmp_path / "labels" / f"{name}.txt").write_text(row)
+    with pytest.raises(SourceError, match=r"a\.txt, line 1: got '1 0.5 .* nan'; accepted: finite numbers, up to 1e9"):
         open_source(tmp_path)

@@ -227,6 +227,7 @@ def test_files_behind_an_address(tmp_path: Path) -> None:
         open_parquet(["nowhere://a.parquet"])
 
 
+@pytest.mark.process
 def test_the_package_does_without_pyarrow_until_it_is_used() -> None:
     modules = "('pyarrow', 'fsspec', 'torch')"
     probe = f"import sys, variegate.data.sources.folder; print([m for m in {modules} if m in sys.modules])"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
 
+from tests.children import start_python
 from tests.data.sources.tars import as_json, encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.data.sources.base import Source, SourceError
 from variegate.data.sources.tar import listing as tar_listing
@@ -265,6 +265,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path, cache: Path) -> Non
     assert len(list(cache.rglob("*.vgindex"))) == 1
 
 
+@pytest.mark.process
 def test_two_processes_index_the_same_shards_at_once(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, 6, samples=20)
     script = (
@@ -272,9 +273,7 @@ def test_two_processes_index_the_same_shards_at_once(tmp_path: Path) -> None:
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(open_webdataset(sys.argv[1:]).fingerprint)"
     )
-    command = [sys.executable, "-c", script, *shards]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(command, **pipes) for _ in range(2)]  # type: ignore[call-overload]
+    running = [start_python(script, *shards, stdin=PIPE, stdout=PIPE, text=True) for _ in range(2)]
     for process in running:
         assert process.stdout.readline() == "ready\n"
     for process in running:

@@ -1,0 +1,265 @@
+"""Planted defects in what works with samples: loading, engines, outputs, searches, trainings and the tools around them.
+
+Each is a slip that an engineer could make, and changes what somebody would get.
+"""
+
+from __future__ import annotations
+
+from tests.strength.defect import Defect
+
+_LOADER, _SOURCES, _ENGINE = "tests/data/loader", "tests/data/sources", "tests/engine"
+
+_OF_LOADING = (
+    Defect(
+        name="loader-counts-padding",
+        anchor="Share.positions",
+        search="padding = positions >= self.length",
+        replace="padding = positions > self.length",
+        tests=(f"{_LOADER}/test_share.py", f"{_LOADER}/test_distributed.py"),
+    ),
+    Defect(
+        name="loader-drops-the-last-batch-of-a-stream",
+        anchor="Share.steps_of",
+        search="if self.drop_last and len(together) < self.taken_at_once:",
+        replace="if len(together) < self.taken_at_once:",
+        tests=(f"{_LOADER}/test_share.py", f"{_LOADER}/test_loader.py"),
+    ),
+    Defect(
+        name="loader-state-is-a-step-behind",
+        anchor="Share.done_after",
+        search="self.start + (step + 1) * self.taken_at_once",
+        replace="self.start + step * self.taken_at_once",
+        tests=(f"{_LOADER}/test_share.py", f"{_LOADER}/test_resume.py"),
+    ),
+    Defect(
+        name="loader-substitutes-share-a-stream",
+        anchor="IndexedOrder.substitutes",
+        search="int(OrderPurpose.SUBSTITUTES)",
+        replace="int(OrderPurpose.SAMPLES)",
+        tests=(f"{_LOADER}/test_failures.py",),
+    ),
+    Defect(
+        name="decode-takes-rows-of-the-wrong-end",
+        anchor="stored_rows_needed",
+        search="orientation in (3, 4, 6, 7)",
+        replace="orientation in (3, 4, 7, 8)",
+        tests=("tests/data/test_decode.py", "tests/data/test_scan.py"),
+    ),
+    Defect(
+        name="tar-index-forgets-the-time",
+        anchor="load_index",
+        search="if index.version == version:",
+        replace="if index.version.size == version.size:",
+        tests=(f"{_SOURCES}/tar",),
+    ),
+    Defect(
+        name="coco-takes-ids-for-labels",
+        anchor="_Parsed._add_category",
+        search="Category(len(self._names), ",
+        replace='Category(int(entry["id"]) - 1, ',
+        tests=(f"{_SOURCES}/annotated/test_coco.py",),
+    ),
+    Defect(
+        name="yolo-loses-points-at-the-edge",
+        anchor="add_row",
+        search="found[(found[:, :2] == 0).all(1), 2] = 0",
+        replace="found[(found[:, :2] == 0).any(1), 2] = 0",
+        tests=(f"{_SOURCES}/annotated/test_yolo.py",),
+    ),
+    Defect(
+        name="yolo-leaves-its-folder",
+        anchor="_below",
+        search='return None if path == ".." or path.startswith("../") else path',
+        replace='return None if path == ".." else path',
+        tests=(f"{_SOURCES}/annotated/test_yolo_data.py",),
+    ),
+)
+
+_OF_ENGINES = (
+    Defect(
+        name="engine-steals-from-the-head",
+        anchor="Queues._steal",
+        search="""task = self.devices[victim].queue[-1]
+            thief = self.loads.least(task.size, task.avoid, self._hungry)
+            if thief in task.avoid:
+                passed_over.append(victim)
+            elif self.loads.seconds(thief, task.size) > seconds:
+                return
+            else:
+                self.devices[victim].queue.pop()""",
+        replace="""task = self.devices[victim].queue[0]
+            thief = self.loads.least(task.size, task.avoid, self._hungry)
+            if thief in task.avoid:
+                passed_over.append(victim)
+            elif self.loads.seconds(thief, task.size) > seconds:
+                return
+            else:
+                self.devices[victim].queue.popleft()""",
+        tests=(f"{_ENGINE}/test_dispatcher_sharing.py",),
+    ),
+    Defect(
+        name="engine-tries-once-too-often",
+        anchor="Dispatcher._item_failed",
+        search="if failures < self._rules.max_failures:",
+        replace="if failures <= self._rules.max_failures:",
+        tests=(f"{_ENGINE}/test_dispatcher_blame.py",),
+    ),
+    Defect(
+        name="engine-drops-a-lost-task",
+        anchor="Dispatcher._lost",
+        search="for task in reversed(in_flight):",
+        replace="for task in reversed(in_flight[1:]):",
+        tests=(f"{_ENGINE}/test_dispatcher_workers.py", f"{_ENGINE}/test_dispatcher_blame.py"),
+    ),
+    Defect(
+        name="engine-names-shards-before-they-last",
+        anchor="ShardCommit._end_item",
+        search="""self._shard.commit()
+        self._storage.sync()
+""",
+        replace="""self._shard.commit()
+""",
+        tests=(f"{_ENGINE}/expansion/test_expansion.py",),
+    ),
+    Defect(
+        name="tiles-go-on-behind-half-a-number",
+        anchor="TilesDone.take_up",
+        search="os.truncate(self._done, len(data) // 4 * 4)",
+        replace="os.truncate(self._done, len(data))",
+        tests=(f"{_ENGINE}/test_tiling.py",),
+    ),
+    Defect(
+        name="simulation-counts-no-speeds-in-lost-work",
+        anchor="_Simulation.play",
+        search="self._lost += (self._now - worker.since) * self._inputs.speeds[device]",
+        replace="self._lost += self._now - worker.since",
+        tests=(f"{_ENGINE}/simulation",),
+    ),
+    Defect(
+        name="sinks-rename-before-a-shard-lasts",
+        anchor="LocalStorage.writer",
+        search="self.place_of(relative), put, is_synced=True)",
+        replace="self.place_of(relative), put)",
+        tests=("tests/sinks/storage", "tests/sinks/test_crash_points.py"),
+    ),
+    Defect(
+        name="sinks-believe-what-follows-a-cut-line",
+        anchor="Scan.__iter__",
+        search="elif not broken:",
+        replace="elif not broken or line.durable <= self.end:",
+        tests=("tests/sinks/test_journal.py",),
+    ),
+    Defect(
+        name="sinks-verify-sizes-alone",
+        anchor="_check_file",
+        search="if digest != file.sha256:",
+        replace="if not digest:",
+        tests=("tests/sinks/test_verify.py",),
+    ),
+)
+
+_OF_LEARNING = (
+    Defect(
+        name="search-copies-the-worst",
+        anchor="exploit",
+        search="donors = ranked[len(low) :][-share:]",
+        replace="donors = ranked[len(low) :][:share]",
+        tests=("tests/search/test_exploit.py",),
+    ),
+    Defect(
+        name="training-average-forgets-itself",
+        anchor="MovingAverage.follow",
+        search="mine.lerp_(new, 1 - decay)",
+        replace="mine.lerp_(new, decay)",
+        tests=("tests/training/test_optimizers.py",),
+    ),
+    Defect(
+        name="training-rate-is-a-step-ahead",
+        anchor="Trainer._take_step",
+        search="(before / self.feed.length if self.feed.length else 0.0)",
+        replace="((before + self._rank_images) / self.feed.length if self.feed.length else 0.0)",
+        tests=("tests/training/test_trainer.py",),
+    ),
+    Defect(
+        name="training-parts-do-not-share-a-step",
+        anchor="Trainer._add_gradients",
+        search="self.learner.step.add_gradients(images, labels, self._rank_images, weights)",
+        replace="self.learner.step.add_gradients(images, labels, len(images), weights)",
+        tests=("tests/training/test_trainer.py",),
+    ),
+)
+
+_OF_TOOLS = (
+    Defect(
+        name="check-names-one-copy-of-a-leak",
+        anchor="_leaks",
+        search="links += [_Link(row, test, test) for row in copies.of(train)]",
+        replace="links.append(_Link(train, test, test))",
+        tests=("tests/curation/duplicates/test_findings.py",),
+    ),
+    Defect(
+        name="check-report-runs-what-a-name-says",
+        anchor="_rows_json",
+        search='.replace("<", "\\\\u003c")',
+        replace="",
+        tests=("tests/curation/report/test_report.py",),
+    ),
+    Defect(
+        name="verify-ends-well-with-problems",
+        anchor="verify",
+        search="raise typer.Exit(FAILED)",
+        replace="raise typer.Exit(0)",
+        tests=("tests/cli/test_cli.py",),
+    ),
+    Defect(
+        name="commands-do-not-steal",
+        anchor="DeviceOptions",
+        search='option(True, "Let an idle device',
+        replace='option(False, "Let an idle device',
+        tests=("tests/options",),
+    ),
+    Defect(
+        name="doctor-counts-bad-files-among-the-good",
+        anchor="remarks",
+        search="of {data.measured + data.skipped:,} samples",
+        replace="of {data.measured:,} samples",
+        tests=("tests/diagnose/test_advise.py",),
+    ),
+    Defect(
+        name="preview-draws-boxes-a-pixel-large",
+        anchor="_shown_boxes",
+        search="np.maximum(edges[:, 2:] - 1, edges[:, :2])",
+        replace="np.maximum(edges[:, 2:], edges[:, :2])",
+        tests=("tests/preview/test_overlay.py",),
+    ),
+    Defect(
+        name="kernels-of-other-versions-are-loaded",
+        anchor="shipped",
+        search='if manifest["versions"] != versions() or level.name not in manifest["levels"]:',
+        replace='if level.name not in manifest["levels"]:',
+        tests=("tests/compiling/test_shipped.py",),
+    ),
+    Defect(
+        name="torch-workers-repeat-one-another",
+        anchor="RunningIds.take_one",
+        search="(0, 0) if seed is None else rng.stream_key(seed & _MASK64, 0)",
+        replace="(0, 0)",
+        tests=("tests/integrations/test_torch_data.py",),
+    ),
+    Defect(
+        name="timm-sizes-are-rounded-up",
+        anchor="_Timm._evaluation",
+        search="math.floor(side / share)",
+        replace="math.ceil(side / share)",
+        tests=("tests/convert/test_from_timm.py",),
+    ),
+    Defect(
+        name="addresses-show-their-parameters",
+        anchor="_AFTER_PATH",
+        search='re.compile(r"[?#;]")',
+        replace='re.compile(r"[?#]")',
+        tests=("tests/outside/test_addresses.py", "tests/cli/test_secrets.py"),
+    ),
+)
+
+DEFECTS: tuple[Defect, ...] = (*_OF_LOADING, *_OF_ENGINES, *_OF_LEARNING, *_OF_TOOLS)
