@@ -1,7 +1,7 @@
 """Compiles what the executor would launch, for GPUs that need not be there: ``python -m ... 80 90`` -> JSON lines.
 
-``python -m ... 80:W3,masks 90``: those of some works alone for the first. A process of its own, as in the tests' own
-process the kernels are interpreted ones.
+``python -m ... 80:kinds 90:kinds,everything``: one kernel of each kind, and those of some works, alone. A process of
+its own, as in the tests' own process the kernels are interpreted ones.
 """
 
 from __future__ import annotations
@@ -96,10 +96,14 @@ def kernels() -> Iterator[tuple[str, Launch]]:
 
 
 def main() -> None:
+    kinds = set()
     for name, launch in kernels():
+        work, _, kind = name.split(", ")
+        groups = {work} if kind in kinds else {work, "kinds"}
+        kinds.add(kind)
         for wanted in sys.argv[1:]:
-            capability, _, works = wanted.partition(":")
-            if works and name.split(", ")[0] not in works.split(","):
+            capability, _, chosen = wanted.partition(":")
+            if chosen and groups.isdisjoint(chosen.split(",")):
                 continue
             code = compile_launch(launch, int(capability)).asm
             told = {"kernel": name, "capability": int(capability), "warps": launch.options["num_warps"]}
