@@ -10,6 +10,9 @@ from collections.abc import Iterator
 # OpenMP's threads spin while they wait for each other. Kernels do not ask OpenMP: they run on all cores as ever.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# Ray's processes are nice to others (15) by default: beside other tests they would hardly ever have a turn.
+os.environ["RAY_worker_niceness"] = "0"
+
 # The first test on a machine compiles kernels; what is said about it is not to appear among the output that tests read.
 os.environ["VARIEGATE_QUIET"] = "1"
 
