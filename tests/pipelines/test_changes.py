@@ -6,11 +6,16 @@ from __future__ import annotations
 import argparse
 import array
 import collections
+import contextvars
 import functools
+import io
 import itertools
 import logging
+import queue
 import sys
+import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,6 +105,12 @@ CHANGES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
     (lambda: collections.UserList([1]), lambda a: a.append(3)),
     (lambda: bytearray(b"ab"), lambda a: a.__setitem__(0, 7)),
     (lambda: bytearray(), lambda a: a.extend(b"a")),
+    (queue.Queue, lambda a: a.put(1)),
+    (threading.local, lambda a: setattr(a, "v", 1)),
+    (io.StringIO, lambda a: a.write("a")),
+    (lambda: io.BytesIO(b"ab"), lambda a: a.read(1)),
+    (lambda: contextvars.ContextVar("a"), lambda a: a.set(1)),
+    (lambda: weakref.ref(Box), lambda a: setattr(a(), "count", a().count + 1)),
     (lambda: array.array("i", [1, 2]), lambda a: a.append(3)),
     (lambda: np.zeros(3), lambda a: a.__setitem__(0, 30)),
     (lambda: np.zeros((4, 4))[::2, 1], lambda a: a.__iadd__(9)),

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
 import itertools
 import operator
 import sys
 import types
 import warnings
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import EnumMeta
 from typing import Any
@@ -32,8 +35,8 @@ from variegate.transforms.pipeline import TracedPipeline
 # Things that are compared, the nearest first, and entries of each; bytes of an array that are read, evenly spread.
 LARGEST, LONGEST, BYTES = 10_000, 10_000, 1 << 20
 # What an instance of a library's class holds is looked at where it is a plain container, an iterator or an array.
-_CONTAINERS = {"builtins", "collections", "itertools", "functools", "types", "array", "argparse"}
-_WITH_ATTRIBUTES = {"collections", "types", "argparse"}
+_WITH_ATTRIBUTES = {"collections", "types", "argparse", "queue", "_thread"}
+_CONTAINERS = {"builtins", "itertools", "functools", "array", *_WITH_ATTRIBUTES}
 _ENTRIES = (list, tuple, set, frozenset, deque)
 _LEAVES = (int, float, complex, str, bytes, type(None), range, slice, type(...), types.CodeType, types.FrameType)
 _UNSET = object()
@@ -85,6 +88,12 @@ class Branches:
             return _some(thing, len(thing)), len(thing)
         if isinstance(thing, _Global):
             return (thing.namespace.get(thing.name, _UNSET),), None
+        if isinstance(thing, weakref.ref):
+            return (thing(),), None
+        if isinstance(thing, ContextVar):
+            return (thing.get(_UNSET),), None
+        if isinstance(thing, (io.StringIO, io.BytesIO)):
+            return (), None if thing.closed else (thing.getvalue(), thing.tell())
         if isinstance(thing, types.CellType):
             try:
                 return (thing.cell_contents,), None

@@ -506,4 +506,7 @@ def test_a_daemon_thread_does_not_hold_up_the_exit() -> None:
     run = exiting(program)
     assert run.stdout == "40\n"
     # Python before 3.14 unwinds a daemon thread that is within torch's C++, which ends the process at once.
-    assert (run.stderr, run.returncode) in [("", 0), ("terminate called without an active exception\n", -signal.SIGABRT)]
+    assert (run.stderr, run.returncode) in [
+        ("", 0),
+        ("terminate called without an active exception\n", -signal.SIGABRT),
+    ]
