@@ -11,7 +11,7 @@ from collections.abc import Iterator
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # Ray's processes are nice to others (15) by default: beside other tests they would hardly ever have a turn.
-os.environ["RAY_worker_niceness"] = "0"
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
 # The first test on a machine compiles kernels; what is said about it is not to appear among the output that tests read.
 os.environ["VARIEGATE_QUIET"] = "1"
