@@ -99,6 +99,8 @@ def test_key_points_lie_in_the_middle_of_their_pixels(tmp_path: Path) -> None:
         ({"segmentation": {"size": [-40, -60], "counts": [2400]}}, "id 500: an RLE of the size [-40, -60]; accepted:"),
         ({"segmentation": [[float("nan"), 1, 5, 7, 8, 9]]}, "id 500: a polygon with nan; accepted: finite numbers, up"),
         ({"segmentation": [[1, 1, 5, 7, 8, 9, 8, 1e39]]}, "id 500: a polygon with 1e+39; accepted: finite numbers"),
+        ({"segmentation": [None]}, "id 500: a polygon None; accepted: a list of numbers"),
+        ({"segmentation": [[1, 1, 5, "x", 8, 9]]}, "id 500: a polygon is [1, 1, 5, 'x', 8, 9]; accepted: numbers"),
         ({"bbox": [5, 10, 1e39, 20]}, "id 500: bbox is [5, 10, 1e+39, 20]; accepted: finite numbers, up to 1e9"),
         ({"bbox": [5, 10, 3e38, 20]}, "id 500: bbox is [5, 10, 3e+38, 20]; accepted: finite numbers, up to 1e9"),
         ({"bbox": [5, 10, 10**400, 20]}, "; accepted: finite numbers, up to 1e9"),

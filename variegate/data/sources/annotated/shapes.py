@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.data.sources.annotated.values import shown_value
+from variegate.data.sources.annotated.values import as_list, numbers_of, shown_value
 
 Mask = npt.NDArray[np.bool_]
 # Of an RLE, more than any image that is decoded has: float64 adds up so many, and every count below, exactly.
@@ -90,13 +90,18 @@ class ShapesBuilder:
         self.last.append(last)
 
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
-        """An object of rings x, y, x, y, ... Raises ValueError or TypeError for what is none, and is as before."""
+        """An object of rings x, y, x, y, ... Raises ValueError for what is none, and is as before."""
         points = array("f")
         ends = []
-        for ring in rings:
+        for ring in as_list("segmentation", rings):
+            if not isinstance(ring, (list, tuple)):
+                raise ValueError(f"a polygon {shown_value(ring)}; accepted: a list of numbers")
             if len(ring) < 6 or len(ring) % 2:
                 raise ValueError(f"a polygon of {len(ring)} numbers; accepted: x and y of three points or more")
-            points.extend(ring)
+            try:
+                points.extend(array("f", ring))
+            except (TypeError, OverflowError):
+                points.extend(numbers_of("a polygon", ring))
             ends.append((len(self.points) + len(points)) // 2)
         # As they are kept: 1e39 is a number, and no float32. A sum of these in float64 does not run over.
         if not isfinite(sum(points)):
