@@ -92,9 +92,10 @@ $(BIN)/python:
 		"say where it is: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python -m venv failed: is python3-venv installed?" >&2; exit 2; }
 
-# One stamp per set of extras: nothing is installed again until the requirements change.
+# One stamp per set of extras: nothing is installed again until the requirements change. Bytecode is left to the first
+# import: most of what comes along is never imported, and to compile it takes half of the time.
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	@touch $@
 
 .PRECIOUS: $(VENV)/.installed-%
