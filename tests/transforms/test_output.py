@@ -126,10 +126,31 @@ def test_two_normalizations_compose(draw: Any) -> None:
     np.testing.assert_allclose((x - np.array(output.mean)) / np.array(output.std), expected)
 
 
-@pytest.mark.parametrize("after", [T.RandomHorizontalFlip(p=1.0), T.ColorJitter(0.5), T.CenterCrop(4), T.Cutout(4)])
-def test_nothing_but_erasing_may_follow(draw: Any, after: T.Transform) -> None:
-    with pytest.raises(ValueError, match=r"after Normalize: only RandomErasing may follow it\. Put Normalize last\."):
-        draw(T.Compose([T.Normalize(0.5, 0.5), after]), 20)
+@pytest.mark.parametrize(
+    "after",
+    [
+        *(T.RandomHorizontalFlip(p=1.0), T.ColorJitter(0.5), T.CenterCrop(4), T.Cutout(4), T.RandAugment()),
+        *(T.RandomApply([T.Invert()]), T.Cond("label", {1: T.Invert()})),
+    ],
+)
+@pytest.mark.parametrize(
+    "last",
+    [
+        *(T.Normalize(0.5, 0.5), T.ToTensor(), T.FiveCrop(4), T.Lambda(abs), T.MixUp(), T.RandomApply([T.MixUp()])),
+        T.Cond("epoch", {0: T.Normalize(0.5, 0.5)}),
+    ],
+)
+def test_what_changes_bytes_comes_before_what_is_last(last: T.Transform, after: T.Transform) -> None:
+    name = {"RandomApply": "MixUp", "Cond": "Normalize"}.get(type(last).__name__, type(last).__name__)
+    accepted = rf"{type(after).__name__}\(.* after {name}; accepted: {type(after).__name__} before {name}$"
+    for first in (last, T.Compose([T.Invert(), last])):
+        with pytest.raises(T.ArgumentError, match=rf"^Compose: transforms\[2\]={accepted}"):
+            T.Compose([T.ToImage(), first, after])
+
+
+def test_what_may_follow_what_is_last() -> None:
+    T.Compose([T.ToDtype("uint8", scale=True), T.Invert(), T.ToDtype("float32"), T.Normalize(0, 1), T.RandomErasing()])
+    T.Compose([T.Invert(), T.MixUp(), T.RandomApply([T.SanitizeBoundingBoxes(), T.ClampBoundingBoxes(), T.Identity()])])
 
 
 def test_normalize_is_for_the_whole_batch(draw: Any) -> None:

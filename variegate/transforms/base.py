@@ -67,6 +67,10 @@ class Transform:
     _format_setter: Transform | None = None
     _format_advice: ClassVar[str] = ""
     _tree_depth: int = 1
+    # Whether this tree changes bytes; and the transform in it that makes finished numbers of them, after which nothing
+    # may change bytes.
+    _changes_bytes: bool = True
+    _finisher: Transform | None = None
     # It makes several images of each, and can be part of no other transform.
     _is_alone: ClassVar[bool] = False
     # Those of this tree that mix an image with others.

@@ -41,6 +41,7 @@ class SanitizeBoundingBoxes(Transform):
     min_size: float = 1.0
     min_area: float = 1.0
     labels_getter: str = "default"
+    _changes_bytes = False
     _checks = checks(min_size=_AT_LEAST_ONE, min_area=_AT_LEAST_ONE, labels_getter=_default)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -65,6 +66,8 @@ class ClampBoundingBoxes(Transform):
     It is there for pipelines written for torchvision. Raises ValueError while sampling for boxes with angles, which
     are not cut off.
     """
+
+    _changes_bytes = False
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if sampling.boxes is not None and sampling.boxes.are_turned:

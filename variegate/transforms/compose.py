@@ -27,7 +27,7 @@ class Compose(Container):
     transforms: Sequence[Transform]
 
     def __post_init__(self) -> None:
-        self._adopt(own=0, is_choice=False)
+        self._adopt(own=0, is_choice=False, in_a_row=True)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         self._run_all(sampling, rows, slot)
@@ -46,7 +46,7 @@ class RandomApply(Container):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._adopt(own=1, is_choice=0 < self.p < 1)
+        self._adopt(own=1, is_choice=0 < self.p < 1, in_a_row=True)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         chosen = rows[sampling.uniform(rows, slot)[:, 0] < self.p]

@@ -30,7 +30,7 @@ class Container(Transform, abstract=True):
     transforms: Sequence[Transform]
     _first_slots: tuple[int, ...]
 
-    def _adopt(self, own: int, is_choice: bool = True) -> None:
+    def _adopt(self, own: int, is_choice: bool = True, in_a_row: bool = False) -> None:
         children = self.transforms
         if isinstance(children, Transform):
             children = (children,)
@@ -41,6 +41,17 @@ class Container(Transform, abstract=True):
                 raise ArgumentError(self, f"transforms[{i}]", child, "a transform such as RandomHorizontalFlip()")
         set_field(self, "transforms", tuple(children))
         adopt(self, "transforms", children, own, is_choice)
+        if in_a_row:
+            self._check_order(children)
+
+    def _check_order(self, children: Sequence[Transform]) -> None:
+        last: Transform | None = None
+        for i, child in enumerate(children):
+            if last is not None and child._changes_bytes:
+                name = type(last).__name__
+                accepted = f"{type(child).__name__} before {name}"
+                raise ArgumentError(self, f"transforms[{i}]", Said(f"{child!r} after {name}"), accepted)
+            last = last or child._finisher or next(iter(child._mixers), None)
 
     def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows):
@@ -80,6 +91,8 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
         )  # fmt: skip
     set_field(owner, "_format_setter", setter)
     set_field(owner, "_mixers", mixers_of(owner, argument, children))
+    set_field(owner, "_changes_bytes", any(child._changes_bytes for child in children))
+    set_field(owner, "_finisher", next((child._finisher for child in children if child._finisher is not None), None))
     ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
     size = 1 + sum(child._tree_size for child in children)
     depth = 1 + max(child._tree_depth for child in children)

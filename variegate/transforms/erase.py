@@ -111,6 +111,7 @@ class RandomErasing(Transform):
     ratio: tuple[float, float] = (0.3, 3.3)
     value: float | str | Sequence[float] = 0
     inplace: bool = False
+    _changes_bytes = False  # it may follow Normalize, and erases floats there
     num_slots = 1 + TRIES + 1
     _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with)
 

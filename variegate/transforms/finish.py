@@ -151,7 +151,12 @@ class Call:
 class _Finishing(Transform, abstract=True):
     """A transform that is a step alone."""
 
+    _changes_bytes = False
     _format_advice = "put it last, outside of the choice"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_finisher", self)
 
     def _step(self) -> Any:
         raise NotImplementedError

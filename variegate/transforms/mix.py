@@ -37,6 +37,7 @@ class Mixer(Transform, abstract=True):
 
     num_partners: ClassVar[int] = 1
     num_classes: int | None
+    _changes_bytes = False
     _checks = checks(num_classes=optional(partial(integer, low=1, high=MAX_CLASSES)))
 
     def __post_init__(self) -> None:

@@ -62,6 +62,7 @@ class Normalize(Transform):
     mean: tuple[float, ...] | Literal["dataset"]
     std: tuple[float, ...] | None = None
     inplace: bool = False
+    _changes_bytes = False
     _format_advice = "put it last, outside of the choice"
     _checks = checks(mean=_mean_or_dataset, std=_std)
 
@@ -71,6 +72,7 @@ class Normalize(Transform):
             raise ArgumentError(self, "std", None, "three positive numbers (red, green, blue), or one for all")
         if self.std is not None and self.is_of_dataset:
             raise ArgumentError(self, "std", self.std, "none with mean='dataset'")
+        set_field(self, "_finisher", self)
 
     def __repr__(self) -> str:
         given = [self.mean] if self.std is None else [self.mean, self.std]
@@ -109,9 +111,14 @@ class ToDtype(Transform):
 
     dtype: DtypeName | FinishedName = "float32"
     scale: bool = False
+    _changes_bytes = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
     _format_advice = "put it last, outside of the choice"
     _checks = checks(dtype=_dtype, scale=FLAG)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "_finisher", None if self.dtype == "uint8" else self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         output = sampling.output
@@ -186,6 +193,8 @@ class OneChannel(Output):
 @dataclass(frozen=True)
 class Identity(Transform):
     """Nothing at all: the empty branch of a choice."""
+
+    _changes_bytes = False
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         return

@@ -74,7 +74,8 @@ class Function(Transform):
             # The first slot draws the number, which is given here.
             drawn = 0 if isinstance(inner, MagnitudeOp) and inner.num_slots == 1 else inner.num_slots
             set_field(self, "num_slots", drawn)
-            set_field(self, "_format_setter", inner._format_setter)
+            for name in ("_format_setter", "_changes_bytes", "_finisher"):
+                set_field(self, name, getattr(inner, name))
 
     def _checked(self) -> dict[str, Any]:
         try:

@@ -52,7 +52,7 @@ class TracedPipeline(Container):
         definitions = check_definitions(self.values, lambda got, accepted: ArgumentError(self, "values", got, accepted))
         set_field(self, "values", tuple((name, *definition) for name, definition in definitions.items()))
         set_field(self, "_recipes", Recipes(definitions))
-        self._adopt(own=len(self._recipes.slots), is_choice=False)
+        self._adopt(own=len(self._recipes.slots), is_choice=False, in_a_row=True)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         outer = self._enter(sampling, slot)
@@ -103,6 +103,7 @@ class Measure(Transform):
     """Note the image's size at this stage for values that follow, as ``name`` + ".height" and ".width"."""
 
     name: str
+    _changes_bytes = False
     _checks = checks(name=_size_name)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
