@@ -484,7 +484,17 @@ def test_arguments_that_are_refused(case: str) -> None:
         vg.Augmenter(POLICY, **arguments)
 
 
-@pytest.mark.parametrize("transform", ["RandAugment", T.RandomHorizontalFlip, None])
+def test_a_policy_goes_by_its_name() -> None:
+    assert (
+        vg.Augmenter("RandAugment").transform
+        == vg.as_transform("randaugment")._arguments["transform"]
+        == T.RandAugment()
+    )
+    with pytest.raises(ValueError, match=r"policy: got 'randaugmet'; .*; did you mean 'randaugment'"):
+        vg.Augmenter("randaugmet")
+
+
+@pytest.mark.parametrize("transform", [{"type": "Invert"}, T.RandomHorizontalFlip, None])
 def test_what_is_no_transform_is_refused(transform: Any) -> None:
     with pytest.raises(TypeError, match=r"transform: got .*; accepted: a variegate transform, such as T.Compose"):
         vg.Augmenter(transform)

@@ -79,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transforms/functional": {"program", "transforms", "data/decode", "backends"},
     "data/decode": {"program"},
     "backends": {"program", "executors", "data/decode"},
-    "bound_transform": {"program", "transforms", "backends", "pickling", "per_image"},
+    "bound_transform": {"program", "transforms", "policies", "backends", "pickling", "per_image"},
     # Its programs, and its calls with dicts, on which the rest of the Augmenter stands.
     "augmenter_plans": {
         *("program", "transforms", "backends", "bound_transform", "per_image", "mixed_labels", "targets"),
@@ -97,7 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {
-        *("program", "transforms", "executors", "backends", "augmenter"),
+        *("program", "transforms", "policies", "executors", "backends", "augmenter"),
         *("data", "data/decode", "data/sources", "pickling", "mixed_labels", "targets"),
     },
     "integrations": {

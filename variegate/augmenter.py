@@ -34,7 +34,7 @@ class Augmenter(SamplesAugmenter):
     """Augments batches, every sample by its own random program.
 
     Args:
-        transform: what may be done (``variegate.transforms``, ``vg.load_policy``).
+        transform: what may be done (``variegate.transforms``), or what ``vg.load_policy`` takes: a name, a file.
         device: "cuda" or "cuda:N" (a GPU; outputs stay there), "cpu" (compiled, all cores; also "cpu:0"), "auto" (a
             GPU if there is one, else the CPU) or "reference" (plain NumPy, slow, defines the meaning).
         seed: with the epoch, the sample's id and the copy it determines every random number.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from copy import copy
+from os import PathLike
 from typing import Any, get_args
 
 import torch
 
 from variegate.backends.runner import Decode, Dtype, ForkedRunner, Geometry, Layout, make_runner
-from variegate.checks import integer, one_of
+from variegate.checks import integer, one_of, spelt
 from variegate.errors import shown
 from variegate.per_image import RunningCount
 from variegate.pickling import CopiedByState, check_copied
+from variegate.policies import load_policy
 from variegate.program.program import Output
 from variegate.threads import at_fork
 from variegate.transforms.arguments import MAX_SLOTS
@@ -22,9 +24,10 @@ from variegate.transforms.base import Transform
 class BoundTransform(CopiedByState):
     """What an ``Augmenter`` is before it has seen an image; that says what the arguments are."""
 
+    @spelt()
     def __init__(
         self,
-        transform: Transform,
+        transform: Transform | str | PathLike[str],
         device: str = "cpu",
         seed: int = 0,
         dtype: Dtype | torch.dtype = "float32",
@@ -36,9 +39,12 @@ class BoundTransform(CopiedByState):
         fast_decode: bool = False,
         consistent: bool = False,
     ) -> None:
+        if isinstance(transform, (str, PathLike)):
+            transform = load_policy(transform)
         if not isinstance(transform, Transform):
             raise TypeError(
-                f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...])"
+                f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...]), "
+                "or what vg.load_policy takes"
             )
         if transform.num_slots > MAX_SLOTS:
             got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"

@@ -12,7 +12,7 @@ import inspect
 import math
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
@@ -140,7 +140,14 @@ def one_of(name: str, value: Any, choices: Sequence[Choice], *, error: Refusal =
     for choice in choices:
         if value is choice or (isinstance(value, type(choice)) and value == choice):
             return choice
-    raise error(name, value, "one of " + ", ".join(map(repr, choices)))
+    raise error(name, value, "one of " + ", ".join(map(repr, choices)) + meant(value, choices))
+
+
+def meant(value: object, words: Iterable[object], cutoff: float = 0.6) -> str:
+    """A question at the end of a refusal, about the word that is near: "; did you mean 'host'?"; else nothing."""
+    known = {word.lower(): word for word in words if isinstance(word, str)}
+    near = get_close_matches(value.lower(), known, 1, cutoff) if isinstance(value, str) else ()
+    return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
 def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
@@ -148,8 +155,7 @@ def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
     from "~" on. Else it may be one of them misspelt."""
     if os.sep in value or "." in value or value.startswith("~"):
         return value
-    near = get_close_matches(value.lower(), words, 1)
-    raise refused(name, value, f"{accepted}, such as './{value}'" + (f"; did you mean {near[0]!r}?" if near else ""))
+    raise refused(name, value, f"{accepted}, such as './{value}'{meant(value, words)}")
 
 
 def _between(low: float | None, high: float | None, upwards: str) -> str:
@@ -164,10 +170,42 @@ def _bound(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else f"{value:g}"
 
 
+def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: an argument that the function does not have raises TypeError with the function's name (the class's,
+    for its ``__init__``) and the argument that is meant. ``options``: dataclasses whose fields the function takes too;
+    ``known_as``: what other libraries call an argument."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except TypeError:
+                taken = [
+                    one for called in (function, *options) for one in inspect.signature(called).parameters.values()
+                ]
+                names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+                wrong = next((name for name in kwargs if name not in names), None)
+                if wrong is None or (not options and any(one.kind is one.VAR_KEYWORD for one in taken)):
+                    raise
+                whose = function.__name__
+                if names[0] == "self":
+                    whose = type(args[0]).__name__ + ("" if whose in ("__init__", "__call__") else f".{whose}")
+                    del names[0]
+                near = f"; did you mean {known_as[wrong]!r}?" if wrong in known_as else meant(wrong, names)
+                got = f"{whose}: got {wrong}={shown(kwargs[wrong])}"
+                raise TypeError(got + (near or f"; accepted: {', '.join(names) or 'no arguments'}")) from None
+
+        return call
+
+    return decorate
+
+
 def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: arguments that had another name once (``old="new"``) may be given by it; both raises TypeError."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        function = spelt()(function)
         signature = inspect.signature(function)
         assert set(new_names.values()) <= set(signature.parameters)
 

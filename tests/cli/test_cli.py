@@ -326,6 +326,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--policy", "gone.json"], "gone.json"),
         (["augment", "{photos}", "{out}", "--size", "big"], "size: got 'big'; accepted: a side such as 224"),
         (["augment", "{photos}", "{out}", "--format", "gif"], "--format: got 'gif'; accepted: jpg, png or webp (see "),
+        (["augment", "{photos}", "{out}", "--workers", "threads"], "or ray; did you mean 'thread'? (see "),
         (
             ["augment", "{photos}", "{out}", "--quality", "101"],
             "--quality: got 101; accepted: a whole number from 1 to 100 (see variegate augment --help)",

@@ -25,7 +25,9 @@ def test_decoders_that_are_not_there() -> None:
         lambda decode: Augmenter(T.Invert(), decode=decode),
         lambda decode: Loader((images, [0]), T.Invert(), device="cpu", decode=decode),
     ):
-        with pytest.raises(ValueError, match=r"decode: got 'gpus'; accepted: 'auto', 'cpu', 'gpu'"):
+        with pytest.raises(
+            ValueError, match=r"decode: got 'gpus'; accepted: one of 'auto', 'cpu', 'gpu'; did you mean 'gpu'"
+        ):
             make("gpus")
         with pytest.raises(ValueError, match=r"decode: got 'gpu' on device 'cpu'; accepted there: .*variegate\[gpu\]"):
             make("gpu")

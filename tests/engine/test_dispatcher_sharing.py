@@ -206,5 +206,7 @@ def test_suspects_are_taken_by_whoever_can_be_alone_with_them() -> None:
 
 
 def test_unknown_allocations_are_named() -> None:
-    with pytest.raises(ValueError, match="allocation: got 'best'; accepted: least_loaded, round_robin, random"):
+    with pytest.raises(
+        ValueError, match="allocation: got 'best'; accepted: one of 'least_loaded', 'round_robin', 'random'"
+    ):
         Dispatcher(["cpu:0"], Rules(allocation="best"))

@@ -15,8 +15,12 @@ from tests.engine.workers.toys import Toy
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"workers": "fork"}, ValueError, "workers: got 'fork'; accepted: 'process', 'thread', 'ray'"),
-        ({"allocation": "best"}, ValueError, "allocation: got 'best'; accepted: least_loaded, round_robin, random"),
+        ({"workers": "fork"}, ValueError, "workers: got 'fork'; accepted: one of 'process', 'thread', 'ray'"),
+        (
+            {"allocation": "best"},
+            ValueError,
+            "allocation: got 'best'; accepted: one of 'least_loaded', 'round_robin'",
+        ),
         ({"devices": ["gpu"]}, ValueError, "devices: got 'gpu'; accepted"),
         ({"address": "auto"}, ValueError, "address: got 'auto' with workers='process'; accepted: None, or workers"),
         ({"num_threads": 0}, ValueError, "num_threads: got 0; accepted: a positive integer"),

@@ -150,7 +150,7 @@ def test_a_wrong_image_is_named_by_its_number(wrong: Any, error: type[Exception]
         ({"images": 7}, TypeError, "images: got int; accepted: images one by one"),
         ({"epoch": -1}, ValueError, "epoch: got -1"),
         ({"copy": 2**32}, ValueError, "copy: got 4294967296"),
-        ({"on_error": "replace"}, ValueError, "on_error: got 'replace'; accepted: 'raise', 'skip'"),
+        ({"on_error": "replace"}, ValueError, "on_error: got 'replace'; accepted: one of 'raise', 'skip'"),
         ({"transform": T.Cond("label", {0: T.Invert()})}, ValueError, "label"),
     ],
 )

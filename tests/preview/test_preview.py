@@ -189,7 +189,7 @@ def test_translations_are_fractions_of_the_side() -> None:
 
 
 def test_unknown_operation_lists_the_known() -> None:
-    with pytest.raises(ValueError, match=r"sweep: got 'Rotat' \(did you mean Rotate\?\); accepted: .*Rotate"):
+    with pytest.raises(ValueError, match=r"sweep: got 'Rotat'; accepted: .*Rotate.*; did you mean 'Rotate'\?$"):
         sweep_of("Rotat", 3)
 
 

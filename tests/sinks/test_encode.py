@@ -38,7 +38,7 @@ def test_quality_matters() -> None:
 
 
 def test_bad_settings_are_named() -> None:
-    with pytest.raises(ValueError, match="format: got 'bmp'; accepted: jpg, png, webp"):
+    with pytest.raises(ValueError, match="format: got 'bmp'; accepted: one of 'jpg', 'png', 'webp'"):
         encode_image(PHOTO, "bmp")
     with pytest.raises(ValueError, match="quality: got 0; accepted: 1 to 100"):
         encode_image(PHOTO, "jpg", 0)

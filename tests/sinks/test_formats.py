@@ -179,7 +179,7 @@ def test_labels_that_a_format_cannot_hold_are_refused_at_the_start(
 
 
 def test_unknown_formats(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="format: got 'zip'; accepted: folder, webdataset, parquet"):
+    with pytest.raises(ValueError, match="format: got 'zip'; accepted: one of 'folder', 'webdataset', 'parquet'"):
         describe_labels("zip", 0)
     with pytest.raises(ValueError, match="format: got 'folder'; accepted: webdataset, parquet"):
         open_shard(open_storage(tmp_path), "folder", 0, Labels())

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from variegate import options
+from variegate.checks import meant
 from variegate.cli.options import default_of, type_of
 
 # Longer lines are hard to read; a longer flag takes two lines instead of squeezing every help text.
@@ -199,7 +200,7 @@ def usage_message(error: Any, arguments: Sequence[str]) -> str:
     refused = parameters_of(context.command, context)[names.index(param.name)]
     value = _typed(param, context, arguments)
     got = "" if value is None else f"got {value if _NEGATIVE.fullmatch(value) or value.isdecimal() else repr(value)}; "
-    return f"{refused.name}: {got}accepted: {refused.accepted()}{hint}"
+    return f"{refused.name}: {got}accepted: {refused.accepted()}{meant(value, refused.choices)}{hint}"
 
 
 def _typed(param: Any, context: Any, arguments: Sequence[str]) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from variegate.checks import spelt
 from variegate.convert.albumentations_arguments import Arguments
 from variegate.convert.albumentations_table import RULES
 from variegate.convert.albumentations_targets import targets_of
@@ -32,6 +33,7 @@ _MOST_BYTES = 16 << 20
 _P = {"Normalize": 1.0, "ToFloat": 1.0, "Compose": 1.0, "ReplayCompose": 1.0, "SomeOf": 1.0, "RandomOrder": 1.0}
 
 
+@spelt()
 def from_albumentations(compose: Any) -> Transform:
     """The same pipeline in Variegate's transforms.
 
@@ -55,6 +57,7 @@ def from_albumentations(compose: Any) -> Transform:
     return steps[0] if len(steps) == 1 else Place("Compose", notes).build(Compose, {"transforms": steps})
 
 
+@spelt()
 def targets_from_albumentations(compose: Any) -> Targets:
     """How samples are read that were written for a pipeline of Albumentations: its ``bbox_params`` and
     ``keypoint_params``, as ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)`` take it.

@@ -32,9 +32,9 @@ class Notes:
         self._notes[note] = None
 
     def warn(self) -> None:
-        """Warn where the user called the converter, whose own frame is next to this one."""
+        """Warn where the user called the converter, whose own frame is next to this one, with ``spelt`` around it."""
         for note in self._notes:
-            warnings.warn(note, ConversionWarning, stacklevel=3)
+            warnings.warn(note, ConversionWarning, stacklevel=4)
 
 
 class Place(NamedTuple):

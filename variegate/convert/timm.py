@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from variegate.checks import as_integer, as_numbers
+from variegate.checks import as_integer, as_numbers, meant, spelt
 from variegate.convert.report import ConversionError, Made, Notes, Place, argument_names, plain
 from variegate.convert.timm_arguments import TimmArguments
 from variegate.errors import PolicyError
@@ -26,6 +26,7 @@ _CROP_PCT = 0.875
 _BLUR = 23
 
 
+@spelt()
 def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Transform:
     """The pipeline of ``timm.data.create_transform(input_size, is_training, ...)``.
 
@@ -42,7 +43,8 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
     known = [field.name for field in dataclasses.fields(TimmArguments)]
     for name, value in arguments.items():
         if name not in known:
-            place.refuse(name, value, "arguments of timm's create_transform: " + ", ".join(known))
+            accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
+            place.refuse(name, value, accepted)
     given = TimmArguments(input_size, is_training, **{name: plain(value) for name, value in arguments.items()})
     converted = _Timm(given, place).converted()
     report.warn()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from variegate.checks import spelt
 from variegate.convert.float_tail import FloatTail
 from variegate.convert.report import Notes, Place, argument_names, plain
 from variegate.convert.torchvision_table import (
@@ -34,6 +35,7 @@ _HOMES = ("torchvision.transforms", "torch.nn.modules", "torchvision.prototype.t
 _MODULE = ("training", "call_super_init", "dump_patches", "transforms")
 
 
+@spelt()
 def from_torchvision(compose: Any) -> Transform:
     """The same pipeline in Variegate's transforms.
 

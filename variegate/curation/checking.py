@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variegate.checks import spelt
 from variegate.curation.duplicates import find_duplicates
 from variegate.curation.finding import DataFinding
 from variegate.curation.judging import Thresholds, judge, thresholds_for
@@ -37,6 +38,7 @@ OnProgress = Callable[[str, int, int], object]
 _REPORT_BEGIN = 4096  # bytes, in which the title is
 
 
+@spelt(CheckingOptions)
 def check(
     source: Any,
     test: Any = None,

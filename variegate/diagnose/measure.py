@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import variegate
+from variegate.checks import spelt
 from variegate.data.decode.gpu import is_installed
 from variegate.data.loader import Loader
 from variegate.data.loader.cache import available_memory
@@ -28,6 +29,7 @@ from variegate.transforms.output import Normalize
 _BAD_SHOWN = 5
 
 
+@spelt(MeasurementOptions)
 def measure(
     source: Any,
     transform: Transform | None = None,

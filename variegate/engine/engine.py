@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from variegate.backends.runner import Dtype, Geometry, Layout
-from variegate.checks import renamed
+from variegate.checks import one_of, renamed, spelt
 from variegate.engine.device_names import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.engine.dispatcher import Dispatcher
 from variegate.engine.drive import FailedItem, FinishedItems, TaskStream, drive
@@ -55,6 +55,7 @@ class Engine:
     Raises ValueError or TypeError naming the argument, its value and what is accepted, and ImportError without Ray.
     """
 
+    @spelt()
     def __init__(
         self,
         devices: str | Sequence[str] = "auto",
@@ -73,8 +74,7 @@ class Engine:
         heartbeat_timeout: float = 120.0,
         max_failures: int = 3,
     ) -> None:
-        if workers not in WORKER_KINDS:
-            raise ValueError(f"workers: got {workers!r}; accepted: {', '.join(map(repr, WORKER_KINDS))}")
+        one_of("workers", workers, WORKER_KINDS)
         if address is not None and workers != "ray":
             got = f"got {shown_host(address)!r} with workers={workers!r}"
             raise ValueError(f"address: {got}; accepted: None, or workers='ray'")

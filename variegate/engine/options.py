@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from variegate.checks import one_of
+
 Allocation = Literal["least_loaded", "round_robin", "random"]
 WorkerKind = Literal["process", "thread", "ray"]
 OnError = Literal["raise", "skip"]
@@ -17,8 +19,7 @@ ON_CHANGE: tuple[OnChange, ...] = get_args(OnChange)
 
 def check_on_error(value: str) -> None:
     """Raises ValueError for what is no ``OnError``."""
-    if value not in ON_ERROR:
-        raise ValueError(f"on_error: got {value!r}; accepted: {', '.join(map(repr, ON_ERROR))}")
+    one_of("on_error", value, ON_ERROR)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is not accepted."""
-        if self.allocation not in ALLOCATIONS:
-            raise ValueError(f"allocation: got {self.allocation!r}; accepted: {', '.join(ALLOCATIONS)}")
+        one_of("allocation", self.allocation, ALLOCATIONS)
         for name in ("in_flight", "queue_limit", "max_items", "max_failures", "max_setbacks", "max_failed_starts"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.checks import integer
+from variegate.checks import integer, spelt
 from variegate.data.loader import Batch, Loader
 from variegate.data.loader.batch import tensors_of
 from variegate.data.sources.base import Source
@@ -42,6 +42,7 @@ class PyDataset(keras.utils.PyDataset):
     Raises TypeError or ValueError naming the argument and what is accepted.
     """
 
+    @spelt()
     def __init__(self, loader: Loader, one_hot: bool | int = False, workers: int = 1, max_queue_size: int = 10) -> None:
         _check_loader(loader)
         for name, value in (("workers", workers), ("max_queue_size", max_queue_size)):

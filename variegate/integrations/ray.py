@@ -16,7 +16,7 @@ import torch
 
 from variegate.augmenter import Augmenter
 from variegate.backends.runner import Dtype, Geometry, Layout
-from variegate.checks import integer
+from variegate.checks import integer, one_of, spelt
 from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
 from variegate.integrations.image_rows import ACCEPTED_IDS, ImageRows, Pixels, id_of, ids_of
@@ -64,6 +64,7 @@ class MapBatches:
     Raises TypeError or ValueError naming the argument, its value and what is accepted.
     """
 
+    @spelt()
     def __init__(
         self,
         transform: Transform,
@@ -84,8 +85,7 @@ class MapBatches:
         on_error: str = "raise",
         untouched: Sequence[str] = (),
     ) -> None:
-        if on_error not in _ON_ERROR:
-            raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, _ON_ERROR)))
+        one_of("on_error", on_error, _ON_ERROR)
         if str(dtype).removeprefix("torch.") == "bfloat16":
             raise ValueError(f"dtype: got {dtype!r}, which NumPy does not have; accepted: 'float32', 'float16'")
         self._epoch, self._copies = integer("epoch", epoch, 0), integer("copies", copies, 1)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variegate.checks import one_of
 from variegate.integrations.image_rows import Pixels
 from variegate.sinks.encode import FORMATS, check_format, encode_image
 from variegate.sinks.naming import output_path
@@ -122,8 +123,7 @@ class ImageFiles:
     numbered: bool
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ValueError(f"encode: got {self.format!r}; accepted: None, " + ", ".join(map(repr, FORMATS)))
+        one_of("encode", self.format, [*FORMATS])
         check_format(self.format, self.quality)
 
     def make(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from multiprocessing import parent_process
+from os import PathLike
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch.utils.data import get_worker_info
 
 from variegate.augmenter import Augmenter
 from variegate.backends.runner import Dtype, Geometry, Layout
-from variegate.checks import renamed
+from variegate.checks import renamed, spelt
 from variegate.errors import shown
 from variegate.integrations.items import RunningIds, SharedEpoch, stack_labels, take_apart
 from variegate.integrations.one_sample import augment_inputs, is_beside, is_sample, to_array
@@ -27,8 +28,8 @@ class _InWorkers:
     def __init__(self, targets: Targets | None, **arguments: Any) -> None:
         if not isinstance(targets, (Targets, type(None))):
             raise TypeError(f"targets: got {shown(targets)}; accepted: vg.Targets(...), or None")
-        self._arguments, self._targets = arguments, targets
         augmenter = Augmenter(**arguments)  # now, so that bad arguments are refused now
+        self._arguments, self._targets = {**arguments, "transform": augmenter.transform}, targets
         self._device = augmenter.device
         if targets is not None:
             refuse_views(augmenter.transform, "t with targets")
@@ -108,8 +109,9 @@ class ImageTransform(_InWorkers):
         return self._get_augmenter().of_one(pixels, ids, self.epoch, conditions=given)
 
 
+@spelt()
 def as_transform(
-    t: Transform,
+    t: Transform | str | PathLike[str],
     seed: int = 0,
     dtype: Dtype | torch.dtype = "float32",
     layout: Layout = "NCHW",
@@ -121,7 +123,7 @@ def as_transform(
     ``transforms=vg.as_transform(t)`` of images with what belongs to them.
 
     Args:
-        t: what may be done (``variegate.transforms``, ``vg.load_policy``).
+        t: what may be done (``variegate.transforms``), or what ``vg.load_policy`` takes.
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
         consistent: True for clips in the place of images, [T, H, W, C] (a tensor [T, C, H, W], too) or a list of
             frames; all frames get the same, and come back as [T, C, H, W].
@@ -157,9 +159,10 @@ class Collate(_InWorkers):
     Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
     """
 
+    @spelt()
     def __init__(
         self,
-        t: Transform,
+        t: Transform | str | PathLike[str],
         seed: int = 0,
         device: str = "cpu",
         dtype: Dtype | torch.dtype = "float32",

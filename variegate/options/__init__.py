@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from variegate.checks import meant
+
 T = TypeVar("T")
 # Of --help, in its order.
 Panel = Literal[
@@ -83,7 +85,7 @@ def check_options(options: Any, *names: str) -> None:
         if value is None and type(None) in types:
             continue
         if choices := choices_of(hint):
-            is_good, accepted = value in choices, ", ".join(map(repr, choices))
+            is_good, accepted = value in choices, ", ".join(map(repr, choices)) + meant(value, choices)
         elif int in types:
             is_good = isinstance(value, numbers.Integral) and value is not True and int(value) >= low
             accepted = f"an integer from {low} on"

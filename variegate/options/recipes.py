@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
+from variegate.checks import one_of
+
 # Fields of ``TrainOptions``, and their values in the place of the defaults.
 RECIPES: dict[str, dict[str, Any]] = {
     # airbench94 (Jordan 2024, arXiv 2404.00498). Its rate is for sums over 1,024 images with a factor for momentum,
@@ -75,9 +77,7 @@ def set_by(recipe: str | None, epochs: int | None = None) -> Mapping[str, Any]:
     them. Raises ValueError listing the names."""
     if recipe is None:
         return {}
-    if recipe not in RECIPES:
-        raise ValueError(f"recipe: got {recipe!r}; accepted: {', '.join(RECIPES)}")
-    sets = RECIPES[recipe]
+    sets = RECIPES[one_of("recipe", recipe, [*RECIPES])]
     if epochs is None or "warmup" not in sets:
         return sets
     return {**sets, "warmup": round(sets["warmup"] * epochs / sets["epochs"], 6)}

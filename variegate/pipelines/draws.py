@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from variegate.checks import as_number
+from variegate.checks import as_number, spelt
 from variegate.pipelines.choosing import entry_of, select_one
 from variegate.pipelines.graph import graph_for
 from variegate.pipelines.refusals import refuse
 from variegate.pipelines.scalar import Scalar, operand
 
 
+@spelt()
 def coin(p: Any = 0.5) -> Any:
     """True with probability ``p``."""
     if not isinstance(p, Scalar) and not (as_number(p) is not None and 0 <= p <= 1):
@@ -24,6 +25,7 @@ def coin(p: Any = 0.5) -> Any:
     return _drawn("coin", p)
 
 
+@spelt()
 def uniform(low: Any = 0.0, high: Any = 1.0) -> Any:
     """A number from [low, high), all equally likely."""
     _check("uniform", low=low, high=high)
@@ -32,6 +34,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0) -> Any:
     return _drawn("uniform", low, high)
 
 
+@spelt()
 def randint(low: Any, high: Any = None) -> Any:
     """A whole number from ``low`` up to, but not including, ``high``; ``randint(n)`` is one of 0 .. n - 1."""
     first, end = (0, low) if high is None else (low, high)
@@ -45,6 +48,7 @@ def randint(low: Any, high: Any = None) -> Any:
     return drawn
 
 
+@spelt()
 def normal(mean: Any = 0.0, std: Any = 1.0) -> Any:
     """A normal number."""
     _check("normal", mean=mean, std=std)
@@ -53,6 +57,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0) -> Any:
     return _drawn("normal", mean, std)
 
 
+@spelt()
 def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
     """One of ``values`` (numbers, texts or values of each sample), with probabilities proportional to ``p``."""
     entries = list(values) if isinstance(values, (list, tuple, range, np.ndarray)) else []

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, integer, pair, refused
+from variegate.checks import Refusal, integer, meant, pair, refused
 from variegate.policies.emissions import EMISSIONS, Emission, emission_of, kernel_for, takes_magnitude
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import Entry, OperationTable, Policy
@@ -91,7 +91,8 @@ class Augmentation(Policy):
         is_mapping = isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS
         is_function = callable(self.mag_to_param) and not isinstance(self.mag_to_param, Transform)
         if not is_function and not is_mapping:
-            raise ArgumentError(self, "mag_to_param", self.mag_to_param, f"a function, or one of {', '.join(MAPPINGS)}")
+            accepted = f"a function, or one of {', '.join(MAPPINGS)}{meant(self.mag_to_param, MAPPINGS)}"
+            raise ArgumentError(self, "mag_to_param", self.mag_to_param, accepted)
         set_field(self, "num_slots", 1 + self._table.num_slots)
 
     def _take_domain(self, op: Transform) -> None:
@@ -186,7 +187,8 @@ def entry_of(owner: object, where: str, operation: Any, source: Space, full: flo
     if isinstance(operation, Augmentation):
         return declared_entry(operation, top)
     if not isinstance(operation, str) or operation not in source.rules:
-        raise ArgumentError(owner, where, operation, "an Augmentation, or one of " + ", ".join(source.rules))
+        accepted = f"an Augmentation, or one of {', '.join(source.rules)}{meant(operation, source.rules)}"
+        raise ArgumentError(owner, where, operation, accepted)
     return _named_entry(source.name, operation, top)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import integer, number, one_of
+from variegate.checks import integer, meant, number, one_of
 from variegate.policies.augmentation import Augmentation, entry_of
 from variegate.policies.noise import (
     AnyInterpolation,
@@ -86,7 +86,8 @@ class AutoAugment(Policy):
         if isinstance(policy, str):
             if policy not in PUBLISHED:
                 names = "one of " + ", ".join(map(repr, PUBLISHED))
-                raise ArgumentError(self, "policy", policy, f"{names}, or a list of sub-policies")
+                accepted = f"{names}, or a list of sub-policies{meant(policy, PUBLISHED)}"
+                raise ArgumentError(self, "policy", policy, accepted)
         elif isinstance(policy, (list, tuple)) and 0 < len(policy) <= MAX_ENTRIES:
             policy = tuple(tuple(sub) if isinstance(sub, (list, tuple)) else sub for sub in policy)
             policy = tuple(self._checked(i, sub) for i, sub in enumerate(policy))

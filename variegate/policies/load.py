@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from variegate.checks import meant, spelt
 from variegate.errors import PolicyError, shown
 from variegate.outside.addresses import speakable
 from variegate.outside.durable import write_atomically
@@ -44,6 +44,7 @@ POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
 _ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as {EXAMPLES}, or a .json or .yaml file"
 
 
+@spelt()
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
     """A transform from a name, a file or a dict.
 
@@ -81,6 +82,7 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
     return _from_mapping(_read_file(path), str(path))
 
 
+@spelt()
 def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -> None:
     """Write a transform (or a schedule) so that ``load_policy`` reads it back: JSON or YAML, by the file's suffix.
 
@@ -109,8 +111,7 @@ def _suggestion(name: str) -> str:
     """A question about the name that is meant, where one is near: "; did you mean 'augmix'?"."""
     # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
     plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
-    near = get_close_matches(plain, POLICY_NAMES, 1, 0.7)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return meant(plain, POLICY_NAMES, 0.7)
 
 
 def _from_mapping(described: Any, path: str) -> Transform:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from variegate.checks import integer, number, one_of
+from variegate.checks import integer, meant, number, one_of
 from variegate.errors import PolicyError
 from variegate.policies.spaces import DATA, SPACES, space
 
@@ -110,7 +110,7 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
         raise PolicyError(f"{where}.{key}", described[key], ", ".join(KEYS))
     name = described.get("space", "pba")
     if not isinstance(name, str) or name not in SPACES:
-        raise PolicyError(f"{where}.space", name, "one of " + ", ".join(SPACES))
+        raise PolicyError(f"{where}.space", name, f"one of {', '.join(SPACES)}{meant(name, SPACES)}")
     segments = described.get("segments")
     if not isinstance(segments, (list, tuple)) or not segments:
         raise PolicyError(f"{where}.segments", segments, 'a list of at least one {"epochs": n, "policy": [...]}')

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
 from variegate.augmenter import Augmenter
+from variegate.checks import meant, refused
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.emissions import EMISSIONS
 from variegate.policies.spaces import space
@@ -108,8 +108,7 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     names = {known.casefold(): known for known in sweepable()}
     found = names.get(name.casefold())
     if found is None:
-        hint = "".join(f" (did you mean {names[near]}?)" for near in get_close_matches(name.casefold(), names, n=1))
-        raise ValueError(f"sweep: got {name!r}{hint}; accepted: {', '.join(sweepable())}")
+        raise refused("sweep", name, ", ".join(sweepable()) + meant(name, sweepable()))
     rule = space("torchvision-randaugment").rules.get(found)
     identity: float | None
     if found in _RANGES or found in _MADE:

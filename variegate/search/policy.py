@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from variegate.checks import integer
+from variegate.checks import integer, meant
 from variegate.errors import PolicyError
 from variegate.policies import PBA, Schedule, Segment
 from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
@@ -35,14 +35,14 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, str) or self.space not in SPACES:
-            raise PolicyError("space", self.space, "one of " + ", ".join(SPACES))
+            raise PolicyError("space", self.space, f"one of {', '.join(SPACES)}{meant(self.space, SPACES)}")
         known = space(self.space)
         if not isinstance(self.operations, (list, tuple)):
             raise PolicyError("operations", self.operations, "a list of names")
         names = tuple(self.operations) or known.default
         for i, name in enumerate(names):
             if not isinstance(name, str) or name not in known.rules:
-                accepted = f"an operation of the space {known.name}: {', '.join(known.rules)}"
+                accepted = f"an operation of the space {known.name}: {', '.join(known.rules)}{meant(name, known.rules)}"
                 raise PolicyError(f"operations[{i}]", name, accepted)
             if name in names[:i]:
                 raise PolicyError(f"operations[{i}]", name, "each name once (copies says how many tuples it gets)")

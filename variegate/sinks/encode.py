@@ -10,6 +10,8 @@ import numpy.typing as npt
 import simplejpeg
 from PIL import Image
 
+from variegate.checks import one_of
+
 ImageFormat = Literal["jpg", "png", "webp"]
 FORMATS: tuple[ImageFormat, ...] = get_args(ImageFormat)
 _LONGEST_SIDE = {"jpg": 65_535, "webp": 16_383}
@@ -20,8 +22,7 @@ _MOST_IN_PNG = 65_535
 
 def check_format(name: str, quality: int) -> None:
     """Raise ValueError for an unknown format or a quality outside 1..100."""
-    if name not in FORMATS:
-        raise ValueError(f"format: got {name!r}; accepted: {', '.join(FORMATS)}")
+    one_of("format", name, [*FORMATS])
     if not 1 <= quality <= 100:
         raise ValueError(f"quality: got {quality}; accepted: 1 to 100")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from variegate.checks import as_integer, integer, number, one_of, refused
+from variegate.checks import as_integer, integer, number, one_of, refused, spelt
 from variegate.targets.box_formats import BOX_FORMATS
 
 # What samples may hold.
@@ -98,6 +98,9 @@ class Targets:
         from dataclasses import replace
 
         return replace(self, box_format="xyxy", normalized=False, point_origin="corner")
+
+
+Targets.__init__ = spelt()(Targets.__init__)
 
 
 def _order(name: str, value: Any) -> tuple[int, ...]:

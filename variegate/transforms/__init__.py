@@ -3,6 +3,7 @@
 Policies choose among operations and stand above them; they are found here as well. Nothing below imports this file.
 """
 
+from variegate.checks import spelt
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
@@ -126,3 +127,8 @@ __all__ += ["ConvertImageDtype", "Grayscale", "Identity", "Lambda", "Normalize",
 __all__ += ["ToImage", "ToPureTensor", "ToTensor"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
 __all__ += ["AdaptiveRandAugment", "AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
+
+# Dataclasses, whose constructors are made when their bodies are read.
+for _transform in (*Transform.registry.values(), Lambda):
+    if "__init__" in vars(_transform):
+        _transform.__init__ = spelt()(vars(_transform)["__init__"])

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from variegate.checks import meant
 from variegate.errors import PolicyError, shown
 from variegate.transforms.arguments import MAX_DEPTH, ArgumentError
 from variegate.transforms.base import Transform
@@ -35,14 +36,16 @@ def _from_dict(described: Any, where: str) -> Transform:
     name = described.get("type")
     cls = Transform.registry.get(name) if isinstance(name, str) else None
     if cls is None:
-        raise PolicyError(f"{where}.type", name, "one of " + ", ".join(sorted(Transform.registry)))
+        known = sorted(Transform.registry)
+        raise PolicyError(f"{where}.type", name, f"one of {', '.join(known)}{meant(name, known)}")
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
     for key, value in described.items():
         if key == "type":
             continue
         if key not in fields:
-            raise PolicyError(f"{where}.{key}", value, f"arguments of {name}: {', '.join(fields) or 'none'}")
+            accepted = f"arguments of {name}: {', '.join(fields) or 'none'}{meant(key, fields)}"
+            raise PolicyError(f"{where}.{key}", value, accepted)
         arguments[key] = _revive(value, f"{where}.{key}")
     try:
         return cls(**arguments)

@@ -98,3 +98,10 @@ def test_names_are_understood_in_the_singular_and_with_hyphens():
 def test_other_names_are_refused_with_those_that_there_are(text):
     with pytest.raises(ValueError, match=r"drop: got .*accepted: corrupt, .*label_errors, or all"):
         parse_drop(text)
+
+
+def test_a_kind_that_is_misspelt_is_asked_about() -> None:
+    with pytest.raises(
+        ValueError, match=r"drop: got 'near-duplicats'; accepted: .*; did you mean 'near_duplicates'\?$"
+    ):
+        parse_drop("corrupt,near-duplicats")

@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,17 @@ def test_pixels_are_those_of_the_augmenter() -> None:
     for index, loaded in pixels(load(MemorySource(7), seed=5)).items():
         expected = augmenter.decode_and_run([jpeg(index - 1000)], ids=[index], epoch=0)
         assert loaded == expected[0].numpy().tobytes()
+
+
+def test_a_policy_goes_by_its_name_and_is_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "policy.json"
+    vg.policies.save_policy(T.Invert(), file)
+    loader = load(MemorySource(4), file, views=2)
+    file.unlink()
+    again = pickle.loads(pickle.dumps(loader))
+    assert again.augmenter.transform == loader.augmenter.transform == T.MultiView([T.Invert()], counts=[2])
+    with pytest.raises(ValueError, match=r"policy: got 'randaugmet'; .*; did you mean 'randaugment'"):
+        load(MemorySource(4), "randaugmet")
 
 
 def test_fast_decoding_is_asked_for() -> None:
@@ -262,7 +274,7 @@ def test_a_stream_has_no_length() -> None:
         ({"batch_size": 0}, "batch_size: got 0; accepted: an integer from 1 on"),
         ({"batch_size": 2.5}, "batch_size: got 2.5; accepted: an integer from 1 on"),
         ({"prefetch": -1}, "prefetch: got -1; accepted: an integer from 0 on"),
-        ({"on_error": "ignore"}, "on_error: got 'ignore'; accepted: 'raise', 'skip', 'replace'"),
+        ({"on_error": "ignore"}, "on_error: got 'ignore'; accepted: one of 'raise', 'skip', 'replace'"),
         ({"rank": 1}, "rank, world_size: got 1, None; accepted: both, or neither"),
         ({"rank": 2, "world_size": 2}, "rank: got 2 of world_size 2; accepted: 0 to world_size - 1"),
         ({"max_errors": -1, "on_error": "skip"}, "max_errors: got -1; accepted: a number of samples"),

@@ -56,8 +56,8 @@ def test_settings_hold_what_the_outputs_depend_on() -> None:
     [
         ({"copies": 0}, "copies: got 0; accepted: 1 or more"),
         ({"shard_size": 0}, "shard_size: got 0; accepted: 1 or more"),
-        ({"layout": "zip"}, "layout: got 'zip'; accepted: folder, webdataset, parquet"),
-        ({"format": "gif"}, "format: got 'gif'; accepted: jpg, png, webp"),
+        ({"layout": "zip"}, "layout: got 'zip'; accepted: one of 'folder', 'webdataset', 'parquet'"),
+        ({"format": "gif"}, "format: got 'gif'; accepted: one of 'jpg', 'png', 'webp'"),
         ({"quality": 0}, "quality: got 0; accepted: 1 to 100"),
     ],
 )

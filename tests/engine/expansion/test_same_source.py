@@ -286,5 +286,5 @@ def test_a_shard_that_changes_during_the_run_is_an_error_by_name(photos: Path, t
 
 
 def test_a_changed_is_one_of_three() -> None:
-    with pytest.raises(ValueError, match=r"^changed: got 'maybe'; accepted: 'refuse', 'same', 'remake'$"):
+    with pytest.raises(ValueError, match=r"^changed: got 'maybe'; accepted: one of 'refuse', 'same', 'remake'$"):
         Expansion(None, "out", threads(), changed="maybe")  # type: ignore[arg-type]

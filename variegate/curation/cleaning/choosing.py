@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from variegate.checks import meant, refused
 from variegate.curation.cleaning.found import Found, ImageFinding
 from variegate.curation.finding import FINDING_KINDS
 
@@ -44,7 +45,7 @@ def parse_drop(text: str | Sequence[str]) -> tuple[str, ...]:
         elif word in names:
             found.add(names[word])
         else:
-            raise ValueError(f"drop: got {one!r}; accepted: {', '.join(FINDING_KINDS)}, or {ALL}")
+            raise refused("drop", one, f"{', '.join(FINDING_KINDS)}, or {ALL}{meant(word, (*FINDING_KINDS, ALL))}")
     return tuple(name for name in FINDING_KINDS if name in found)
 
 

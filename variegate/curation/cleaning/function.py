@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import spelt
 from variegate.curation.cleaning.choosing import LeftOut, choose, counts_of, parse_drop
 from variegate.curation.cleaning.copying import Copies, FileCopies
 from variegate.curation.cleaning.found import Found
@@ -52,6 +53,7 @@ class Cleaned:
     notes: list[str] = field(default_factory=list)
 
 
+@spelt(CleaningOptions)
 def clean(
     source: Any,
     destination: str | PathLike[str] | None = None,

@@ -12,6 +12,7 @@ import numpy as np
 import simplejpeg
 import torch
 
+from variegate.checks import one_of
 from variegate.errors import DeviceMemoryError
 
 DECODERS = ("auto", "cpu", "gpu")
@@ -38,9 +39,7 @@ class JpegDecoder(Protocol):
 
 def check_decode(decode: object, device: str) -> None:
     """ValueError for what is no decoder, and for a GPU's without a GPU or without the package that runs it."""
-    if decode not in DECODERS:
-        raise ValueError(f"decode: got {decode!r}; accepted: " + ", ".join(map(repr, DECODERS)))
-    if decode != "gpu":
+    if one_of("decode", decode, DECODERS) != "gpu":
         return
     if not device.startswith("cuda"):
         raise ValueError(

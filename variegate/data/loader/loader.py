@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from variegate.backends.runner import Decode, Dtype, Geometry, Layout
-from variegate.checks import integer
+from variegate.checks import integer, spelt
 from variegate.data.loader.batch import Failure
 from variegate.data.loader.epochs import BatchIterator, Epochs
 from variegate.data.loader.observer import LoaderStats, Observer, StageTimes
@@ -28,7 +28,7 @@ class Loader(CopiedByState):
     Args:
         source: what ``vg.open_source`` takes or gives: a folder, WebDataset shards, Parquet files, arrays with labels,
             any map-style torch Dataset.
-        transform: what is done to each image; None for nothing.
+        transform: what is done to each image, or what ``vg.load_policy`` takes; None for nothing.
         batch_size: samples per batch and rank.
         device, seed, dtype, layout, geometry: as for ``Augmenter``.
         shuffle: a new order in every epoch, a function of (seed, epoch) alone; False keeps the source's, or that of a
@@ -84,6 +84,7 @@ class Loader(CopiedByState):
             of an epoch that gives a function of ids, uint64[N] -> {name: N values}. The former is asked when an epoch
             begins, or goes on, in the thread that iterates; what it gives is called by the threads that make batches,
             and must say the same until the epoch is over. No batch of an epoch is made before it begins.
+        annotations: as for ``vg.open_source``: boxes, masks or key points of a folder of images.
         targets: ``vg.Targets(...)`` for batches that are dicts (``TargetBatch``) with the boxes, masks and key points
             of the source: "image" as one tensor, of the others a list with an entry for each sample, or tensors that
             are padded (``padded=True``). None is ``vg.Targets()`` for a source with annotations (COCO, VOC, YOLO,
@@ -95,10 +96,11 @@ class Loader(CopiedByState):
     Raises ValueError, TypeError or SourceError naming the argument, its value and what is accepted.
     """
 
+    @spelt(num_workers="num_threads")
     def __init__(
         self,
         source: Any,
-        transform: Transform | None = None,
+        transform: Transform | str | os.PathLike[str] | None = None,
         batch_size: int = 64,
         device: str = "auto",
         seed: int = 0,
@@ -131,6 +133,7 @@ class Loader(CopiedByState):
         index: str | os.PathLike[str] | None = None,
         views: int | None = None,
         conditions: ConditionsOfEpoch | None = None,
+        annotations: Any = None,
         targets: Targets | Literal[False] | None = None,
     ) -> None:
         self._start({name: value for name, value in locals().items() if name != "self"})

@@ -31,6 +31,7 @@ class LoaderOptions:
     """``Loader`` says what they mean. Made by ``check``."""
 
     source: Any
+    annotations: Any
     transform: Transform | None
     batch_size: int
     device: str
@@ -90,9 +91,7 @@ class LoaderOptions:
             raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")
         if given["targets"] not in (None, False) and not isinstance(given["targets"], Targets):
             raise TypeError(f"targets: got {given['targets']!r}; accepted: vg.Targets(...), False for none, or None")
-        on_error, max_errors = given["on_error"], given["max_errors"]
-        if on_error not in get_args(OnError):
-            raise ValueError(f"on_error: got {on_error!r}; accepted: " + ", ".join(map(repr, get_args(OnError))))
+        on_error, max_errors = one_of("on_error", given["on_error"], get_args(OnError)), given["max_errors"]
         if max_errors is not None and on_error == "raise":
             got = f"got {max_errors!r} with on_error='raise'"
             raise ValueError(f"max_errors: {got}; accepted with on_error='skip' or 'replace'")

@@ -30,6 +30,7 @@ from variegate.data.sources.opening import open_source
 from variegate.data.sources.packed import checked_statistics
 from variegate.mixed_labels import num_partners
 from variegate.outside.addresses import shown, speakable
+from variegate.policies import load_policy
 from variegate.threads import Threads
 from variegate.transforms.dataset import wants_statistics, with_statistics
 from variegate.transforms.output import Identity
@@ -48,8 +49,11 @@ class Pipeline:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        options = self.options = LoaderOptions.check(given)
-        self.source = source = with_asked(_open(options.source, options.on_error), options.targets)
+        transform = given["transform"]
+        named = load_policy(transform) if isinstance(transform, (str, os.PathLike)) else transform
+        options = self.options = LoaderOptions.check({**given, "transform": named})
+        opened = _open(options.source, options.on_error, options.annotations)
+        self.source = source = with_asked(opened, options.targets)
         transform = Identity() if options.transform is None else options.transform
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))
@@ -67,7 +71,8 @@ class Pipeline:
         self.targets = targets_of(options, source, self.augmenter.transform)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
-        self.portable = {**given, "source": source, "rank": options.rank, "world_size": options.world_size}
+        found = {"source": source, "annotations": None, "rank": options.rank, "world_size": options.world_size}
+        self.portable = {**given, "transform": named, **found}
         self.log = FailureLog(options.max_errors)
         self.observers: list[Observer] = []
         self.cache = open_cache(
@@ -209,11 +214,11 @@ class Pipeline:
         self.ranks_compared = self.order.is_known
 
 
-def _open(source: Any, on_error: OnError) -> Source | StreamSource:
+def _open(source: Any, on_error: OnError, annotations: Any) -> Source | StreamSource:
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
-    opened = open_source(source, on_error="raise" if on_error == "raise" else "skip")
+    opened = open_source(source, on_error="raise" if on_error == "raise" else "skip", annotations=annotations)
     if opened is not source:
         for note in opened.notes():
             place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
-            warnings.warn(speakable(f"{place}: {note}"), stacklevel=5)
+            warnings.warn(speakable(f"{place}: {note}"), stacklevel=6)
     return opened

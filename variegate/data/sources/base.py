@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import meant
 from variegate.errors import DecodeError, shortened
 from variegate.outside.addresses import printable, without_secrets
 from variegate.outside.location import Location
@@ -220,7 +221,7 @@ def check_index(index: int, length: int) -> None:
 def check_on_error(on_error: str) -> None:
     """Raises SourceError for other words than the two that say what becomes of damaged shards."""
     if on_error not in ("raise", "skip"):
-        raise SourceError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'")
+        raise SourceError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'{meant(on_error, ('raise', 'skip'))}")
 
 
 def first_names(names: Sequence[str], most: int = 5) -> str:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from variegate.checks import spelt
 from variegate.data.sources.annotated.layouts import layout_of
 from variegate.data.sources.base import Source, SourceError, StreamSource, check_on_error
 from variegate.data.sources.exclusion import PlaceWithout, without
@@ -19,6 +20,7 @@ from variegate.outside.addresses import without_secrets
 from variegate.outside.location import Location
 
 
+@spelt()
 def open_source(
     spec: Any,
     *,

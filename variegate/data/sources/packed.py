@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from variegate.checks import spelt
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.reading import filesystem, named_errors, read_file
@@ -106,6 +107,7 @@ def _share(value: Any) -> float:
     return abs(float(value))  # -0.0 is 0
 
 
+@spelt()
 def dataset_statistics(source: Any) -> DatasetStatistics:
     """Those that ``variegate pack`` stored with whatever ``vg.open_source`` takes, for ``T.Normalize(mean, std)`` where
     there is no Loader. Raises SourceError where there are none."""

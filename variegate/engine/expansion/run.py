@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import one_of
 from variegate.data.decode.entropy.index import index_path
 from variegate.data.sources.base import FileSource, SourceError
 from variegate.data.sources.kept import whole_of
@@ -82,8 +83,7 @@ class Expansion:
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
-        if self.changed not in ON_CHANGE:
-            raise ValueError(f"changed: got {self.changed!r}; accepted: {', '.join(map(repr, ON_CHANGE))}")
+        one_of("changed", self.changed, ON_CHANGE)
         if self.index not in (None, "auto") and not Path(self.index).is_file():
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)

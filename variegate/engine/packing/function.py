@@ -7,6 +7,7 @@ from os import PathLike
 from threading import Event
 from typing import Any
 
+from variegate.checks import spelt
 from variegate.engine.arguments import absolute_place, open_by_index
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.run import check_apart
@@ -16,6 +17,7 @@ from variegate.engine.packing.run import Packed, Packing
 from variegate.options.packing import PackingOptions
 
 
+@spelt(PackingOptions)
 def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = None, **options: Any) -> Packed:
     """Write a data set into shards that are read faster: reduced, encoded anew or as raw pixels, with statistics of the
     pixels and an entropy index of the JPEGs beside them.

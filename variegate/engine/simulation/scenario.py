@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import meant, refused
 from variegate.engine.options import ALLOCATIONS, Allocation, Rules
 from variegate.options.simulation import Scenario
 from variegate.program.rng import philox4x32, to_normal, to_unit
@@ -127,7 +128,7 @@ def parse_strategies(text: str) -> list[Strategy]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in by_name:
-            raise ValueError(f"strategies: got {name!r}; accepted: all, or any of {', '.join(by_name)}")
+            raise refused("strategies", name, f"all, or any of {', '.join(by_name)}{meant(name, by_name)}")
     return [by_name[name] for name in dict.fromkeys(names)]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from variegate.checks import one_of
 from variegate.data.sources.base import SourceError
 from variegate.data.sources.tar.labels import is_a_line
 from variegate.sinks.storage import Storage
@@ -48,8 +49,8 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
 
     Raises SourceError where outputs of this format cannot hold such labels, or the classes' names, saying which can.
     """
-    if format not in (*LAYOUTS, *PACKED):
-        raise ValueError(f"format: got {format!r}; accepted: {', '.join(LAYOUTS)}")
+    if format not in PACKED:
+        one_of("format", format, LAYOUTS)
     kind, width = _kind_of(label)
     if not kind:
         raise SourceError(f"labels such as {_short(label)} cannot be written; accepted: numbers, or rows of numbers")

@@ -8,6 +8,7 @@ come last where they could be first as well, as in [3, H, 3]); or PIL images, of
 In a function that is traced (``vg.pipeline``) an image without pixels may be given, and comes back with one step more.
 """
 
+from variegate.checks import spelt
 from variegate.transforms.functional.crops import (
     center_crop,
     crop,
@@ -68,4 +69,4 @@ __all__ += ["rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
 __all__ += ["erase", "gaussian_blur", "gaussian_noise", "jpeg", "median_blur", "motion_blur", "normalize"]
 
 for _name in __all__:
-    globals()[_name] = traceable(_name, globals()[_name])
+    globals()[_name] = traceable(_name, spelt()(globals()[_name]))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.checks import as_number
+from variegate.checks import as_number, meant
 from variegate.errors import shown
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import ArgumentError
@@ -81,7 +81,8 @@ class Function(Transform):
         try:
             parameters = signature_of(self.function).parameters
         except (KeyError, TypeError, AttributeError) as error:
-            accepted = "one of " + ", ".join(sorted(import_module(_FUNCTIONS).__all__))
+            known = sorted(import_module(_FUNCTIONS).__all__)
+            accepted = f"one of {', '.join(known)}{meant(self.function, known)}"
             raise ArgumentError(self, "function", self.function, accepted) from error
         given = {} if self.arguments is None else self.arguments
         if not isinstance(given, Mapping):

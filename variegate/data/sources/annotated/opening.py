@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from variegate.checks import meant
 from variegate.data.sources.annotated.coco import open_coco
 from variegate.data.sources.annotated.columns import COLUMN_OPTIONS, AnnotatedRows, open_columns
 from variegate.data.sources.annotated.listing import is_file, place_in
@@ -72,7 +73,9 @@ def open_annotated_files(
 
 def _check_known(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     if unknown := [name for name in given if name not in known]:
-        raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {', '.join(known)}")
+        raise SourceError(
+            f"annotations: got the option {unknown[0]!r}; accepted: {', '.join(known)}{meant(unknown[0], known)}"
+        )
 
 
 def _as_dict(annotations: Any) -> dict[str, Any]:
