@@ -161,7 +161,9 @@ class Function(Transform):
             )
         values = np.asarray(sampling.given[name])
         if values.dtype.kind not in "biuf":
-            raise ArgumentError(self, "arguments", dict(self.arguments or {}), f"a number as {name}, not a text")
+            argument = next(one for one, value in (self.arguments or {}).items() if name in names_in(value))
+            got = values[sampling.source[rows[:1]]].tolist()[0]
+            raise ArgumentError(self, argument, got, "a number, as it differs from sample to sample")
         return values[sampling.source[rows]]
 
 
