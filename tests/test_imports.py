@@ -203,6 +203,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "transforms",
         "policies",
         "augmenter",
+        "mixed_labels",
+        "data",
         "data/sources",
         "data/decode",
         "sinks",

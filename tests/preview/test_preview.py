@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
+from tests.programs import program_of, step
 from variegate import transforms as T
 from variegate.data.decode import read_image
 from variegate.data.samples import NAMES, sample_photo
@@ -23,6 +24,9 @@ from variegate.preview.rows import captions, sample_rows
 from variegate.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
 from variegate.preview.sweep import StrengthSweep, sweep_of, sweep_rows
 from variegate.preview.text import wrap, wrap_name
+from variegate.program import describe
+from variegate.program.ops import Op
+from variegate.transforms.matrices import inverse_affine_one, perspective_coefficients_one
 
 FONT = ImageFont.load_default(14)
 
@@ -268,6 +272,24 @@ def test_what_all_chains_begin_with_is_written_once() -> None:
     ]
     assert captions([rotate]) == ["Rotate 5"]
     assert captions([]) == ["unchanged"]
+
+
+def test_matrices_are_written_in_words() -> None:
+    def words(op: Op, *args: float) -> list[str]:
+        program = program_of([[step(op, *args)]], [np.zeros((40, 60, 3), np.uint8)])
+        return captions(describe.operations_of(program, 0, in_words=True))
+
+    def affine(angle: float, translate: tuple[int, int], scale: float, shear: tuple[float, float]) -> list[str]:
+        return words(Op.AFFINE, *inverse_affine_one((30.0, 20.0), angle, translate, scale, shear))
+
+    assert affine(5, (0, 0), 1.1, (0, 0)) == ["Affine rotate 5, scale 1.1"]
+    assert affine(-30, (3, -4), 1.0, (10, 0)) == ["Affine rotate -30, shear 10, shift 3 -4"]
+    assert affine(0, (0, 0), 1.0, (0, 0)) == ["Affine unchanged"]
+    assert words(Op.AFFINE, 0.5, 0, 15, 0, 1, 0) == ["Affine scale 2 x 1"]
+    assert words(Op.AFFINE, *[0] * 6)[0].startswith("Affine")
+    ends = perspective_coefficients_one([(0, 0), (60, 0), (60, 40), (0, 40)], [(7, 2), (60, 0), (60, 40), (0, 40)])
+    assert ends is not None
+    assert words(Op.PERSPECTIVE, *ends) == ["Perspective corners moved by up to 7 px"]
 
 
 def test_names_of_files_break_behind_separators() -> None:

@@ -81,8 +81,12 @@ class PreviewOptions(TargetOptions, ExcludeOptions, PolicyOptions):
         low=1,
         high=64,
     )
-    samples: int = option(
-        6, "How many copies of each to show, or how many steps of the sweep.", "Sheet", low=1, high=32
+    samples: int | None = option(
+        None,
+        "How many copies of each to show, or how many steps of the sweep. Without it, 6, of views as many as make 6.",
+        "Sheet",
+        low=1,
+        high=32,
     )
     cell: int | None = option(
         None,
@@ -111,7 +115,7 @@ def preview(options: PreviewOptions) -> None:
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         common["annotations"] = Annotations(options.annotations, targets_of(options))
         if options.sweep is not None:
-            sheet = sweep_sheet(options.place, options.sweep, steps=options.samples, **common)
+            sheet = sweep_sheet(options.place, options.sweep, steps=options.samples or 6, **common)
         else:
             described: Any = {"size": options.size, "samples": options.samples, "epoch": options.epoch}
             sheet = policy_sheet(options.place, options.policy, **described, **common)

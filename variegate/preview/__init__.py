@@ -14,9 +14,19 @@ from variegate.engine.arguments import build_transform, parse_size
 from variegate.errors import DecodeError
 from variegate.outside.addresses import check_is_local
 from variegate.outside.durable import write_atomically
+from variegate.policies.views import MultiView
 from variegate.preview.choosing import Annotations, Choice, choose_images
 from variegate.preview.rows import sample_rows
-from variegate.preview.sheet import LARGEST_CELL, NARROWEST_COLUMN, SCREEN, Cell, draw_sheet, sizes_for
+from variegate.preview.sheet import (
+    LARGEST_CELL,
+    MOST_VIEWS,
+    NARROWEST_COLUMN,
+    SCREEN,
+    Cell,
+    draw_sheet,
+    lines_of,
+    sizes_for,
+)
 from variegate.preview.sweep import sweep_of, sweep_rows, sweepable
 
 __all__ = ["Annotations", "Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
@@ -84,7 +94,7 @@ def policy_sheet(
     *,
     size: str = "none",
     images: int | None = None,
-    samples: int = 6,
+    samples: int | None = None,
     seed: int = 0,
     epoch: int = 0,
     cell: int | None = None,
@@ -93,12 +103,18 @@ def policy_sheet(
 ) -> Sheet:
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
-    ``images``: how many rows; None for four, or what fits on a screen of them. ``cell``: side of the pictures' squares
+    ``images``: how many rows; None for four, or what fits on a screen of them. ``samples``: how many copies; None for
+    six, or as many as make six views. ``cell``: side of the pictures' squares
     in pixels; None for what fits on a screen, at most 224. ``annotations``: as of ``open_source``, or ``Annotations``
     with options for what is kept; masks, boxes and key points are drawn over the pictures.
     """
     transform = build_transform(policy, parse_size(size))
     choice = choose_images(source, images or MOST_ROWS, annotations)
+    if samples is None:
+        views = 1
+        if isinstance(transform, MultiView):
+            views = sum(transform.counts or (1,) * len(transform.transforms))
+        samples = max(1, MOST_VIEWS // views)
     rows = sample_rows(choice, transform, samples, seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
     notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
@@ -127,8 +143,9 @@ def _drawn(
 ) -> Sheet:
     found = len(rows)
     while True:
-        side, column = sizes_for(rows, title, notes) if cell is None else (cell, max(cell, NARROWEST_COLUMN))
-        picture = draw_sheet(rows, title, notes, side, column)
+        lines = [line for row in rows for line in lines_of(row)]
+        side, column = sizes_for(lines, title, notes) if cell is None else (cell, max(cell, NARROWEST_COLUMN))
+        picture = draw_sheet(lines, title, notes, side, column)
         if not may_drop or cell is not None or len(rows) == 1 or picture.height <= SCREEN[1]:
             longest = max(max(one.img_HWC.shape[:2]) for row in rows for one in row)
             is_reduced = side < min(longest, LARGEST_CELL)

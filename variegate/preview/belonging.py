@@ -95,14 +95,18 @@ def original_overlay(targets: Mapping[str, Any], naming: Naming) -> Overlay:
 
 
 def overlays_after(
-    program: Program, targets: Sequence[Mapping[str, Any]], naming: Naming, options: Targets
+    program: Program,
+    images: Sequence[npt.NDArray[np.uint8]],
+    targets: Sequence[Mapping[str, Any]],
+    naming: Naming,
+    options: Targets,
 ) -> list[Overlay]:
     """Of the outputs of a sampled program. ``targets``: of each image of its batch. Raises ValueError for programs that
     make several views of an image."""
     if program.grouping is not None:
         raise ValueError("annotations: got a policy that makes views; accepted: policies that keep one image")
     samples = [{key: value for key, value in one.items() if key in _DRAWN} for one in targets]
-    belonging = of_images(samples, program.in_shape, options)
+    belonging = of_images(samples, np.array([image.shape for image in images]), options)
     results = Follower(program, belonging, options, None).results()
     is_own = [{part.source for part in parts} == {n} for n, parts in enumerate(parts_of(program))]
     labels = [_values(one.get("labels", ())) for one in targets]

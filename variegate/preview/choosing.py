@@ -26,13 +26,15 @@ from variegate.targets.settings import Targets
 
 @dataclass(frozen=True)
 class Chosen:
-    """An image to show, with the id that ``augment`` would give it, and what belongs to it, as ``Item.targets`` has
-    it."""
+    """An image to show, with the id that ``augment`` would give it, what belongs to it, as ``Item.targets`` has it, its
+    label and its place in the source."""
 
     name: str
     sample_id: int
     img_HWC: Image_HWC
     targets: Mapping[str, Any] | None = None
+    label: Any = None
+    index: int = 0
 
 
 class Annotations(NamedTuple):
@@ -45,13 +47,15 @@ class Annotations(NamedTuple):
 
 class Choice(NamedTuple):
     """``bad``: files that were passed over. ``naming``: what the numbers in targets stand for. ``notes``: on
-    annotations that are wrong. ``targets``: what of them is kept in copies."""
+    annotations that are wrong. ``targets``: what of them is kept in copies. ``source``: where other images are; None
+    for an image alone."""
 
     images: list[Chosen]
     bad: list[DecodeError]
     naming: Naming = Naming()
     notes: tuple[str, ...] = ()
     targets: Targets = Targets()
+    source: Any = None
 
 
 def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:
@@ -81,8 +85,8 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
         if targets is not None:
             accepted = "min_area, min_visibility and mask_fill for a source with annotations"
             raise SourceError(f"{source}: has no boxes or masks to be left out or filled; accepted: {accepted}")
-        return Choice(chosen, bad, naming)
-    return Choice(chosen, bad, naming, tuple(opened.notes()), targets or Targets())
+        return Choice(chosen, bad, naming, source=opened)
+    return Choice(chosen, bad, naming, tuple(opened.notes()), targets or Targets(), opened)
 
 
 def _open(folder: Path, given: Any, annotations: Any) -> Source:
@@ -99,7 +103,6 @@ def _open(folder: Path, given: Any, annotations: Any) -> Source:
 def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
     """``count`` samples that can be read, in their order, and those that were tried in vain."""
     total = len(source)
-    ids = source.ids(np.arange(total))
     chosen: dict[int, Chosen] = {}
     bad: dict[int, DecodeError] = {}
     for wanted in range(min(count, total)):
@@ -108,15 +111,19 @@ def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
             if index in chosen or index in bad:
                 continue
             try:
-                item = source.read(index)
-                image = read_image(item.data, str(source.name(index)))
+                chosen[index] = read_chosen(source, index)
+                break
             except DecodeError as error:
                 bad[index] = error
-                continue
-            name = source.relative_path(index) if hasattr(source, "relative_path") else _in_shard(source.name(index))
-            chosen[index] = Chosen(name, int(ids[index]), image, item.targets)
-            break
     return [chosen[index] for index in sorted(chosen)], list(bad.values())
+
+
+def read_chosen(source: Any, index: int) -> Chosen:
+    """Raises DecodeError for an image that cannot be read."""
+    item = source.read(index)
+    image = item.data if isinstance(item.data, np.ndarray) else read_image(item.data, str(source.name(index)))
+    name = source.relative_path(index) if hasattr(source, "relative_path") else _in_shard(source.name(index))
+    return Chosen(name, int(source.ids(np.array([index]))[0]), image, item.targets, item.label, index)
 
 
 def _in_shard(name: SampleName) -> str:

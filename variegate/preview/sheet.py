@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 22, 15, 14
 LARGEST_CELL, SMALLEST_CELL, _CELL_STEP = 224, 112, 8
 NARROWEST_COLUMN = 160
 SCREEN = (1600, 1000)
+# Side by side, beside the original.
+MOST_VIEWS = 6
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Cell:
     """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in grey.
 
     A title that ``is_name`` is the name of a file, which is broken at its separators. ``overlay`` is drawn on the
-    picture.
+    picture. ``group``: of a view, its copy and its group, which keep together.
     """
 
     img_HWC: Image_HWC
@@ -37,6 +40,27 @@ class Cell:
     lines: list[str] = field(default_factory=list)
     is_name: bool = False
     overlay: Overlay | None = None
+    group: tuple[int, int] | None = None
+
+
+# What stands for the original in further lines of its views.
+_BLANK = Cell(np.full((1, 1, 3), PAPER, np.uint8), "")
+
+
+def lines_of(row: list[Cell]) -> list[list[Cell]]:
+    """An image's row; with views as several, of whole groups where these are not too many."""
+    lines = [row[:1]]
+    for group, cells in groupby(row[1:], key=lambda cell: cell.group):
+        views = list(cells)
+        if group is None:
+            lines[-1] += views
+            continue
+        for start in range(0, len(views), MOST_VIEWS):
+            some = views[start : start + MOST_VIEWS]
+            if len(lines[-1]) > 1 and len(lines[-1]) + len(some) > 1 + MOST_VIEWS:
+                lines.append([_BLANK])
+            lines[-1] += some
+    return lines
 
 
 def draw_sheet(
@@ -67,6 +91,8 @@ def draw_sheet(
             if one.overlay is not None:
                 draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], layout.colours)
             x, upper = MARGIN + number * (layout.column + GAP), y + (picture_height - picture.height) // 2
+            if one is _BLANK:
+                continue
             draw.rectangle((x - 1, upper - 1, x + picture.width, upper + picture.height), outline=FRAME)
             sheet.paste(picture, (x, upper))
             text_y = y + picture_height + TEXT_GAP

@@ -157,7 +157,7 @@ def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cel
             augmenter = Augmenter(_transform_at(sweep.name, value, has_magnitude), seed=seed, layout="NHWC")
             program = augmenter.program([image.img_HWC], ids=[image.sample_id])
             output = augmenter.run(program, [image.img_HWC])[0].numpy()
-            lines = captions(describe.operations_of(program, 0))
+            lines = captions(describe.operations_of(program, 0, in_words=True))
             if not lines[0].startswith(sweep.name):
                 lines.insert(0, f"{sweep.name} {value:g}")
             overlay = moved_overlays(program, [image], choice)[0]

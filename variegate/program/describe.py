@@ -28,22 +28,24 @@ _CANVAS = "uint8 canvas"
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
 
 
-def operations_of(program: Program, output: int) -> list[dict[str, Any]]:
+def operations_of(program: Program, output: int, in_words: bool = False) -> list[dict[str, Any]]:
     """What was done to output ``output``, in order: ``{"op": "Rotate", "angle": -9.0, ...}``, fit for JSON.
 
     Arguments are named as in ``docs/operations.md``; those left to their default are left out. An output blended of
     several rows (AugMix) holds one entry: ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``. So
     does one that is mixed with other samples (MixUp), named by its transform; chains of others have their "id", those
     that show in a rectangle alone its "box" (top, left, height, width), and "weight" is the share of the whole image.
+
+    ``in_words``: for ``captions``, maps that are matrices say in "words" what they do, such as "rotate 5, scale 1.1".
     """
     if program.blend is None:
-        return _row_operations(program, output)
+        return _row_operations(program, output, in_words)
     name, (entries, rows) = "Blend", _rows_of(program, output)
     if program.mixture is not None:
         name = program.mixture.names[output] or name
     if name == "Blend" and len(rows) == 1:
-        return _row_operations(program, rows[0])
-    chains = [_chain(program, output, row, entries[np.equal(rows, row)]) for row in dict.fromkeys(rows)]
+        return _row_operations(program, rows[0], in_words)
+    chains = [_chain(program, output, row, entries[np.equal(rows, row)], in_words) for row in dict.fromkeys(rows)]
     return [{"op": name, "chains": chains}]
 
 
@@ -54,7 +56,7 @@ def _rows_of(program: Program, output: int) -> tuple[npt.NDArray[np.intp], list[
     return entries, (entries if blend is None or blend.row is None else blend.row[entries]).tolist()
 
 
-def _chain(program: Program, output: int, row: int, entries: npt.NDArray[np.intp]) -> dict[str, Any]:
+def _chain(program: Program, output: int, row: int, entries: npt.NDArray[np.intp], in_words: bool) -> dict[str, Any]:
     """One row's part of an output, which it has by these entries of the blend."""
     assert program.blend is not None
     height, width = program.final_size(row)
@@ -69,7 +71,7 @@ def _chain(program: Program, output: int, row: int, entries: npt.NDArray[np.intp
         if len(entries) == 1 and areas[0] < height * width:
             described["box"] = [int(top[0]), int(left[0]), int(bottom[0] - top[0]), int(right[0] - left[0])]
     described["weight"] = round(float(weight.sum()), 6)
-    return {**described, "operations": _row_operations(program, row)}
+    return {**described, "operations": _row_operations(program, row, in_words)}
 
 
 def captions(operations: list[dict[str, Any]]) -> list[str]:
@@ -87,8 +89,44 @@ def captions(operations: list[dict[str, Any]]) -> list[str]:
     return lines or ["unchanged"]
 
 
-def _row_operations(program: Program, row: int) -> list[dict[str, Any]]:
-    return [_describe(program, row, k) for k in range(int(program.length[row])) if program.opcode[row, k] != Op.NOP]
+def _row_operations(program: Program, row: int, in_words: bool) -> list[dict[str, Any]]:
+    slots = [k for k in range(int(program.length[row])) if program.opcode[row, k] != Op.NOP]
+    described = [_describe(program, row, k) for k in slots]
+    for operation, k in zip(described, slots, strict=True):
+        op = program.opcode[row, k]
+        if in_words and op in (Op.AFFINE, Op.PERSPECTIVE) and program.label[row, k] < 0:
+            words = _affine_in_words if op == Op.AFFINE else _perspective_in_words
+            with np.errstate(all="ignore"):  # of a map that has no inverse
+                operation["words"] = words(program.args[row, k].astype(np.float64), *program.out_size[row, k].tolist())
+    return described
+
+
+def _affine_in_words(args: npt.NDArray[np.float64], height: int, width: int) -> str:
+    """As the arguments of torchvision's ``affine``: turned clockwise, about the middle."""
+    there, middle = np.linalg.pinv([[*args[:3]], [*args[3:6]], [0.0, 0.0, 1.0]]), np.array([width / 2, height / 2, 1.0])
+    (a, b), (c, d) = there[:2, :2]
+    scale_x = math.hypot(a, c)
+    scale_y = (a * d - b * c) / scale_x
+    turn, shear = math.degrees(math.atan2(c, a)), math.degrees(math.atan2(-(a * b + c * d) / scale_x, scale_y))
+    shift = (there @ middle - middle)[:2].tolist()
+    is_even = math.isclose(scale_x, scale_y, rel_tol=1e-4)
+    scales = _short(scale_x) if is_even else f"{_short(scale_x)} x {_short(scale_y)}"
+    said = [("rotate", _short(turn), "0"), ("scale", scales, "1"), ("shear", _short(shear), "0")]
+    said.append(("shift", " ".join(map(_short, shift)), "0 0"))
+    return ", ".join(f"{name} {value}" for name, value, neutral in said if value != neutral) or "unchanged"
+
+
+def _perspective_in_words(args: npt.NDArray[np.float64], height: int, width: int) -> str:
+    corners = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64).T
+    places = np.linalg.pinv(np.append(args, 1.0).reshape(3, 3)) @ corners
+    moved = np.abs(places[:2] / places[2] - corners[:2]).max()
+    return f"corners moved by up to {_short(float(moved))} px"
+
+
+def _short(value: float) -> str:
+    """At most one decimal, two below 2, where scales are."""
+    text = f"{value:.{1 if abs(value) >= 2 else 2}f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
@@ -128,6 +166,8 @@ def _plain(value: float) -> int | float:
 
 def _caption(operation: dict[str, Any]) -> str:
     name, args = operation["op"], {k: v for k, v in operation.items() if k != "op"}
+    if "words" in args:
+        return f"{name} {args['words']}"
     if name in ("Crop", "ResizedCrop"):
         box = f"{_number(args['width'])}x{_number(args['height'])} at {_number(args['left'])},{_number(args['top'])}"
         return f"{name} {box}" + (" flipped" if args.get("flipped") else "")
@@ -165,7 +205,7 @@ def _explain_output(sampled: Program, fused: Program, output: int, rows: list[in
     assert fused.num_passes is not None
     assert fused.passes is not None
     lines = ["operations:"]
-    lines += [f"  {line}" for line in captions(operations_of(sampled, output))]
+    lines += [f"  {line}" for line in captions(operations_of(sampled, output, in_words=True))]
     ends = _destination(fused) if fused.blend is None else "blend"
     for row in rows:
         name = "" if len(rows) == 1 else f" of row {row}"
