@@ -7,13 +7,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from variegate.checks import spelt
 from variegate.convert.albumentations_arguments import Arguments
-from variegate.convert.albumentations_table import RULES
+from variegate.convert.albumentations_table import REFUSED, RULES
 from variegate.convert.albumentations_targets import targets_of
-from variegate.convert.report import ConversionError, Notes, Place, argument_names, plain
+from variegate.convert.report import ConversionError, ConversionReport, Notes, Place, argument_names, plain
 from variegate.errors import PolicyError
 from variegate.outside.files import TooLargeError, read_regular
 from variegate.targets.settings import Targets
@@ -33,17 +33,27 @@ _MOST_BYTES = 16 << 20
 _P = {"Normalize": 1.0, "ToFloat": 1.0, "Compose": 1.0, "ReplayCompose": 1.0, "SomeOf": 1.0, "RandomOrder": 1.0}
 
 
+@overload
+def from_albumentations(compose: Any, report: Literal[False] = False) -> Transform: ...
+
+
+@overload
+def from_albumentations(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
+
+
 @spelt()
-def from_albumentations(compose: Any) -> Transform:
+def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
     """The same pipeline in Variegate's transforms.
 
     Args:
         compose: an ``albumentations.Compose`` (or a single transform of it), the dict that its ``to_dict()`` gives, or
             the path of a JSON file with that. Names of arguments are those of AlbumentationsX 2 and Albumentations 1.4
             to 2.0.
+        report: also return the ``ConversionReport``: what is the same, what is close and by how much, and what was
+            refused, which is then left out of the transform.
 
     Raises ConversionError (a ValueError) for what has no equal here, with its place, its value and what is accepted.
-    What is close is converted with a ConversionWarning that says what differs. ``bbox_params`` and ``keypoint_params``
+    What is close is converted; one ConversionWarning says what differs. ``bbox_params`` and ``keypoint_params``
     are no part of a transform: ``targets_from_albumentations`` has them. Raises FileNotFoundError where there is
     no such file. docs/converting.md lists the classes.
     """
@@ -51,10 +61,11 @@ def from_albumentations(compose: Any) -> Transform:
     described = _checked(compose)
     steps: list[Transform] = []
     _append(described, "", notes, steps)
+    if not report:
+        notes.raise_refused()
     notes.warn()
-    if not steps:
-        return Identity()
-    return steps[0] if len(steps) == 1 else Place("Compose", notes).build(Compose, {"transforms": steps})
+    whole = Place("Compose", notes).build(Compose, {"transforms": steps}) if len(steps) > 1 else [*steps, Identity()][0]
+    return (whole, notes.made()) if report else whole
 
 
 @spelt()
@@ -119,33 +130,48 @@ def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[T
         for child, where in _children(place, described, path):
             _append(child, where, notes, steps)
         return
-    if name in _FORMATS:
+    if name not in _FORMATS:
+        steps += filter(None, [_converted(described, path, notes)])
+        return
+    try:
         if _probability(place, name, described) != 1:
             place.refuse("p", described["p"], "1, as all images leave in one format")
         steps.append(_format(Arguments(place, described), name))
-        return
-    converted = _converted(described, path, notes)
-    if converted is not None:
-        steps.append(converted)
+        notes.convert(place.path)
+    except ConversionError as error:
+        notes.refuse(place.path, error)
 
 
 def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bool = False) -> Transform | None:
-    """One transform with its probability, or None for what does nothing. ``forced``: chosen by a OneOf."""
+    """One transform with its probability, or None for what does nothing or was refused. ``forced``: chosen by a
+    OneOf."""
     place, name = _place(described, path, notes)
-    p = _probability(place, name, described)
-    if name in _COMPOSITIONS:
-        return _composition(place, name, described, path, 1.0 if forced else p)
-    if name in _TO_TENSOR:
+    try:
+        p = 1.0 if forced else _probability(place, name, described)
+        if name in _COMPOSITIONS:
+            return _composition(place, name, described, path, p)
+        converted = None if name in _TO_TENSOR else _by_rule(place, name, described)
+    except ConversionError as error:
+        notes.refuse(place.path, error)
         return None
+    notes.convert(place.path)
+    return None if converted is None else _with_probability(converted, p)
+
+
+def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform | None:
     if name in _FORMATS:
         place.refuse("", name, "it in the main line of the pipeline, where it applies to every image")
     rule = RULES.get(name)
     if rule is None:
-        place.refuse("", name, "one of " + ", ".join(sorted([*RULES, *_COMPOSITIONS, *_FORMATS, *_TO_TENSOR])))
+        known = "one of " + ", ".join(sorted([*RULES, *_COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
+        place.refuse("", name, REFUSED.get(name, known))
     given = Arguments(place, described)
-    converted = rule(given)
+    try:
+        converted = rule(given)
+    except (TypeError, AttributeError, LookupError) as error:  # of values that are of no kind the library writes
+        raise ConversionError(place.path, described, f"arguments as to_dict() gives them ({error})") from error
     given.check_all_taken()
-    return None if converted is None else _with_probability(converted, 1.0 if forced else p)
+    return converted
 
 
 def _with_probability(converted: Transform, p: float) -> Transform:
@@ -177,8 +203,10 @@ def _composition(place: Place, name: str, described: Mapping[str, Any], path: st
     if name == "SomeOf":
         n = tuple(n) if isinstance(n, (list, tuple)) else min(n, len(inner))
         return _with_probability(place.build(SomeOf, {"transforms": inner, "n": n}), p)
+    if n == 1:
+        return _with_probability(place.build(SomeOf, {"transforms": inner, "n": 1}), p)
     if n < len(inner):
-        place.refuse("n", n, f"{len(inner)}, all of the transforms in random order")
+        place.refuse("n", n, f"1, or {len(inner)}: all of the transforms in random order")
     return _with_probability(place.build(RandomOrder, {"transforms": inner}), p)
 
 

@@ -24,6 +24,9 @@ class Arguments:
         self.place = place
         self._given = {name: plain(value) for name, value in given.items() if name not in _NOT_OF_IMAGES}
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._given
+
     def take(self, names: str, default: Any = None) -> Any:
         """The value of the first of ``names`` (separated by blanks, today's first) that is there, else ``default``."""
         values = [self._given.pop(name) for name in names.split() if name in self._given]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from variegate.convert.albumentations_arguments import Arguments
-from variegate.convert.albumentations_geometry import SIZE, resampled
+from variegate.convert.albumentations_crops import SIZE, resampled
 from variegate.transforms.base import Transform
 from variegate.transforms.box_crops import RandomAtLeastOneBoxCrop, RandomBoxSafeCrop, RandomResizedBoxSafeCrop
 

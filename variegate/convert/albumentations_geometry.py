@@ -1,113 +1,20 @@
-"""Rules of Albumentations' crops, resizes and maps of coordinates. It resamples by cv2, Variegate as Pillow does."""
+"""Rules of Albumentations' maps of coordinates. It resamples by cv2, Variegate as Pillow does."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from variegate.convert.albumentations_arguments import Arguments
-from variegate.convert.report import argument_names
+from variegate.convert.drawing import Drawing, Value
 from variegate.transforms.base import Transform
 from variegate.transforms.bends import OpticalDistortion, ThinPlateSpline
-from variegate.transforms.crop import CenterCrop, Pad, RandomCrop
-from variegate.transforms.deform import GridDistortion
-from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
+from variegate.transforms.deform import ElasticTransform, GridDistortion
 from variegate.transforms.geometry import Rotate
 from variegate.transforms.random_geometry import RandomAffine
-from variegate.transforms.resize import RandomResizedCrop, Resize
 
-SIZE = {"size": "height, width"}
-
-# -- crops and borders -------------------------------------------------------------------------------------------
-
-
-def random_crop(given: Arguments) -> Transform:
-    return given.place.build(RandomCrop, {"size": _cropped(given)}, SIZE)
-
-
-def center_crop(given: Arguments) -> Transform:
-    how = "where an odd number of pixels is left over, the place may be one pixel off"
-    given.place.differs("", None, how)
-    return given.place.build(CenterCrop, {"size": _cropped(given)}, SIZE)
-
-
-def _cropped(given: Arguments) -> tuple[Any, Any]:
-    given.require("pad_if_needed", False, why="pad before, by Pad")
-    for name in ("pad_position", "border_mode", "fill"):
-        given.take(name)
-    return given.take("height"), given.take("width")
-
-
-def pad(given: Arguments) -> Transform:
-    arguments = {"padding": given.take("padding", 0), "padding_mode": given.border(), "fill": given.colour()}
-    return given.place.build(Pad, arguments, {"padding_mode": "border_mode"})
-
-
-# -- resizes -----------------------------------------------------------------------------------------------------
-
-
-def resampled(given: Arguments) -> dict[str, Any]:
-    """The filter that comes nearest to cv2's, with what differs."""
-    return {"interpolation": _filter(given, "interpolation", given.interpolation())}
-
-
-def _filter(given: Arguments, argument: str, kind: str) -> str:
-    if kind == "area":
-        how = "a triangle of twice the reduction here, the mean of its pixels there: 2 levels on average"
-    elif kind == "nearest":
-        how = "Pillow's nearest pixel here, which is up to half of the reduction away from cv2's"
-    else:
-        how = (
-            "images that shrink are antialiased here, as Pillow does, and not by cv2: 5 of 255 levels on average "
-            "where a photo shrinks to a third"
-        )
-    given.place.differs(argument, kind, how)
-    return "bilinear" if kind == "area" else kind
-
-
-def resize(given: Arguments) -> Transform:
-    size = given.take("height"), given.take("width")
-    return given.place.build(Resize, {"size": size, **resampled(given)}, SIZE)
-
-
-def smallest_side(given: Arguments) -> Transform:
-    return _by_side(given, SmallestMaxSize)
-
-
-def longest_side(given: Arguments) -> Transform:
-    return _by_side(given, LongestMaxSize)
-
-
-def _by_side(given: Arguments, cls: type[Transform]) -> Transform:
-    given.require("max_size_hw", None)
-    return given.place.build(cls, {"max_size": given.take("max_size"), **resampled(given)})
-
-
-def letter_box(given: Arguments) -> Transform:
-    given.require("position", "center")
-    return given.place.build(LetterBox, {"size": given.take("size"), "fill": given.colour(), **resampled(given)})
-
-
-def downscale(given: Arguments) -> Transform:
-    pair = given.take("interpolation_pair", {})
-    down, up = (given.kind(f"interpolation_pair.{step}", dict(pair).get(step, 0)) for step in ("downscale", "upscale"))
-    arguments = {
-        "scale_range": given.take_range("scale_range", (0.25, 0.25)),
-        "downscale": _filter(given, "interpolation_pair.downscale", down),
-        "upscale": "bilinear" if up == "area" else up,
-    }
-    return given.place.build(Downscale, arguments)
-
-
-def resized_crop(given: Arguments) -> Transform:
-    given.require("sampling_method", "standard")
-    arguments = {name: given.take(name) for name in ("size", "scale", "ratio")}
-    if arguments["size"] is None:  # as versions before 1.4 say it
-        arguments["size"] = given.take("height"), given.take("width")
-    if "edges" in argument_names(RandomResizedCrop):
-        arguments["edges"] = "crop"
-    there = {name: value for name, value in arguments.items() if value is not None}
-    return given.place.build(RandomResizedCrop, {**there, **resampled(given)})
-
+Range = tuple[float, float]
+Axes = dict[str, Range]
 
 # -- maps of coordinates -----------------------------------------------------------------------------------------
 
@@ -134,23 +41,128 @@ def affine(given: Arguments) -> Transform:
     given.require("fit_output", False)
     given.require("balanced_scale", False)
     keeps = given.take("keep_ratio", True)
-    scale = _axes(given.take("scale", (1.0, 1.0)), (1.0, 1.0))
-    if scale["x"] != scale["y"] or (not keeps and scale["x"][0] != scale["x"][1]):
-        given.place.refuse("scale", scale, "one range for both axes, with keep_ratio=True")
-    pixels = _axes(given.take("translate_px"), (0, 0))
-    if any(ends != (0, 0) for ends in pixels.values()):
-        given.place.refuse("translate_px", pixels, "None; translate_percent is a share of the side")
-    shear = _axes(given.take("shear", (0.0, 0.0)), (0.0, 0.0))
+    degrees = given.take_range("rotate", (0.0, 0.0))
+    scale, shear = (
+        _axes(given.take(name), default) for name, default in (("scale", (1.0, 1.0)), ("shear", (0.0, 0.0)))
+    )
+    shares, pixels = (_axes(given.take(f"translate_{unit}"), (0.0, 0.0)) for unit in ("percent", "px"))
+    one_scale = scale["x"] == scale["y"] and (keeps or scale["x"][0] == scale["x"][1])
+    if not one_scale or any(map(any, pixels.values())) or any(low != -high for low, high in shares.values()):
+        return _drawn_affine(given, degrees, (scale["x"], None if keeps else scale["y"]), shear, (shares, pixels))
     arguments: dict[str, Any] = {
-        "degrees": _turned(given.take_range("rotate", (0.0, 0.0))),
+        "degrees": _turned(degrees),
         "scale": scale["x"],
-        "translate": _shares(given, "translate_percent", _axes(given.take("translate_percent"), (0, 0))),
+        "translate": _shares(given, "translate_percent", shares),
         "shear": (*shear["x"], *shear["y"]),
     }
     # Along one axis, and without a rotation, both orders are the same.
-    if (any(shear["x"]) and any(shear["y"])) or (any(arguments["shear"]) and any(arguments["degrees"])):
+    if (any(shear["x"]) and any(shear["y"])) or (any(arguments["shear"]) and any(degrees)):
         arguments["order"] = "rotate_shear"
     return _affine(given, arguments)
+
+
+def _drawn_affine(given: Arguments, degrees: Range, scale: Any, shear: Axes, shifts: tuple[Axes, Axes]) -> Transform:
+    """What ``RandomAffine`` has no arguments for: the inverse of shear x rotation x scale, as it is there."""
+    drawing = Drawing(given.place)
+    value, sides = drawing.value, dict(zip(("y", "x"), drawing.size(), strict=True))
+    x_scale = drawing.uniform(scale[0])
+    y_scale = x_scale if scale[1] is None else drawing.uniform(scale[1])
+    turn, *slants = (value("*", drawing.uniform(limits), math.pi / 180) for limits in (degrees, shear["x"], shear["y"]))
+    cos, sin, p, q = value("cos", turn), value("sin", turn), *(value("tan", slant) for slant in slants)
+    least = value("-", 1, value("*", p, q))  # the determinant of the shears
+    # Rotation back x shears back, a line of it for either axis; the shears of both are negative there.
+    lines = [
+        (value("-", cos, value("*", q, sin)), value("-", value("*", p, cos), sin), x_scale),
+        (value("+", sin, value("*", q, cos)), value("+", value("*", p, sin), cos), y_scale),
+    ]
+    moved = []
+    for axis in ("x", "y"):
+        share = drawing.value("int", value("*", drawing.uniform(shifts[0][axis]), sides[axis]))
+        pixels = drawing.between(*map(int, shifts[1][axis]))
+        moved.append(value("+", value("/", sides[axis], 2), value("+", share, pixels)))
+    coefficients: list[Value] = []
+    for axis, (a, b, factor) in zip(("x", "y"), lines, strict=True):
+        a, b = (value("/", entry, value("*", least, factor)) for entry in (a, b))
+        there = value("+", value("*", a, moved[0]), value("*", b, moved[1]))
+        coefficients += [a, b, value("-", value("/", sides[axis], 2), there)]
+    drawing.map(coefficients, given.warped())
+    return drawing.made()
+
+
+def safe_rotate(given: Arguments) -> Transform:
+    """A rotation of which all is seen, drawn together to the image's size."""
+    for name in ("rotate", "scale", "shear", "translate_px", "fit_output", "keep_ratio", "balanced_scale"):
+        given.take(name)  # of the Affine that it is there
+    drawing = Drawing(given.place)
+    value, (height, width) = drawing.value, drawing.size()
+    turn = value("*", drawing.uniform(given.take_range("angle_range limit", (-90, 90))), math.pi / 180)
+    cos, sin = value("cos", turn), value("sin", turn)
+    along, across = value("abs", cos), value("abs", sin)
+    coefficients: list[Value] = []
+    middle = value("/", width, 2), value("/", height, 2)
+    wide = drawing.value("int", value("+", value("*", height, across), value("*", width, along)))
+    high = drawing.value("int", value("+", value("*", height, along), value("*", width, across)))
+    by = value("/", wide, width), value("/", high, height)
+    right, low = (value("+", side, 0.5) for side in middle)  # where the middle of a pixel becomes that of the image
+    for centre, a, b in ((middle[0], cos, value("neg", sin)), (middle[1], sin, cos)):
+        a, b = value("*", a, by[0]), value("*", b, by[1])
+        there = value("+", value("*", a, right), value("*", b, low))
+        coefficients += [a, b, value("-", centre, there)]
+    drawing.map(coefficients, given.warped())
+    return drawing.made()
+
+
+def perspective(given: Arguments) -> Transform:
+    """Corners that are moved inwards by the magnitude of normal numbers; the quadrangle between them is drawn out."""
+    given.require("keep_size", True, why="the size would depend on the corners")
+    given.require("fit_output", False)
+    limits = given.take("scale", (0.05, 0.1))
+    drawing = Drawing(given.place)
+    value, (height, width) = drawing.value, drawing.size()
+    scale = drawing.uniform(limits if isinstance(limits, tuple) else (0.0, limits))
+    start = []
+    for right, low in ((0, 0), (1, 0), (1, 1), (0, 1)):
+        corner = []
+        for side, is_far in ((width, right), (height, low)):
+            inwards = value("%", value("abs", value("normal", 0, scale)), 0.32)
+            corner.append(value("*", side, value("-", 1, inwards) if is_far else inwards))
+        start.append(corner)
+
+    def longest(*edges: tuple[int, int]) -> str:
+        lengths = []
+        for one, other in edges:
+            x, y = (value("-", start[one][axis], start[other][axis]) for axis in (0, 1))
+            lengths.append(value("sqrt", value("+", value("*", x, x), value("*", y, y))))
+        return drawing.value("int", value("max", *lengths))
+
+    # As large as the longer edges are, and then as the image was: more than fills it.
+    right = value("/", value("*", width, width), longest((0, 1), (2, 3)))
+    low = value("/", value("*", height, height), longest((1, 2), (0, 3)))
+    half = 0.5  # of a pixel, whose corners have whole numbers here and whose centres have them there
+    start = [[value("+", side, half) for side in corner] for corner in start]
+    ends = [[half, half], [value("+", right, half), half], [value("+", right, half), value("+", low, half)]]
+    drawing.do("perspective", startpoints=start, endpoints=[*ends, [half, value("+", low, half)]], **given.warped())
+    return drawing.made()
+
+
+def elastic(given: Arguments) -> Transform:
+    """torchvision's, by its deviation. Splines, which version 2.5 of AlbumentationsX has under this name, are not."""
+    if given.take("displacement_range control_grid_shape") is not None:
+        given.place.refuse(
+            "displacement_range", "some", "ThinPlateSpline or OpticalFlowWarp: there are no splines here"
+        )
+    given.require("approximate", False, why="the whole blur")
+    given.require("same_dxdy", False, why="a displacement of its own along each axis")
+    alpha, kind = given.take("alpha", 1.0), given.take("noise_distribution", "gaussian")
+    if kind == "gaussian":
+        how = (
+            "noise has a 4.5th of alpha as its deviation here, and its greatest value decides there: 10 % more or less"
+        )
+        given.place.differs("noise_distribution", kind, how)
+    # Half of uniform noise here.
+    factor = 2.0 if kind == "uniform" else 2.0 * math.sqrt(3.0) / 4.5
+    arguments = {"alpha": alpha * factor, "sigma": given.take("sigma", 50.0), **given.warped()}
+    return given.place.build(ElasticTransform, arguments)
 
 
 def grid_distortion(given: Arguments) -> Transform:

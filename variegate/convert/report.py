@@ -22,19 +22,60 @@ class ConversionWarning(UserWarning):
     """A transform was converted to one that is close: which argument, what differs, and by how much."""
 
 
+@dataclasses.dataclass(frozen=True)
+class ConversionReport:
+    """What became of each transform of a pipeline, by its place in it; ``str`` makes the text of the warning.
+
+    ``converted``: the places of those that mean the same. ``approximate``: what differs, and by how much, of those that
+    are close. ``refused``: what to use instead of those that are left out.
+    """
+
+    converted: tuple[str, ...]
+    approximate: Mapping[str, tuple[str, ...]]
+    refused: Mapping[str, str]
+
+    def __str__(self) -> str:
+        lines = [f"{place}{how}" for place, all_of in self.approximate.items() for how in all_of]
+        lines += [f"{place}: left out; accepted: {instead}" for place, instead in self.refused.items()]
+        counts = f"{len(self.converted)} the same, {len(self.approximate)} close, {len(self.refused)} refused"
+        return lines[0] if len(lines) == 1 else "\n  ".join([f"{counts}:" if lines else counts, *lines])
+
+
 class Notes:
-    """Gathers what is close, in the order in which it was met and each once, and says it when all is converted."""
+    """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted."""
 
     def __init__(self) -> None:
-        self._notes: dict[str, None] = {}
+        self._converted: dict[str, None] = {}
+        self._approximate: dict[str, dict[str, None]] = {}
+        self._refused: dict[str, ConversionError] = {}
 
-    def add(self, note: str) -> None:
-        self._notes[note] = None
+    def convert(self, path: str) -> None:
+        self._converted[path] = None
+
+    def add(self, path: str, note: str) -> None:
+        self._approximate.setdefault(path, {})[note] = None
+
+    def refuse(self, path: str, error: ConversionError) -> None:
+        self._refused[path] = error
+        self._approximate.pop(path, None)
+
+    def raise_refused(self) -> None:
+        """Raises the first refusal, which names the others."""
+        if self._refused:
+            first, *others = self._refused.values()
+            more = f"; refused as well: {', '.join(error.where for error in others)}" if others else ""
+            raise ConversionError(first.where, first.got, first.accepted + more) from first
+
+    def made(self) -> ConversionReport:
+        refused = {error.where: error.accepted for error in self._refused.values()}
+        close = {path: tuple(notes) for path, notes in self._approximate.items()}
+        return ConversionReport(tuple(path for path in self._converted if path not in close), close, refused)
 
     def warn(self) -> None:
-        """Warn where the user called the converter, whose own frame is next to this one, with ``spelt`` around it."""
-        for note in self._notes:
-            warnings.warn(note, ConversionWarning, stacklevel=4)
+        """Warn where the user called the converter, whose own frame is next to this one, with ``spelt`` around it: once
+        for a pipeline."""
+        if self._approximate or self._refused:
+            warnings.warn(str(self.made()), ConversionWarning, stacklevel=4)
 
 
 class Place(NamedTuple):
@@ -51,7 +92,7 @@ class Place(NamedTuple):
 
     def differs(self, argument: str, got: object, how: str) -> None:
         """``argument`` (or "", for the transform as a whole) is converted to something close."""
-        self.report.add(f"{self.argument(argument)}{'=' + shown(got) if argument else ''}: {how}")
+        self.report.add(self.path, f".{argument}={shown(got)}: {how}" if argument else f": {how}")
 
     def build(self, cls: type[Made], arguments: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Made:
         """``cls`` of ``arguments``. ``names``: what the library calls those whose names differ."""

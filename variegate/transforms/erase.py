@@ -178,23 +178,38 @@ class CoarseDropout(Transform):
         emit_rectangles(sampling, rows, holes[used], owner, self.fill, "CoarseDropout", noise_slot=slot + 1)
 
 
+def _grid_unit(name: str, value: Any, *, error: Refusal = refused) -> Any:
+    """Pixels, or a share of the shorter side."""
+
+    def refuse(name: str, got: object, accepted: str) -> Exception:
+        return error(name, got, f"{accepted}; or a share of the shorter side, above 0 and below 1")
+
+    unit = span(0.0, MAX_LENGTH)(name, value, error=refuse)
+    low, high = limits(unit)
+    return unit if low > 0.0 and high < 1.0 else span(2, MAX_LENGTH, whole=True)(name, value, error=refuse)
+
+
 @dataclass(frozen=True)
 class GridMask(Transform):
     """Erase a regular grid of squares (Chen et al. 2020, arXiv:2001.04086).
 
-    ``unit``: distance between squares in pixels, a number or a range, at least 2. ``ratio``: the squares' side as a
-    share of it, 0 to 1, a number or a range. The grid's place is drawn uniformly; it is not rotated.
+    ``unit``: distance between squares, a number or a range: whole numbers are pixels, at least 2, fractions below 1
+    shares of the shorter side. ``ratio``: the squares' side as a share of it, 0 to 1, a number or a range. The grid's
+    place is drawn uniformly; it is not rotated.
     """
 
-    unit: int | tuple[int, int] = (96, 224)
+    unit: float | tuple[float, float] = (96, 224)
     ratio: float | tuple[float, float] = 0.5
     fill: Fill = BLACK
     num_slots = 1
-    _checks = checks(unit=span(2, MAX_LENGTH, whole=True), ratio=span(0.0, 1.0), fill=check_colour)
+    _checks = checks(unit=_grid_unit, ratio=span(0.0, 1.0), fill=check_colour)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         drawn = sampling.uniform(rows, slot)
-        unit = integers_between(self.unit, drawn[:, 0]).astype(np.int64)
+        if limits(self.unit)[0] < 1:
+            unit = np.maximum(between(self.unit, drawn[:, 0]) * sampling.size[rows].min(axis=1), 2).astype(np.int64)
+        else:
+            unit = integers_between(self.unit, drawn[:, 0]).astype(np.int64)
         side = np.rint(unit * between(self.ratio, drawn[:, 1])).astype(np.int64)
         offset = np.floor(drawn[:, 2:4] * unit[:, None]).astype(np.int64) - unit[:, None]
         cells = -((offset - sampling.size[rows]) // unit[:, None])
