@@ -108,7 +108,12 @@ def test_bad_arguments_are_named(name: str, arguments: Any, message: str) -> Non
             r"F.affine: translate=inf; acc",
         ),
         ("resize", {"size": "$v"}, -3, r"F.resize: size=-3; accepted: a positive integer"),
-        ("rotate", {"angle": "$v"}, "x", r"F.rotate: angle='x'; accepted: a number, as it differs from sample to sample"),
+        (
+            "rotate",
+            {"angle": "$v"},
+            "x",
+            r"F.rotate: angle='x'; accepted: a number, as it differs from sample to sample",
+        ),
     ],
 )
 def test_numbers_that_are_drawn_are_checked(name: str, arguments: Any, value: Any, message: str) -> None:
