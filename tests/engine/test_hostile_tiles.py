@@ -129,7 +129,8 @@ def test_a_zarr_without_chunks_is_made_as_far_as_one_looks(tmp_path: Path) -> No
 def test_more_than_can_be_cut_or_read(tmp_path: Path) -> None:
     path = zarr_with(tmp_path, [HUGE, HUGE, 3], [1024, 1024, 3])
     with pytest.raises(
-        ValueError, match="tile: got 4 for 1,048,576 x 1,048,576 pixels, which it cuts into 68,719,476,736"
+        SourceError,
+        match=r"a\.zarr: tile: got 4, which cuts 1,048,576 x 1,048,576 pixels into 68,719,476,736 tiles; accepted",
     ):
         run_of(path, out=str(tmp_path / "out.npy"), tile=4)
     (tmp_path / "one").mkdir()

@@ -436,3 +436,12 @@ def test_blends_loaders_and_choices_take_it() -> None:
     loader = vg.Loader(vg.WithIds(list(zip(images, labels, strict=True))), transform, 4, shuffle=False, device="cpu")
     loaded = [image for batch, _ in loader for image in batch]
     assert all((a == b).all() for a, b in zip(loaded, wanted, strict=True))
+
+
+@pytest.mark.parametrize("width", ["7", None, [1, 2, 3], 2.5, 0])
+def test_arguments_of_a_file_are_numbers(width: object) -> None:
+    crop = {"top": "$r", "left": 1, "height": 5, "width": width}
+    step = {"type": "Function", "function": "crop", "arguments": crop}
+    described = {"type": "TracedPipeline", "values": [["$r", "randint", 0, 3]], "transforms": [step]}
+    with pytest.raises(ValueError, match=r"width.*accepted: whole numbers from 1 to"):
+        vg.Augmenter(T.from_dict(described), num_threads=1)([np.zeros((9, 9, 3), np.uint8)] * 2, ids=[0, 1])

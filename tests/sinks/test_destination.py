@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import sys
+import zlib
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -266,6 +267,32 @@ def test_a_worker_of_an_earlier_life_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(WriteError):
         worker.write("cat/late.jpg", b"")
     assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"index": None}, {"index": 3}, {"copy": -1}, {"bytes": "7"}, {"file": 7}, {"height": 1 << 40}, {"more": 1}],
+)
+def test_a_journal_whose_rows_are_none_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Their checksum may be right all the same."""
+    with Destination(tmp_path, SETTINGS, "plan") as destination:
+        destination.journal.append(0, 2, [json.dumps(row_of(item, 0) | (change, {})[item]) for item in (0, 1)])
+        destination.journal.flush()
+    with pytest.raises(SourceError, match=r"its record of outputs is damaged: .*; choose another folder"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize("line", [b'{"durable":0,"start":0,"stop":1,"count":1,"missing":0,"rows":[', b"[7]", b"{]"])
+def test_a_journal_whose_lines_are_no_json(tmp_path: Path, line: bytes) -> None:
+    Destination(tmp_path, SETTINGS, "plan").close()
+    journal, checked = tmp_path / ".variegate/journal", b"%08x %b\n" % (zlib.crc32(line), line)
+    with open(journal, "ab") as file:
+        file.write(checked)
+    if line.endswith(b"["):
+        with pytest.raises(SourceError, match="the journal's record at byte"):
+            run(tmp_path)
+    journal.write_bytes(checked)
+    assert run(tmp_path).is_complete
 
 
 def test_leftovers_of_a_killed_run_are_removed(storage: Storage) -> None:

@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 # What a field may hold that nobody expects: ends of integers, what float32 or nothing holds, other kinds of things.
@@ -39,6 +40,15 @@ class Parser:
 def random_for(name: str, seed: int, number: int) -> Random:
     """Of input ``number`` of a parser."""
     return Random(f"{name} {seed} {number}")
+
+
+_KEPT: list[TemporaryDirectory[str]] = []
+
+
+def kept_folder() -> Path:
+    """Of what inputs are made of, to the end of the process."""
+    _KEPT.append(TemporaryDirectory(prefix="variegate-mutations-"))
+    return Path(_KEPT[-1].name)
 
 
 def is_refusal(error: BaseException) -> bool:

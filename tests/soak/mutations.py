@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.soak.mutating import Parser, fault_of, random_for
-from tests.soak.parsers import annotated, indexes, packs, tiles
+from tests.soak.parsers import annotated, indexes, kept, packs, tiles, trained
 
-PARSERS = {parser.name: parser for module in (annotated, indexes, packs, tiles) for parser in module.PARSERS}
+_MODULES = (annotated, indexes, kept, packs, tiles, trained)
+PARSERS = {parser.name: parser for module in _MODULES for parser in module.PARSERS}
 _BATCH = 400
 # The first child does without limits: kernels may have to be compiled.
 _COMPILING = 600
@@ -134,6 +135,7 @@ class Soak:
 
     def _parse_each(self, first: int, stop: int, writable: int, seconds: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
+            tempfile.tempdir = folder  # what parsers keep to its end goes with it
             for number in range(first, stop):
                 place = Path(folder) / str(number)
                 place.mkdir()

@@ -260,6 +260,21 @@ def test_a_damaged_checkpoint_is_named_and_runs_nothing(tmp_path: Path, capsys: 
         train(source, options(tmp_path, epochs=2))
 
 
+def test_what_a_checkpoint_says_may_be_anything(tmp_path: Path) -> None:
+    source, _ = digits(64)
+    train(source, options(tmp_path, epochs=2))
+    facts = tmp_path / "checkpoints" / "step-00000004" / "facts.json"
+    said = json.loads(facts.read_bytes())
+    for change in ({"step": "4"}, {"run": [1]}, {"log": -1}, {"loader": {**said["loader"], "seed": 7}}):
+        facts.write_text(json.dumps(said | change))
+        with pytest.raises(ResumeError, match=r"step-00000004: is damaged, or no checkpoint of a training .*before$"):
+            train(source, options(tmp_path, epochs=2))
+    facts.write_text(json.dumps(said))
+    (tmp_path / "log.jsonl").write_text("{}\n[1]\n" + 400 * " ")
+    with pytest.raises(SourceError, match=r"log\.jsonl: line 2 is damaged"):
+        train(source, options(tmp_path, epochs=2))
+
+
 def test_a_checkpoint_that_is_cut_off_is_told_as_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut_off(*given: Any, **more: Any) -> None:
         raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598")

@@ -64,8 +64,11 @@ def rows_of(line: bytes) -> list[dict[str, Any]] | None:
     content = _content(line)
     if content is None:
         return None
-    rows: list[dict[str, Any]] = json.loads(content)["rows"]
-    return rows
+    try:
+        rows: list[dict[str, Any]] = json.loads(content)["rows"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else None
 
 
 class Scan:
@@ -101,15 +104,18 @@ class Scan:
         content = _content(text)
         if content is None:
             return False
-        found = json.loads(content)
+        try:
+            found = dict(json.loads(content))
+        except (ValueError, TypeError, RecursionError):
+            return False
         if found.get("format") != FORMAT:
             raise SourceError(
                 f"{self._shown}: a journal of format {found.get('format')!r}, by another version of Variegate; "
                 f"accepted: {FORMAT}"
             )
-        if found["plan"] != self._plan:
+        if (plan := found.get("plan")) != self._plan:
             raise SourceError(
-                f"{self._shown}: the run that was begun there had other samples or another plan ({found['plan']}, now "
+                f"{self._shown}: the run that was begun there had other samples or another plan ({plan}, now "
                 f"{self._plan}); choose another folder, or begin anew without resuming"
             )
         return True

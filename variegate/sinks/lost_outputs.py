@@ -12,10 +12,12 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
+from variegate.data.sources.base import SourceError
 from variegate.data.sources.stamps import printable
+from variegate.errors import shown
 from variegate.sinks.destination import Destination
 from variegate.sinks.journal import Journal
-from variegate.sinks.manifest import read_manifest
+from variegate.sinks.manifest import is_row, read_manifest
 from variegate.sinks.storage import Storage
 
 Row = dict[str, Any]
@@ -33,7 +35,10 @@ def size_lookup(storage: Storage) -> Callable[[str], int | None]:
 
     @lru_cache(_FOLDERS_CACHED)
     def list_folder(folder: str) -> dict[str, int]:
-        return {printable(name): size for name, size in storage.sizes(real_name(storage, folder)).items()}
+        try:
+            return {printable(name): size for name, size in storage.sizes(real_name(storage, folder)).items()}
+        except ValueError:  # such as "..", which no run has written to
+            return {}
 
     def size_of(file: str) -> int | None:
         folder, _, name = file.rpartition("/")
@@ -105,14 +110,26 @@ class _Search:
 
     def among(self, rows: Iterable[Row]) -> set[tuple[int, int]]:
         """The spans that are to be made again."""
-        bad = set()
-        for span, together in groupby(rows, self._span_of):
+        bad, end = set(), 0
+        for span, together in groupby(map(self._checked, rows), self._span_of):
             outputs = list(together)
+            if span[0] < end:
+                raise self._damaged("its rows are not in the order of their samples")
+            end = span[1]
             problems = [self._problem(row) for row in outputs]
             if any(problems):
                 bad.add(span)
                 self._count(span, outputs, problems)
         return bad
+
+    def _checked(self, row: Row) -> Row:
+        if not is_row(row):
+            raise self._damaged(f"no row of a manifest has {shown(row)}")
+        return row
+
+    def _damaged(self, what: str) -> SourceError:
+        place = f"{self._storage.shown}: its record of outputs is damaged"
+        return SourceError(f"{place}: {what}; choose another folder, or begin anew without resuming")
 
     def _problem(self, row: Row) -> str:
         if self._is_unwanted(row):

@@ -19,7 +19,7 @@ import json
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,10 @@ class Manifest:
         return self._starts[-1]
 
     @property
+    def place(self) -> str:
+        return str(self._file.location)
+
+    @property
     def has_checksum(self) -> bool:
         """Whether one was written beside it, which the first format did not have."""
         return list(self._file.schema.names) != _FIRST_FORMAT
@@ -183,6 +187,28 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     if not isinstance(settings, dict):
         raise SourceError(f"{place}: damaged: the settings in it are not JSON; accepted: {_ACCEPTED}")
     return Manifest(file, settings)
+
+
+def is_row(row: dict[str, Any]) -> bool:
+    """Whether it is of a sample and a copy, and a column can hold each value: rows of a journal may hold anything."""
+    return (
+        isinstance(row.get("index"), int)
+        and isinstance(row.get("copy"), int)
+        and row["index"] >= 0 <= row["copy"]
+        and all(name in _HOLDS and _HOLDS[name](value) for name, value in row.items())
+    )
+
+
+def _holds(kind: str) -> Callable[[Any], bool]:
+    if kind == "string":
+        return lambda value: value is None or isinstance(value, str)
+    lowest = 0 if kind[0] == "u" else -(1 << int(kind.lstrip("uint")) - 1)
+    every = range(lowest, lowest + (1 << int(kind.lstrip("uint"))))
+    return lambda value: value is None or (type(value) is int and value in every)
+
+
+_HOLDS = {name: _holds(kind) for name, kind in (_PACKED | _ANNOTATED).items()}
+_HOLDS |= dict.fromkeys(("label", "operations"), lambda value: True)  # stored as something else
 
 
 def _schema(settings: dict[str, Any]) -> pa.Schema:

@@ -122,6 +122,8 @@ def read_source(storage: Storage) -> Stamps | None:
         table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
         if table.schema.names != list(_TYPES):
             raise ValueError(f"columns {', '.join(table.schema.names)}")
+        if table["name"].null_count or table["size"].null_count:
+            raise ValueError("files without a name or a size")
         marks = table["mark"].to_pylist()
         return Stamps(
             table["name"].to_pylist(),

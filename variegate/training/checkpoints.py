@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.distributed.checkpoint.api import CheckpointException
@@ -19,9 +19,11 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystem
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
+from variegate.checks import integer
 from variegate.outside.durable import sync_folder, write_atomically, write_error
 from variegate.training.ranks import Ranks
 
+T = TypeVar("T")
 Tensors = dict[str, torch.Tensor]
 # Where a tensor of this name, size and type is read to; of one that is split over ranks, this one's part.
 RoomFor = Callable[[str, torch.Size, torch.dtype], torch.Tensor]
@@ -42,7 +44,10 @@ _CONTENTS = {
     "pathlib": {"PosixPath", "WindowsPath"},
 }
 # What damaged files raise, besides errors of the system.
-_DAMAGE = (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.UnpicklingError, CheckpointException)
+_DAMAGE = (
+    *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, MemoryError),
+    *(pickle.UnpicklingError, CheckpointException),
+)
 
 
 # What torch's writer of files says, in C++, where no more could be written; the reason is lost.
@@ -129,18 +134,17 @@ class Checkpoints:
     def _list(self) -> list[Path]:
         return sorted(self.folder.glob(f"{_PREFIX}*"))
 
-    def load(self, room_for: RoomFor) -> tuple[dict[str, Any], Tensors] | None:
-        """-> what the latest was told, and this rank's tensors, on the CPU; None without any. Raises ResumeError."""
+    def load(self, room_for: RoomFor, take: Callable[[dict[str, Any], Tensors], T]) -> T | None:
+        """-> what ``take`` makes of what the latest was told, and of this rank's tensors, on the CPU; None without any.
+        Raises ResumeError, for what ``take`` cannot take as well."""
         if not (found := self._list()):
             return None
         path = found[-1]
         try:
             facts: dict[str, Any] = json.loads((path / FACTS_NAME).read_bytes())
-            if facts["is_alike"]:
-                return facts, self._read(path, _ALL, room_for)
-            if facts["ranks"] == self._ranks.ranks:
-                return facts, self._read(path, f"rank{self._ranks.rank}")
-            return facts, self._mean(path, facts["ranks"])
+            return take(facts, self._tensors(path, facts, room_for))
+        except ResumeError:
+            raise
         except (OSError, *_DAMAGE) as error:
             every = error.failures.values() if isinstance(error, CheckpointException) else ()
             first = next((one for one, _ in every), error)
@@ -149,6 +153,13 @@ class Checkpoints:
                 f"{path}: is damaged, or no checkpoint of a training ({said}); without it the run goes on from the one "
                 "before"
             ) from error
+
+    def _tensors(self, path: Path, facts: dict[str, Any], room_for: RoomFor) -> Tensors:
+        if facts["is_alike"]:
+            return self._read(path, _ALL, room_for)
+        if facts["ranks"] == self._ranks.ranks:
+            return self._read(path, f"rank{self._ranks.rank}")
+        return self._mean(path, integer("ranks", facts["ranks"], 1))
 
     def _read(self, path: Path, owner: str, room_for: RoomFor | None = None) -> Tensors:
         _hush()

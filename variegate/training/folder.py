@@ -64,7 +64,7 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
         return
     try:
         theirs = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ResumeError(f"{path}: is no JSON ({error}); restore it, or choose another folder") from error
     check_same(folder, theirs, mine)
 

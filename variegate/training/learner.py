@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from variegate.options.training import TrainOptions
-from variegate.training.checkpoints import ResumeError, Tensors
+from variegate.training.checkpoints import Tensors
 from variegate.training.compiled import CompiledModel
 from variegate.training.draws import layer_seed
 from variegate.training.models import ModelError, model_to_train
@@ -144,7 +144,7 @@ class Learner:
         return found | {f"between/{name}": tensor for name, tensor in self.replicas.state().items()}
 
     def load(self, tensors: Tensors, steps: int) -> None:
-        """Go on where these were taken, after so many steps. Raises ResumeError for those of another model."""
+        """Go on where these were taken, after so many steps. Raises ValueError or LookupError for another model's."""
         parts: dict[str, Tensors] = {}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
@@ -155,7 +155,7 @@ class Learner:
                 self.average.module.load_state_dict(parts["average"])
         except (RuntimeError, LookupError) as error:
             said = str(error).strip().splitlines()[0].rstrip(":. ")
-            raise ResumeError(f"the checkpoint's weights are not those of {self.name} ({said})") from error
+            raise ValueError(f"its weights are not those of {self.name}: {said}") from error
         load_state(self._optimizer, self.module, parts.get("optimizer", {}))
         if self.step.scaler is not None:
             numbers = {name: tensor.item() for name, tensor in parts["scaler"].items()}

@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from variegate.data.sources.base import SourceError
 from variegate.outside.durable import AppendOnlyFile, write_error
 
 Line = dict[str, Any]
@@ -32,7 +33,8 @@ def finite_part(lines: list[Line]) -> list[Line]:
 class TrainingLog:
     """``end``: bytes of it that a checkpoint knows of; what was written later is cut off, and comes again.
 
-    ``last`` has the latest line of a step and that of an evaluation, as one. Raises WriteError.
+    ``last`` has the latest line of a step and that of an evaluation, as one. Raises WriteError, SourceError for a file
+    that is damaged.
     """
 
     def __init__(self, path: Path, end: int) -> None:
@@ -40,10 +42,14 @@ class TrainingLog:
         self._path = path
         if end and path.exists():
             with open(path, "rb") as file:
-                known = file.read(end)
+                known = file.read()[:end]
             end = known.rfind(b"\n") + 1
-            for line in known[:end].splitlines():
-                self.last.update(json.loads(line))
+            for number, line in enumerate(known[:end].splitlines(), 1):
+                try:
+                    self.last.update(json.loads(line))
+                except (ValueError, TypeError, RecursionError) as error:
+                    what = f"line {number} is damaged ({error})"
+                    raise SourceError(f"{path}: {what}; restore it, or choose another folder") from error
         self._file = AppendOnlyFile(path, str(path), end)
 
     @property

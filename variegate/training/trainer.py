@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from variegate.checks import integer
 from variegate.data.loader import Batch
 from variegate.options.training import TrainOptions
 from variegate.sinks.lock import locked
-from variegate.training.checkpoints import Checkpoints
+from variegate.training.checkpoints import Checkpoints, Tensors
 from variegate.training.draws import seeded_weights
 from variegate.training.events import check_events, told_as_events
 from variegate.training.feed import Feed, labels_to
@@ -111,17 +112,18 @@ class Trainer:
 
     def _resume(self) -> int:
         """Go on from the latest checkpoint -> how much of the log it knows of. Raises ResumeError."""
-        saved = self.checkpoints.load(self.learner.room_for)
-        if saved is None:
-            return 0
-        facts, tensors = saved
-        check_same(self.options.out, facts["run"], describe(self.feed, self.ranks.ranks))
-        self.steps = self._saved_at = facts["step"]
+        end = self.checkpoints.load(self.learner.room_for, self._take)
+        if end is not None:
+            self.checkpoints.drop_old()
+        return end or 0
+
+    def _take(self, facts: dict[str, Any], tensors: Tensors) -> int:
+        check_same(self.options.out, dict(facts["run"]), describe(self.feed, self.ranks.ranks))
+        self.steps = self._saved_at = integer("step", facts["step"], 0)
         self.learner.load(tensors, self.steps)
         self.adaptation.load(tensors)
         self.feed.train.load_state_dict(facts["loader"])
-        self.checkpoints.drop_old()
-        return int(facts["log"])
+        return integer("log", facts["log"], 0)
 
     def _save(self) -> None:
         if self._saved_at == self.steps:

@@ -36,8 +36,8 @@ def _from_dict(described: Any, where: str) -> Transform:
     name = described.get("type")
     cls = Transform.registry.get(name) if isinstance(name, str) else None
     if cls is None:
-        known = sorted(Transform.registry)
-        raise PolicyError(f"{where}.type", name, f"one of {', '.join(known)}{meant(name, known)}")
+        accepted = f"a class of variegate.transforms, such as 'Rotate'{meant(name, Transform.registry)}"
+        raise PolicyError(f"{where}.type", name, accepted)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
     for key, value in described.items():

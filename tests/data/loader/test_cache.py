@@ -182,9 +182,16 @@ def test_a_record_with_one_flipped_bit_is_as_good_as_none(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("offset", 1 << 63), ("offset", (1 << 64) - 1), ("offset", 1 << 40), ("height", (1 << 32) - 1)],
+    [
+        ("offset", 1 << 63),
+        ("offset", (1 << 64) - 1),
+        ("offset", 1 << 40),
+        ("height", (1 << 32) - 1),
+        ("height", 0),
+        ("channels", 2),
+    ],
 )
-def test_records_beyond_their_file_are_none_whatever_their_checksum(field: str, value: int, tmp_path: Path) -> None:
+def test_records_of_no_picture_are_none_whatever_their_checksum(field: str, value: int, tmp_path: Path) -> None:
     filled(tmp_path)
     index = parts(tmp_path, "index")
     records = np.frombuffer(index.read_bytes(), disk_cache._RECORD).copy()

@@ -10,6 +10,9 @@ from tests.engine.expansion.samples import expansion, lay_photos, rows
 from variegate.data.sources.base import SourceError
 from variegate.engine.engine import Engine
 from variegate.engine.expansion.replay import replay
+from variegate.sinks.manifest import read_manifest, write_manifest
+from variegate.sinks.storage import open_storage
+from variegate.sinks.verify import verify
 
 
 @pytest.fixture
@@ -56,10 +59,32 @@ def test_other_samples_and_missing_outputs_are_named(photos: Path, tmp_path: Pat
     (photos / "a/2.jpg").write_bytes(b"")
     out = tmp_path / "out"
     expansion(photos, out).run()
-    with pytest.raises(SourceError, match=r"row 6: a/2.jpg was not made: zero bytes"):
+    with pytest.raises(SourceError, match=r"manifest\.parquet: row 6: a/2.jpg was not made: zero bytes"):
         replay(out / "manifest.parquet", 6)
     with pytest.raises(SourceError, match="row: got 21; accepted: 0 to 20"):
         replay(out / "manifest.parquet", 21)
     (photos / "a/2.jpg").unlink()
     with pytest.raises(SourceError, match="holds other samples"):
         replay(out / "manifest.parquet", 0)
+
+
+def test_a_manifest_that_says_anything_is_named(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    storage, manifest = open_storage(out), read_manifest(out)
+    listed = list(manifest.rows())
+    for change, what in (
+        ({"transform": {"type": 7}}, "transform.type: got 7"),
+        ({"epoch": -1}, "epoch: got -1"),
+        ({"executor": "moon"}, "device: got 'moon'"),
+        ({"fingerprint": "other"}, "photos: holds other samples than .*manifest.parquet was made of"),
+    ):
+        write_manifest(storage, listed, manifest.settings | change)
+        with pytest.raises(SourceError, match=what) as caught:
+            replay(out, 0)
+        assert "manifest.parquet" in str(caught.value)
+    write_manifest(storage, [listed[0] | {"index": 99, "file": "../x.jpg"}, *listed[1:]], manifest.settings)
+    with pytest.raises(SourceError, match=r"manifest\.parquet: damaged: row 0 is of sample 99, copy 0"):
+        replay(out, 0)
+    write_manifest(storage, [listed[0] | {"file": "../../x.jpg"}, *listed[1:]], manifest.settings)
+    assert ("../../x.jpg", "missing") in [(one.file, one.kind) for one in verify(out).problems]

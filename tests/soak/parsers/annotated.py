@@ -11,23 +11,19 @@ from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.data.sources.annotated.made import coco_entries, put_coco, put_voc, put_yolo
-from tests.soak.mutating import Parser, changed, mutated, mutated_json
+from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
 from variegate.data.sources.annotated import coco_json
 from variegate.data.sources.opening import open_source
-
-_KEPT: list[TemporaryDirectory[str]] = []  # to the end of the process
 
 
 @cache
 def _template(put: Callable[[Path], Any]) -> Path:
-    kept = TemporaryDirectory(prefix="variegate-mutations-")
-    _KEPT.append(kept)
-    put(Path(kept.name))
-    return Path(kept.name)
+    root = kept_folder()
+    put(root)
+    return root
 
 
 def _read_all(opened: Callable[..., Any]) -> None:

@@ -166,7 +166,8 @@ class DiskCache:
         # In numbers that do not run over, and are exact where the file is long enough.
         sides = [records[side].astype(np.float64) for side in ("height", "width", "channels")]
         sizes = np.prod(sides, axis=0)
-        is_there = records["offset"].astype(np.float64) + sizes <= os.fstat(pixels).st_size
+        is_picture = (sizes > 0) & np.isin(records["channels"], (1, 3))
+        is_there = is_picture & (records["offset"].astype(np.float64) + sizes <= os.fstat(pixels).st_size)
         whole = memoryview(data)
         for row in np.flatnonzero(is_there).tolist():
             if _check(whole[size * row : size * (row + 1)]) != records["check"][row]:

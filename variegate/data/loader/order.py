@@ -229,7 +229,7 @@ def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int,
                 f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
                 f"epoch would be another one. {advice}"
             )
-    epoch, done = (integer(f"state_dict: {name}", state[name], 0) for name in ("epoch", "done"))
+    epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
     return epoch, done, state.get("order")
 
 

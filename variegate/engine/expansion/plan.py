@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter import Augmenter
-from variegate.checks import one_of
+from variegate.checks import integer, one_of
 from variegate.data.shuffle import partners_of
 from variegate.data.sources.base import FileSource, Source, SourceError
 from variegate.data.sources.folder import FLAT_CLASS
@@ -80,6 +80,8 @@ class Plan:
     def __post_init__(self) -> None:
         check_format(self.format, self.quality)
         one_of("layout", self.layout, self._layouts)
+        for name in ("seed", "epoch"):
+            integer(name, getattr(self, name), 0, (1 << 64) - 1)
         for name in ("copies", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")

@@ -14,6 +14,7 @@ from variegate.engine.expansion.annotated_job import AnnotatedJob, AnnotatedSpec
 from variegate.engine.expansion.annotated_plan import AnnotatedPlan, plan_for, with_outlines
 from variegate.engine.expansion.job import ExpansionJob, ExpansionSpec
 from variegate.engine.expansion.plan import SETTINGS, Plan
+from variegate.errors import DecodeError
 from variegate.outside.addresses import shown
 from variegate.sinks.annotated.files import SETTING
 from variegate.sinks.manifest import Manifest, read_manifest
@@ -40,8 +41,8 @@ def replay(
     ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens); ``exclude``:
     where the list of those left out is now.
 
-    Raises SourceError for a manifest or source that is not there, for a source that holds other samples, and for rows
-    without an output.
+    Raises SourceError for a manifest or source that is not there, for a source that holds other samples, for rows
+    without an output, and for settings that are none.
     """
     listed = read_manifest(manifest)
     if (command := listed.settings.get("command", "augment")) != "augment":
@@ -50,8 +51,20 @@ def replay(
         raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {_shown(manifest)}")
     wanted = listed.row(row)
     if wanted["status"] != "written":
-        raise SourceError(f"row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
+        raise SourceError(f"{listed.place}: row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
+    try:
+        return _replayed(listed, row, wanted, source, exclude)
+    except (SourceError, DecodeError):
+        raise
+    except (ValueError, LookupError, TypeError) as error:
+        reason = f"missing {error}" if isinstance(error, KeyError) else str(error)
+        raise SourceError(f"{listed.place}: damaged: its settings are not those of an expansion ({reason})") from error
+
+
+def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, exclude: Any) -> Replayed:
     plan = plan_of(listed, source, exclude)
+    if not (0 <= wanted["index"] < len(plan.source) and 0 <= wanted["copy"] < plan.copies):
+        raise SourceError(f"{listed.place}: damaged: row {row:,} is of sample {wanted['index']}, copy {wanted['copy']}")
     device = listed.settings["executor"]
     if device == "cuda":
         import torch
@@ -82,7 +95,7 @@ def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan
         opened = with_outlines(opened)
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError(
-            f"{_shown(place)}: holds other samples than the expansion was made of ({len(opened):,} here, "
+            f"{_shown(place)}: holds other samples than {manifest.place} was made of ({len(opened):,} here, "
             f"{settings['samples']:,} there); give the source as it was{_and_list(settings)}"
         )
     more = {}

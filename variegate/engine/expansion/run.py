@@ -157,7 +157,8 @@ class Expansion:
 
     def _is_unwanted(self, remade: npt.NDArray[np.bool_]) -> Callable[[Row], bool]:
         """Which outputs are to be made again, of samples that are."""
-        return lambda row: bool(remade[row["index"]])
+        unwanted = set(np.flatnonzero(remade).tolist())
+        return lambda row: row["index"] in unwanted
 
     def _restore_beside(self, destination: Destination) -> None:
         """Of a complete run: what lies beside the outputs and is lost is made again."""

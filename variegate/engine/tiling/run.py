@@ -81,8 +81,9 @@ class ImageRun:
         self._tiles = self.whole.blocks(self._side(shape[0] * shape[1]))
         self.total, self.done, self.resumed = len(self._tiles), 0, 0
         if self.total > _MOST_TILES:
-            size = f"{self.shape[0]:,} x {self.shape[1]:,} pixels, which it cuts into {self.total:,}"
-            raise ValueError(f"tile: got {self.tile} for {size}; accepted: {_MOST_TILES:,} tiles at most")
+            got = f"got {self.tile}, which cuts {self.shape[0]:,} x {self.shape[1]:,} pixels into {self.total:,} tiles"
+            place = getattr(self.image, "path", "image")
+            raise SourceError(f"{place}: tile: {got}; accepted: {_MOST_TILES:,} tiles at most")
         self.is_interrupted = False
 
     def _side(self, pixels: int) -> int:

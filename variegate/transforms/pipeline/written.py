@@ -110,18 +110,31 @@ def _emit_map(sampling: Sampling, rows: Rows, op: Op, matrix: Floats, arguments:
 
 
 def _whole(owner: object, rows: Rows, name: str, value: Any, low: int) -> npt.NDArray[np.int64]:
-    values = np.broadcast_to(np.asarray(value), len(rows))
+    accepted = f"whole numbers from {low:,} to {MAX_LENGTH:,}"
+    values = _numbers(owner, rows, name, value, accepted)
     fits = (values >= low) & (values <= MAX_LENGTH) & (values == np.floor(values))
     if not fits.all():
-        raise ArgumentError(owner, name, values[~fits][0].item(), f"whole numbers from {low:,} to {MAX_LENGTH:,}")
+        raise ArgumentError(owner, name, values[~fits][0].item(), accepted)
     return values.astype(np.int64)
 
 
 def _finite(owner: object, rows: Rows, name: str, value: Any, low: float = -LARGEST) -> Floats:
-    values = np.broadcast_to(np.asarray(value, np.float64), len(rows))
+    accepted = f"numbers from {low:g} to {LARGEST:g}"
+    values = _numbers(owner, rows, name, value, accepted)
     fits = (values >= low) & (values <= LARGEST)
     if not fits.all():
-        raise ArgumentError(owner, name, values[~fits][0].item(), f"numbers from {low:g} to {LARGEST:g}")
+        raise ArgumentError(owner, name, values[~fits][0].item(), accepted)
+    return values.astype(np.float64)
+
+
+def _numbers(owner: object, rows: Rows, name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
+    """One for each row, whatever a policy file has there."""
+    try:
+        values = np.broadcast_to(np.asarray(value), len(rows))
+    except ValueError:
+        values = np.empty(0, object)
+    if values.dtype.kind not in "iuf":
+        raise ArgumentError(owner, name, value, accepted)
     return values
 
 
