@@ -241,6 +241,26 @@ def test_a_bare_import_waits_for_nothing_heavy() -> None:
     assert run.stdout.strip() == "[]"
 
 
+@pytest.mark.process
+def test_a_source_that_is_not_there_is_told_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    commands = [
+        *(["augment", "nowhere", "out"], ["augment", "no-*.tar", "out", "--tile", "64"], ["pack", "nowhere", "out"]),
+        *(["check", "nowhere"], ["clean", "nowhere", "out"], ["preview", "nowhere"], ["index", "nowhere"]),
+        *(["search", "nowhere", "--out", "out"], ["train", "nowhere", "--out", "out"], ["doctor", "nowhere"]),
+    ]
+    probe = f"""
+import os, sys
+from variegate.cli import main
+os.chdir({str(tmp_path)!r})
+for command in {commands}:
+    print(command, main(command), [name for name in ("torch", "numba", "pyarrow") if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [f"{command} 2 []" for command in commands], ran.stderr
+    assert ran.stderr.count(": no such file or folder\n") == len(commands) - 1
+    assert "no-*.tar: matches nothing" in ran.stderr
+
+
 def test_a_name_that_is_not_there_is_named() -> None:
     import variegate
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from subprocess import PIPE
 
@@ -17,11 +18,12 @@ import numpy as np
 import pytest
 import typer
 from PIL import Image
+from rich.console import Console
 from typer.testing import CliRunner
 
 import variegate
 from tests.children import run_command, start_command
-from variegate.cli import main
+from variegate.cli import console, main
 from variegate.cli.commands import app
 from variegate.cli.help import parameters_of
 from variegate.data.decode import read_image
@@ -570,3 +572,20 @@ def test_a_shard_that_cannot_be_reached_is_named(tmp_path: Path, capsys: pytest.
     assert f"variegate: error: {shard}: " in capsys.readouterr().err
     assert main(["train", shard, "--out", str(tmp_path / "run"), "--device", "cpu"]) == 2
     assert f"variegate: error: {shard}: " in capsys.readouterr().err
+
+
+def test_something_moves_until_a_command_has_something_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = io.StringIO()
+    monkeypatch.setattr(console, "Console", partial(Console, file=drawn, force_terminal=True))
+    with console.starting(as_json=False):
+        until = time.monotonic() + 5
+        while "starting" not in drawn.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert "starting" in drawn.getvalue()
+        console.say("found")
+        assert drawn.getvalue().endswith("\x1b[2Kfound\n")  # after the line that moved is wiped
+        assert not console._starting
+    drawn.truncate(0)
+    with console.starting(as_json=True):
+        pass
+    assert drawn.getvalue() == ""

@@ -85,13 +85,15 @@ def augment(options: AugmentOptions) -> None:
         augment_tiles(options)
         return
     from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
-    from variegate.engine.engine import Engine
-    from variegate.engine.expansion import Expansion, check_apart, plan_for
     from variegate.outside.addresses import shown
 
     as_json = options.as_json
     transform = build_transform(options.policy, parse_size(options.size))
     source = open_by_index(options.place, options.on_error, options.annotations)
+    # Only now what takes longest.
+    from variegate.engine.engine import Engine
+    from variegate.engine.expansion import Expansion, check_apart, plan_for
+
     check_apart(options.src, options.dst)
     plan = plan_for(
         source,

@@ -17,6 +17,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -25,13 +26,36 @@ from variegate.outside.addresses import speakable, without_secrets
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
 
+_starting: list[Status] = []
+
+
+@contextmanager
+def starting(as_json: bool) -> Iterator[None]:
+    """Something moves on a terminal until a command has something to say, as its imports may take seconds."""
+    console = stderr()
+    if not as_json and console.is_terminal:
+        _starting.append(console.status("starting"))
+        _starting[-1].start()
+    try:
+        yield
+    finally:
+        _end_start()
+
+
+def _end_start() -> None:
+    while _starting:
+        _starting.pop().stop()
+
+
 def stdout() -> Console:
     """Results go here. Made on use, so that tests and redirections see what is current."""
+    _end_start()
     return Console(highlight=False)
 
 
 def stderr() -> Console:
     """Progress, notes and errors go here, so that results can be piped."""
+    _end_start()
     return Console(stderr=True, highlight=False)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from variegate.cli.console import one_line_errors
+from variegate.cli.console import one_line_errors, starting
 from variegate.options import Option, choices_of, option, option_of
 
 # The manifest holds an epoch in 64 bits, with a sign.
@@ -80,7 +80,14 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
         with one_line_errors(typed["as_json"], [one.name for one in declared]):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
-            run(owner(**{one.name: _value(option_of(one), typed[one.name]) for one in given}))
+            options = owner(**{one.name: _value(option_of(one), typed[one.name]) for one in given})
+            with starting(typed["as_json"]):
+                if getattr(options, "src", None):
+                    # Before the command imports what takes seconds.
+                    from variegate.data.sources.patterns import check_there
+
+                    check_there(options.src)
+                run(options)
 
     # Typer gives the context to the first.
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]

@@ -47,6 +47,8 @@ def pack(options: PackOptions) -> None:
     if not packing.packed.images:
         none = f"{shown(options.src)}: none of its {packing.report.files:,} images could be read; nothing was written"
         raise fail(none, FAILED, as_json)
+    if options.measure and not as_json:
+        note("comparing how fast a loader reads SRC and DST: up to half a minute, which --no-measure leaves out")
     _print_packed(packing, speedup_of(packing, options.threads) if options.measure else None, as_json)
 
 

@@ -33,6 +33,14 @@ def expand(location: Location) -> list[Location]:
     return [Location.of(path) for path in sorted(found)] if found != [location.address()] else [location]
 
 
+def check_there(spec: str) -> None:
+    """Raises SourceError where a path, or all that a pattern stands for, is not on this machine; addresses are not
+    asked."""
+    location = Location.parse(spec)
+    if not location.is_url and not os.path.lexists(first := expand(location)[0].address()):
+        raise missing(first)
+
+
 def expand_braces(location: Location) -> list[Location]:
     """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. Braces nest.
 
