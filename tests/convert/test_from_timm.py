@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import variegate as vg
 from variegate import transforms as T
@@ -72,14 +73,12 @@ def test_several_rectangles_share_the_area() -> None:
         ({"colour_jitter": 0.4}, "create_transform.colour_jitter: got 0.4; accepted: arguments of timm's"),
         ({"input_size": "224"}, "create_transform.input_size: got '224'"),
         ({"is_training": True, "hflip": 2}, "create_transform.hflip: got 2; accepted: a number from 0 to 1"),
-        ({"is_training": True, "re_prob": 0.1, "re_mode": "rand"}, "create_transform.re_mode: got 'rand'"),
+        ({"is_training": True, "re_prob": 0.1, "re_mode": "some"}, "create_transform.re_mode: got 'some'; .*'rand'"),
         ({"is_training": True, "re_prob": 0.1, "re_count": 0}, "create_transform.re_count: got 0"),
-        ({"is_training": True, "train_crop_mode": "rkrc"}, "create_transform.train_crop_mode: got 'rkrc'"),
+        ({"is_training": True, "train_crop_mode": "rk"}, "create_transform.train_crop_mode: got 'rk'; .*'rkrr'"),
         ({"is_training": True, "auto_augment": "rand-m9-q3"}, "create_transform.auto_augment: got 'rand-m9-q3'"),
         ({"is_training": True, "auto_augment": 9}, "create_transform.auto_augment: got 9"),
         ({"is_training": True, "color_jitter": (1, 2)}, "create_transform.color_jitter: got .*three or four"),
-        ({"input_size": (200, 300)}, r"create_transform.input_size: got \(200, 300\); accepted: a square"),
-        ({"crop_mode": "border"}, "create_transform.crop_mode: got 'border'"),
         ({"naflex": True}, "create_transform.naflex: got True"),
         ({"separate": True}, "create_transform.separate: got True"),
         ({"interpolation": "sinc"}, "create_transform.interpolation: got 'sinc'"),
@@ -95,3 +94,42 @@ def test_what_timm_leaves_to_its_loader() -> None:
         converted = vg.from_timm(32, True, re_prob=0.25, use_prefetcher=True, color_jitter=None)
     assert converted == T.Compose([crop((32, 32)), T.RandomHorizontalFlip(0.5)])
     assert caught[0].filename == __file__
+
+
+def test_evaluations_that_keep_the_ratio() -> None:
+    """The whole image on a border of the mean, or as much of it as fills the frame: by Pillow, as in timm."""
+    image = np.random.default_rng(0).integers(0, 256, (61, 100, 3), np.uint8)
+    resized = Image.fromarray(image).resize((72, 44), Image.Resampling.BILINEAR)  # 64 / (100 / 72) and 61 / (100 / 72)
+    border = vg.Augmenter(vg.from_timm(63, crop_mode="border", mean=(0.5,) * 3, normalize=False))([image])[0].numpy()
+    assert (border[:, :9] == 128).all()
+    np.testing.assert_array_equal(border[:, 9:53], np.asarray(resized)[:, 4:67].transpose(2, 0, 1))
+    filled = vg.Augmenter(vg.from_timm((3, 40, 48), normalize=False))([image])[0].numpy()
+    larger = Image.fromarray(image).resize((74, 45), Image.Resampling.BILINEAR)  # 45 rows: 40 / 0.875
+    np.testing.assert_array_equal(filled, np.asarray(larger)[2:42, 13:61].transpose(2, 0, 1))
+    with pytest.warns(ConversionWarning, match="interpolation='random': bilinear here"):
+        assert vg.from_timm(32, interpolation="random") == vg.from_timm(32)
+
+
+@pytest.mark.parametrize("mode", ["rkrc", "rkrr"])
+def test_crops_that_keep_the_ratio(mode: str) -> None:
+    """By half a chance each, of a smaller area and of another aspect; the place is the middle, or any."""
+    x = np.broadcast_to(np.arange(128, dtype=np.uint8)[None, :, None], (96, 128, 3))
+    converted = vg.from_timm(96, True, train_crop_mode=mode, color_jitter=None, hflip=0, normalize=False)
+    middles = vg.Augmenter(converted, seed=0)([x] * 400)[:, 0, 48, 48].float().numpy()
+    assert abs(middles.mean() - 64) < 1.5
+    assert (middles.std() < 2.0) == (mode == "rkrc")
+    assert middles.std() > 7 or mode == "rkrc"
+
+
+def test_one_random_colour_of_each_rectangle() -> None:
+    options = {"re_prob": 1.0, "re_mode": "rand", "color_jitter": None, "mean": (0.0,) * 3, "std": (1.0,) * 3}
+    batch = vg.Augmenter(vg.from_timm(32, True, **options), seed=0)([np.full((32, 32, 3), 255, np.uint8)] * 300).numpy()
+    erased = [image[:, image[0] != 1] for image in batch]
+    colours = np.array([pixels[:, 0] for pixels in erased if pixels.size])
+    assert all((pixels == pixels[:, :1]).all() for pixels in erased)
+    assert abs(colours.mean()) < 0.1
+    assert 0.9 < colours.std() < 1.1
+    assert abs(np.corrcoef(colours.T)[0, 1]) < 0.2
+    assert len(np.unique(colours)) == colours.size
+    levels = vg.Augmenter(T.RandomErasing(1.0, value="colour"), seed=0)([np.full((32, 32, 3), 255, np.uint8)] * 50)
+    assert len(np.unique(levels.numpy())) > 60

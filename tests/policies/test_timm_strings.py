@@ -17,6 +17,8 @@ from variegate.program.ops import Interpolation, Op
     [
         ("augmix-m5-w4-d2", TimmAugMix(5, mixture_width=4, chain_depth=2)),
         ("augmix-m3-a0.5-mstd0.5", TimmAugMix(3, alpha=0.5, magnitude_std=0.5)),
+        ("augmix-b1-m3", TimmAugMix(3)),
+        ("augmix-m3-b0", TimmAugMix(3)),
         ("original", AutoAugment("imagenet", "random", space="timm-original")),
         ("original-mstd0.5", AutoAugment("imagenet", "random", space="timm-original", magnitude_std=0.5)),
         ("originalr", AutoAugment("imagenet", "random", space="timm-research")),
@@ -37,8 +39,7 @@ def test_strings(text, expected) -> None:
         ("augmix-m5-w2.5", "'w2.5'", "a whole number after w"),
         ("augmix-m3-w99", "'augmix-m3-w99'", "mixture_width=99; accepted: an integer from 1 to 16"),
         ("augmix-m3-w3-d-1", "'d'", "d followed by 1 or more, or no d: one to three at random"),
-        ("augmix-m3-b1", "'b1'", "no b: b1 blends by other weights than AugMix's"),
-        ("augmix-m3-b0", "'b0'", "older versions of timm read b0 as b1"),
+        ("augmix-m3-b2", "'b2'", "-b<0 or 1>"),
         ("augmix-n3", "'n3'", "augmix followed by -m<magnitude>, -w<width>"),
         ("original-m9", "'m9'", "original, originalr, v0, v0r, 3a followed by -mstd<deviation> or nothing"),
         ("v0r-mstd1-mstd2", "'mstd2'", "magnitude_std once; it was set before. original, originalr"),

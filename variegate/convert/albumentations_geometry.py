@@ -121,9 +121,9 @@ def perspective(given: Arguments) -> Transform:
     value, (height, width) = drawing.value, drawing.size()
     scale = drawing.uniform(limits if isinstance(limits, tuple) else (0.0, limits))
     start = []
-    for right, low in ((0, 0), (1, 0), (1, 1), (0, 1)):
+    for is_right, is_low in ((0, 0), (1, 0), (1, 1), (0, 1)):
         corner = []
-        for side, is_far in ((width, right), (height, low)):
+        for side, is_far in ((width, is_right), (height, is_low)):
             inwards = value("%", value("abs", value("normal", 0, scale)), 0.32)
             corner.append(value("*", side, value("-", 1, inwards) if is_far else inwards))
         start.append(corner)

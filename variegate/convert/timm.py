@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from variegate.checks import as_integer, as_numbers, meant, spelt
+from variegate.convert.drawing import Drawing, Value
 from variegate.convert.report import ConversionError, Made, Notes, Place, argument_names, plain
 from variegate.convert.timm_arguments import TimmArguments
 from variegate.errors import PolicyError
@@ -22,6 +23,7 @@ from variegate.transforms.resize import RandomResizedCrop, Resize
 
 _RANDOM = ("bilinear", "bicubic")
 _ERASED_AREA, _ERASED_RATIO = (0.02, 1 / 3), (0.3, 1 / 0.3)
+_ERASED = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
 _CROP_PCT = 0.875
 _BLUR = 23
 
@@ -49,6 +51,10 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
     converted = _Timm(given, place).converted()
     report.warn()
     return converted
+
+
+def _sides(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return size if isinstance(size, tuple) else (size, size)
 
 
 class _Timm:
@@ -93,7 +99,7 @@ class _Timm:
 
     def _training(self) -> list[Transform]:
         given = self._given
-        steps = [self._crop()]
+        steps = self._crop()
         if given.hflip > 0:
             steps.append(self._build(RandomHorizontalFlip, {"p": "hflip"}, p=given.hflip))
         if given.vflip > 0:
@@ -112,17 +118,65 @@ class _Timm:
             )
         return steps
 
-    def _crop(self) -> Transform:
+    def _crop(self) -> list[Transform]:
         given = self._given
-        if given.train_crop_mode not in (None, "rrc"):
-            self._place.refuse("train_crop_mode", given.train_crop_mode, "None or 'rrc' (RandomResizedCrop)")
+        kinds = _RANDOM if given.interpolation == "random" else (given.interpolation,)
+        mode = given.train_crop_mode or "rrc"
+        if mode not in ("rrc", "rkrc", "rkrr"):
+            self._place.refuse("train_crop_mode", mode, "None, 'rrc', 'rkrc' or 'rkrr'")
+        if mode != "rrc":
+            factors = given.scale or (0.8, 1.0), given.ratio or (0.9, 1 / 0.9)
+            resizes = [self._keep_ratio(_sides(self._size), kind, *factors) for kind in kinds]
+            fitted = self._cut_or_padded(mode == "rkrr", padding_mode="reflect")
+            return [resizes[0] if len(resizes) == 1 else RandomChoice(resizes), fitted]
         arguments = {"size": self._size, "scale": given.scale or (0.08, 1.0), "ratio": given.ratio or (3 / 4, 4 / 3)}
         if "edges" in argument_names(RandomResizedCrop):
             arguments["edges"] = "crop"  # timm crops, then resizes
-        kinds = _RANDOM if given.interpolation == "random" else (given.interpolation,)
         names = {"size": "input_size"}
         crops = [self._build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds]
-        return crops[0] if len(crops) == 1 else RandomChoice(crops)
+        return [crops[0] if len(crops) == 1 else RandomChoice(crops)]
+
+    def _keep_ratio(
+        self, frame: Any, kind: str, scale: Any = None, aspect: Any = None, inside: bool = False
+    ) -> Transform:
+        """The whole image, as large as fills ``frame``, or as fits ``inside`` it. By half a chance each, its area is
+        divided by one of ``scale``, and its sides are by an aspect that is log-uniform in ``aspect``."""
+        drawing = Drawing(self._place)
+        value, sides = drawing.value, drawing.size()
+        ratios = [value("/", side, wanted) for side, wanted in zip(sides, frame, strict=True)]
+        ratio = value("max" if inside else "min", *ratios)
+        factors: list[Value] = [1.0, 1.0]
+        if scale and aspect:
+            area = value("where", value("coin", 0.5), value("uniform", *scale), 1.0)
+            longer = value("uniform", *(math.log(end) / 2 for end in aspect))
+            by = value("exp", value("where", value("coin", 0.5), longer, 0.0))
+            zoom = value("/", 1.0, value("sqrt", area))
+            factors = [value("/", zoom, by), value("*", zoom, by)]
+        size = tuple(
+            value("round", value("/", value("*", side, factor), ratio))
+            for side, factor in zip(sides, factors, strict=True)
+        )
+        drawing.do("resize", size=size, interpolation=kind)
+        return drawing.made()
+
+    def _cut_or_padded(self, by_chance: bool = False, **padding: Any) -> Transform:
+        """The central part of the input's size, or one of any place; smaller images are padded to it."""
+        drawing = Drawing(self._place)
+        value, starts, borders = drawing.value, [], []
+        for side, wanted in zip(drawing.size(), _sides(self._size), strict=True):
+            more, less = value("-", side, wanted), value("-", wanted, side)
+            spare, missing = value("max", more, 0), value("max", less, 0)
+            if by_chance:
+                before, start = drawing.between(0, missing), drawing.between(0, spare)
+            else:
+                before, start = value("//", missing, 2), value("round", value("/", spare, 2))
+            starts.append(start)
+            borders.append((before, value("-", missing, before)))
+        (top, bottom), (left, right) = borders
+        drawing.do("pad", padding=(left, top, right, bottom), **padding)
+        height, width = _sides(self._size)
+        drawing.do("crop", top=starts[0], left=starts[1], height=height, width=width)
+        return drawing.made()
 
     def _policy(self, text: Any) -> Transform:
         """What timm's string means, filled with the mean and resampled as the rest is."""
@@ -157,12 +211,12 @@ class _Timm:
             how = "create_transform does not erase without normalising; timm's loader does, on the batch"
             self._place.differs("re_prob", given.re_prob, how)
             return []
-        if given.re_mode not in ("const", "pixel", ""):
-            self._place.refuse("re_mode", given.re_mode, "'const' or 'pixel'; one random colour per rectangle is not")
+        if given.re_mode not in _ERASED:
+            self._place.refuse("re_mode", given.re_mode, "'const', 'rand' or 'pixel'")
         count = as_integer(given.re_count)
         if count is None or not 1 <= count <= 16:
             self._place.refuse("re_count", given.re_count, "an integer from 1 to 16")
-        value = "random" if given.re_mode == "pixel" else 0
+        value = _ERASED[given.re_mode]
 
         def rectangles(number: int) -> list[Transform]:
             area = tuple(share / number for share in _ERASED_AREA)
@@ -180,8 +234,7 @@ class _Timm:
     def _evaluation(self) -> list[Transform]:
         given, size = self._given, self._size
         share = given.crop_pct or _CROP_PCT
-        sides = size if isinstance(size, tuple) else (size, size)
-        scaled = tuple(math.floor(side / share) for side in sides)
+        scaled = tuple(math.floor(side / share) for side in _sides(size))
         steps: list[Transform] = []
         if given.crop_border_pixels:
             border = -given.crop_border_pixels
@@ -189,9 +242,11 @@ class _Timm:
         if given.crop_mode == "squash":
             steps.append(self._resize(scaled))
         elif given.crop_mode == "border":
-            self._place.refuse("crop_mode", given.crop_mode, "None, 'center' or 'squash'")
+            mean = given.mean if isinstance(given.mean, tuple) else (given.mean,)
+            inside = self._keep_ratio(scaled, self._evaluated_at(), inside=True)
+            return [*steps, inside, self._cut_or_padded(fill=[round(255 * level) for level in mean])]
         elif scaled[0] != scaled[1]:
-            self._place.refuse("input_size", given.input_size, "a square, or any size with crop_mode='squash'")
+            steps.append(self._keep_ratio(scaled, self._evaluated_at()))
         else:
             steps.append(self._resize(scaled[0]))
         return [*steps, self._build(CenterCrop, {"size": "input_size"}, size=size)]
@@ -199,7 +254,12 @@ class _Timm:
     def _fixed_interpolation(self) -> str:
         return "bilinear" if self._given.interpolation == "random" else self._given.interpolation
 
+    def _evaluated_at(self) -> str:
+        if self._given.interpolation == "random":
+            self._place.differs("interpolation", "random", "bilinear here; timm has no evaluation with it")
+        return self._fixed_interpolation()
+
     def _resize(self, size: Any, interpolation: str | None = None) -> Transform:
-        kind = interpolation or self._given.interpolation
+        kind = interpolation or self._evaluated_at()
         resize: Transform = self._build(Resize, {"size": "input_size"}, size=size, interpolation=kind)
         return resize

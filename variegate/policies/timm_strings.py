@@ -29,8 +29,8 @@ _TABLE: _Keys = {"mstd": ("magnitude_std", float)}
 _ACCEPTED = {
     "rand": "rand followed by -m<magnitude>, -n<operations>, -p<probability>, -mstd<deviation>, -mmax<magnitude>, "
     "-inc1, -t<set or translate fraction>, -w0; for example rand-m9-mstd0.5-inc1",
-    "augmix": "augmix followed by -m<magnitude>, -w<width>, -d<depth>, -a<alpha>, -mstd<deviation>; for example "
-    "augmix-m5-w4-d2",
+    "augmix": "augmix followed by -m<magnitude>, -w<width>, -d<depth>, -a<alpha>, -b<0 or 1>, -mstd<deviation>; "
+    "for example augmix-m5-w4-d2",
     "table": f"{', '.join(_TABLES)} followed by -mstd<deviation> or nothing; for example original-mstd0.5",
 }
 EXAMPLES = "rand-m9-mstd0.5-inc1, augmix-m5-w4-d2 or original-mstd0.5"
@@ -46,12 +46,13 @@ def parse_timm(text: str, where: str | None = None, **arguments: Any) -> Transfo
 
     - ``rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights``: TimmRandAugment. ``-t`` names a set of operations ("weights",
       "3a", "3aw") or, as a number, gives ``translate_pct``; ``-w0`` is the older weighted set.
-    - ``augmix-m3-w3-d2-a1-mstd0.5``: TimmAugMix.
+    - ``augmix-m3-w3-d2-a1-mstd0.5``: TimmAugMix. ``-b1`` blends chain by chain in timm, with the same weights, and
+      truncates as often: up to a level for each chain.
     - ``original``, ``originalr``, ``v0``, ``v0r``, with ``-mstd0.5`` or not: AutoAugment in timm's magnitudes, with
       timm's interpolation. ``3a``: ThreeAugment, and with ``-mstd`` AutoAugment.
 
     ``arguments`` (``fill``, ``interpolation``, ...) are passed on. Raises PolicyError for anything else, with the
-    section of the string; ``inc0`` and ``b0`` too, which older versions of timm read as ``inc1`` and ``b1``.
+    section of the string; ``inc0`` too, which older versions of timm read as ``inc1``.
     """
     where = where or f"{text!r}"
     first, *sections = text.split("-")
@@ -59,6 +60,8 @@ def parse_timm(text: str, where: str | None = None, **arguments: Any) -> Transfo
     if first not in ("rand", "augmix", *_TABLES):
         raise PolicyError(where, first, _ACCEPTED["rand"])
     for section in sections:
+        if first == "augmix" and section in ("b0", "b1"):
+            continue
         key, value = read(section, where)
         if key in arguments:
             accepted = _ACCEPTED.get(first, _ACCEPTED["table"])
@@ -101,9 +104,6 @@ def _rand_section(section: str, where: str) -> tuple[str, Any]:
 
 
 def _augmix_section(section: str, where: str) -> tuple[str, Any]:
-    if re.fullmatch(r"b\d.*", section):
-        accepted = "no b: b1 blends by other weights than AugMix's, and older versions of timm read b0 as b1"
-        raise PolicyError(where, section, accepted)
     if section in ("d", "d0"):
         raise PolicyError(where, section, "d followed by 1 or more, or no d: one to three at random")
     return _keyed(section, where, _AUGMIX, _ACCEPTED["augmix"])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from variegate.checks import Refusal, as_number, as_numbers, integer, refused
 from variegate.program.ops import Op
-from variegate.program.rng import to_unit
+from variegate.program.rng import to_normal, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.transforms.arguments import (
     BLACK,
@@ -88,12 +88,12 @@ class Cutout(MagnitudeOp):
 
 
 def _erased_with(name: str, value: Any, *, error: Refusal = refused) -> Any:
-    if isinstance(value, str) and value == "random":
+    if isinstance(value, str) and value in ("random", "colour"):
         return value
     single = as_number(value)
     numbers = as_numbers(value) if single is None else (single,)
     if numbers is None or len(numbers) not in (1, 3) or not all(abs(level) <= LARGEST for level in numbers):
-        raise error(name, value, 'a number, three of them (red, green, blue), or "random"')
+        raise error(name, value, 'a number, three of them (red, green, blue), "random" or "colour"')
     return numbers if single is None else single
 
 
@@ -102,8 +102,9 @@ class RandomErasing(Transform):
     """With probability ``p``, erase one rectangle (Zhong et al. 2017, arXiv:1708.04896).
 
     Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``; after ten that do
-    not fit, the image stays as it is. ``value``: a number, three of them, or "random" for noise in every pixel. Before
-    ``Normalize`` values are levels 0..255 and noise is uniform; after it values are as given and noise is normal.
+    not fit, the image stays as it is. ``value``: a number, three of them, "random" for noise in every pixel, or
+    "colour" for one random colour of the rectangle. Before ``Normalize`` values are levels 0..255 and what is random is
+    uniform; after it values are as given and what is random is normal.
     """
 
     p: float = 0.5
@@ -118,6 +119,8 @@ class RandomErasing(Transform):
     def __post_init__(self) -> None:
         super().__post_init__()
         set_field(self, "scale", limits(self.scale))
+        if self.value == "colour":  # three normal numbers are of two blocks
+            set_field(self, "num_slots", type(self).num_slots + 1)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
@@ -126,15 +129,19 @@ class RandomErasing(Transform):
         rows, boxes = rows[found], boxes[found]
         if len(rows) == 0:
             return
-        is_random = self.value == "random"
-        values = (0.0,) * 3 if is_random else np.resize(np.asarray(self.value, np.float64), 3)
-        is_float = sampling.output.is_float
-        if not is_float and not all(0 <= v <= 255 for v in values):
+        is_float, is_random = sampling.output.is_float, self.value == "random"
+        if self.value == "colour":
+            words = sampling.words(rows, slot + 1 + TRIES, 2)
+            values = to_normal(words).reshape(-1, 4) if is_float else np.floor(256 * to_unit(words[:, 0]))
+            values = values[:, :3]
+        else:
+            values = np.resize(np.asarray(0.0 if is_random else self.value, np.float64), (1, 3))
+        if not is_float and not ((values >= 0) & (values <= 255)).all():
             raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
         first = sampling.add_rectangles(boxes.astype(np.int32)) + np.arange(len(rows))
         noise_slot = slot + 1 + TRIES if is_random else 0
-        args = (first, 1, float(is_random), noise_slot, *values, float(is_float))
-        fill = None if is_float else tuple(int(v) for v in values)
+        args = (first, 1, float(is_random), noise_slot, *values.T, float(is_float))
+        fill = None if is_float else values.astype(np.uint8)
         sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
 
 
