@@ -23,7 +23,7 @@ help:
 	@echo "make test-all   all of them: long random runs, and kills and crashes at many more places"
 	@echo "make test-random-order   the same tests as make test, shuffled"
 	@echo "make test-strength   plant defects, one at a time, and see that the tests notice   (STRENGTH_ARGS='blur --whole')"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    ruff, and mypy and pyright, with the examples and the Python of the pages"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-single   one image at a time, beside Pillow and torchvision"
 	@echo "make bench-targets  masks and boxes, beside AlbumentationsX"
@@ -60,7 +60,9 @@ test-strength: $(VENV)/.installed-test
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m tests.pages build/pages
+	$(BIN)/mypy variegate kernels benchmarks tests examples build/pages
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.run $(BENCH_WORKS) $(BENCH_ARGS)

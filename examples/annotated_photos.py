@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import variegate as vg
 from variegate.data.samples import sample_photo
 
-FACE = {"keypoints": ["nose", "left_eye", "right_eye"], "skeleton": [[1, 2], [1, 3], [2, 3]]}
-CATEGORIES = {
+FACE: dict[str, Any] = {"keypoints": ["nose", "left_eye", "right_eye"], "skeleton": [[1, 2], [1, 3], [2, 3]]}
+CATEGORIES: dict[str, Any] = {
     "person": {
         "keypoints": [*FACE["keypoints"], "left_shoulder", "right_shoulder"],
         "skeleton": [*FACE["skeleton"], [1, 4], [1, 5], [4, 5]],

@@ -1,7 +1,7 @@
 """Train a Keras model on two devices under ``tf.distribute.MirroredStrategy``, from class folders of JPEG files.
 
 ``python examples/keras_mirrored.py``. The devices are two halves of the CPU; on a machine with GPUs leave them out, and
-``tf.distribute.MirroredStrategy()`` takes all GPUs.
+``tf.distribute.MirroredStrategy()`` takes all GPUs. It needs TensorFlow, and Variegate's extra ``keras``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,9 @@ from variegate.integrations.keras import PyDataset
 
 
 def write_photos(root, size=48):
-    """Four classes, one for each photo of scikit-image's: 32 cut-outs of each, as JPEG files."""
-    import skimage.data
-
+    """Four classes, one for each photo: 32 cut-outs of each, as JPEG files."""
     rng = np.random.default_rng(0)
-    for name in ("astronaut", "coffee", "chelsea", "rocket"):
-        photo = getattr(skimage.data, name)()
+    for name, photo in zip(("astronaut", "cat", "coffee", "rocket"), vg.sample_images(4), strict=True):
         folder = Path(root) / name
         folder.mkdir()
         for number in range(32):
@@ -66,7 +63,7 @@ def main(epochs=6):
             model = make_model(dataset.num_classes)
             model.compile(keras.optimizers.Adam(0.01), "categorical_crossentropy", metrics=["accuracy"])
         # The loader shuffles; the callback keeps its epoch in step with Keras' own.
-        history = model.fit(dataset, epochs=epochs, shuffle=False, callbacks=[dataset.epochs()], verbose=0)
+        history = model.fit(dataset, epochs=epochs, shuffle=False, callbacks=[dataset.epochs()], verbose=0)  # pyright: ignore[reportArgumentType]
     print(f"{strategy.num_replicas_in_sync} devices, classes: {', '.join(loader.source.classes)}")
     for epoch, (loss, accuracy) in enumerate(zip(history.history["loss"], history.history["accuracy"], strict=True)):
         print(f"epoch {epoch}: loss {loss:.4f}, accuracy {accuracy:.2f}")

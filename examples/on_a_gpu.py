@@ -1,17 +1,22 @@
 """Batches on a GPU: uploaded once, augmented there, normalised bfloat16 out. Runs on the CPU where there is no GPU.
 
-Also an operation of one's own that has both forms, and a captured batch. See docs/gpu.md.
+Also an operation of one's own that has both forms, and a captured batch. See docs/gpu.md. A GPU needs Triton, which
+comes with PyTorch's CUDA builds (and with Variegate's extra ``cuda``).
 """
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-import triton
-import triton.language as tl
 
 import variegate as vg
 from variegate import transforms as T
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # nothing here needs it on a CPU
+    triton = None
 
 
 def lift_dull_colours(r, g, b, m):
@@ -20,7 +25,6 @@ def lift_dull_colours(r, g, b, m):
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
 
 
-@triton.jit
 def lift_dull_colours_triton(r, g, b, m):
     mean = (r + g + b) / 3
     spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)
@@ -31,7 +35,8 @@ def lift_dull_colours_triton(r, g, b, m):
 class Vibrance(T.CustomOp):
     magnitude = T.Magnitude(0, 1)
     point = staticmethod(lift_dull_colours)
-    point_triton = staticmethod(lift_dull_colours_triton)
+    if triton is not None:
+        point_triton = staticmethod(triton.jit(lift_dull_colours_triton))
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Expand a data set with Ray Data, from Parquet to Parquet, and show that the pixels do not depend on how it is cut.
 
 ``python examples/ray_data.py``. Here Ray starts on two cores of this machine; on a cluster ``ray.init()`` finds it, and
-the folders are addresses that all of its machines see, such as ``s3://...``.
+the folders are addresses that all of its machines see, such as ``s3://...``. It needs Variegate's extra ``ray``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported
 
@@ -25,17 +26,14 @@ import variegate as vg
 from variegate import transforms as T
 from variegate.integrations.ray import MapBatches
 
-PHOTOS = ("astronaut", "coffee", "chelsea", "rocket")
+PHOTOS = ("astronaut", "cat", "coffee", "rocket")
 
 
 def write_photos(folder, size=64):
-    """Twelve cut-outs of each of scikit-image's photos as JPEG files, in two Parquet files of Hugging Face's layout."""
-    import skimage.data
-
+    """Twelve cut-outs of each photo as JPEG files, in two Parquet files of Hugging Face's layout."""
     rng = np.random.default_rng(0)
     rows = []
-    for label, name in enumerate(PHOTOS):
-        photo = getattr(skimage.data, name)()
+    for label, (name, photo) in enumerate(zip(PHOTOS, vg.sample_images(len(PHOTOS)), strict=True)):
         for number in range(12):
             top, left = rng.integers(0, np.array(photo.shape[:2]) - size)
             file = io.BytesIO()
@@ -61,7 +59,8 @@ def read_files(folder):
 
 def main():
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error", log_to_driver=False)
+    quiet: Any = {"include_dashboard": False, "logging_level": "error", "log_to_driver": False}
+    ray.init(address="local", num_cpus=2, **quiet)
     ray.data.DataContext.get_current().enable_progress_bars = False
     with tempfile.TemporaryDirectory() as root:
         photos, first, second = (Path(root) / name for name in ("photos", "first", "second"))

@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -23,7 +24,7 @@ from variegate.cli import main as variegate
 
 def write_digits(root: Path) -> None:
     """``root/train`` has 500 digits, ``root/test`` the other 1,297."""
-    digits = load_digits()
+    digits: Any = load_digits()
     pixels = np.round(digits.images * 255 / 16).astype(np.uint8)
     for number, (image, label) in enumerate(zip(pixels, digits.target, strict=True)):
         folder = root / ("train" if number < 500 else "test") / str(label)

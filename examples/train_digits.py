@@ -12,6 +12,7 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from variegate.cli import main as variegate
 
 def write_digits(root: Path) -> None:
     """``root/train`` has 1,297 digits, ``root/test`` 500, every class in both."""
-    digits = load_digits()
+    digits: Any = load_digits()
     pixels = np.round(digits.images * 255 / 16).astype(np.uint8)
     order = np.random.default_rng(0).permutation(len(pixels))
     for place, number in enumerate(order.tolist()):

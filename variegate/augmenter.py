@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,55 @@ class Augmenter(SamplesAugmenter):
     Raises ValueError for a device, dtype, layout, geometry or decode that is not accepted, or that is not there.
     """
 
+    @overload
+    def __call__(
+        self,
+        images: Mapping[str, Any],
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        targets: Targets | None = None,
+    ) -> dict[str, Any]: ...
+    @overload
+    def __call__(
+        self,
+        images: Sequence[Mapping[str, Any]],
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        targets: Targets | None = None,
+    ) -> list[dict[str, Any]]: ...
+    # Lists of tensors, and tuples of views, are used as a tensor is: they have a length, places and members.
+    @overload
+    def __call__(
+        self,
+        images: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        labels: None = None,
+    ) -> torch.Tensor: ...
+    @overload
+    def __call__(
+        self,
+        images: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        labels: Any,
+    ) -> tuple[torch.Tensor, Any]: ...
     @renamed(given="conditions")
     def __call__(
         self,
@@ -132,7 +181,7 @@ class Augmenter(SamplesAugmenter):
         """What a call gives of this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of the
         batch: a tensor, or of several views a tuple of them."""
         if self.consistent or not isinstance(self._runner, CpuRunner):
-            made = self([pixels], ids, epoch, copy, conditions)
+            made: Any = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
         image = self._one_image(pixels.shape, ids, epoch, copy, conditions)
         if isinstance(self.transform, MultiView):

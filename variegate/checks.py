@@ -181,9 +181,8 @@ def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callabl
             try:
                 return function(*args, **kwargs)
             except TypeError:
-                taken = [
-                    one for called in (function, *options) for one in inspect.signature(called).parameters.values()
-                ]
+                called: list[Callable[..., Any]] = [function, *options]
+                taken = [one for each in called for one in inspect.signature(each).parameters.values()]
                 names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
                 wrong = next((name for name in kwargs if name not in names), None)
                 if wrong is None or (not options and any(one.kind is one.VAR_KEYWORD for one in taken)):

@@ -54,7 +54,7 @@ def by_formula(parameters: int, options: TrainOptions, ranks: int) -> float:
 
 def answer(config: dict[str, Any]) -> dict[str, Any]:
     """One rank's part."""
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits
 
     torch.set_num_threads(1)
     found = load_digits()

@@ -193,7 +193,7 @@ def test_other_failures(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="accepted: text in UTF-8"):
         load_policy(tmp_path / "a.json")
     with pytest.raises(PolicyError, match="policy: got 3; accepted: a name, a path or a dict"):
-        load_policy(3)
+        load_policy(3)  # type: ignore[call-overload]
     with pytest.raises(PolicyError, match=r"a name that ends in \.json"):
         save_policy(RandAugment(), tmp_path / "a.txt")
     with pytest.raises(PolicyError, match=r"^transforms: got None; accepted: a value: Compose requires it"):

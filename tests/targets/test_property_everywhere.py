@@ -46,7 +46,7 @@ def test_on_an_interpreted_gpu(monkeypatch: pytest.MonkeyPatch, name: str) -> No
     monkeypatch.setattr(runner, "run", lambda program, batch: [torch.empty(3, 1, 1)] * program.num_outputs)
     monkeypatch.setattr(augmenter, "_runner", runner)
     boxes = [(4, 6, 30, 27), (0, 0, 20, 33), (11, 2, 41, 16), (5, 5, 9, 28)]
-    options = {"partners": "batch"} if name in MIXES else {}
+    options: Any = {"partners": "batch"} if name in MIXES else {}
     results = augmenter([sample(box) for box in boxes], ids=range(4), **options)
     assert sum(len(result["boxes"]) for result in results) >= 3
     check_together(results)

@@ -29,7 +29,7 @@ _BLUR = 23
 
 
 @spelt()
-def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Transform:
+def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Compose:
     """The pipeline of ``timm.data.create_transform(input_size, is_training, ...)``.
 
     Args:
@@ -67,7 +67,7 @@ class _Timm:
             place.refuse("input_size", given.input_size, "a number, (height, width) or (channels, height, width)")
         self._size: int | tuple[int, ...] = sides
 
-    def converted(self) -> Transform:
+    def converted(self) -> Compose:
         self._check_whole()
         if not self._given.is_training:
             steps = self._evaluation()

@@ -74,7 +74,9 @@ class Checking:
             check_out(self._out)
         _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
-        self.sources = {split: open_source(one, on_error="skip") for split, one in given.items()}
+        self.sources: dict[str, Source | StreamSource] = {
+            split: open_source(one, on_error="skip") for split, one in given.items()
+        }
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         self.notes = [text for one in self.sources.values() for text in one.notes()]

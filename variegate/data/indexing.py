@@ -54,7 +54,7 @@ def index_source(
     ``on_progress``: called with images done, and of how many (0: not known). ``stop``: ends it; what was found is kept.
     Raises SourceError, WriteError.
     """
-    opened = open_source(source)
+    opened: Source | StreamSource = open_source(source)
     index = _open_index(index_path(whole_of(opened).fingerprint) if path is None else path)
     threads = default_threads() if num_threads is None else num_threads
     left_out: Counter[str] = Counter()

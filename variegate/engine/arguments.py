@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, cast
+from typing import Any
 
 from variegate.data.sources.base import Source
 from variegate.data.sources.opening import open_source
@@ -50,8 +50,8 @@ def idle_note(policy: str, epoch: int) -> str | None:
 def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> Source:
     """As ``open_source``, for workers that read any sample at any time: shards are never taken for a stream."""
     if not isinstance(place, (str, os.PathLike)):
-        return cast(Source, open_source(place))
-    return cast(Source, open_source(place, stream=False, on_error=on_error, annotations=annotations))
+        return open_source(place)
+    return open_source(place, stream=False, on_error=on_error, annotations=annotations)
 
 
 def absolute_place(spec: str) -> str:

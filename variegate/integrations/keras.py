@@ -81,7 +81,7 @@ class PyDataset(keras.utils.PyDataset):
 
     def _make(self, epoch: int, index: int) -> tuple[Any, npt.NDArray[Any]]:
         batch: Batch = self.loader.batch(index, epoch)
-        images = batch.images
+        images: Any = batch.images
         parts = images if isinstance(images, tuple) else (images,)
         if not all(isinstance(part, torch.Tensor) for part in parts):
             shapes = sorted({tuple(image.shape) for image in tensors_of(images)})

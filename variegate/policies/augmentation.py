@@ -63,7 +63,7 @@ class Augmentation(Policy):
 
     name: str
     op: str | Transform
-    magnitude: tuple[float, float] | None = None
+    magnitude: Sequence[float] | None = None
     bins: int | None = None
     signed: bool = False
     mag_to_param: Mapping | Callable[[float], float] = "identity"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import yaml
 
@@ -44,6 +44,11 @@ POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
 _ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as {EXAMPLES}, or a .json or .yaml file"
 
 
+# Of several views, each of which may be a list: what it holds is for a reader of the recipe to say.
+@overload
+def load_policy(source: Literal["simclr", "byol", "dino", "mocov3"]) -> Any: ...
+@overload
+def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform: ...
 @spelt()
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
     """A transform from a name, a file or a dict.

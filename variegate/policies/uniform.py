@@ -164,7 +164,7 @@ class ThreeAugment(Transform):
     """
 
     threshold: float = 128
-    sigma: tuple[float, float] = (0.1, 2.0)
+    sigma: Sequence[float] = (0.1, 2.0)
     num_slots = 1
     _checks = checks(threshold=Solarize.check_number, sigma=span(1e-3, 100.0))
 

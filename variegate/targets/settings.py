@@ -100,7 +100,7 @@ class Targets:
         return replace(self, box_format="xyxy", normalized=False, point_origin="corner")
 
 
-Targets.__init__ = spelt()(Targets.__init__)
+Targets.__init__ = spelt()(Targets.__init__)  # type: ignore[method-assign]
 
 
 def _order(name: str, value: Any) -> tuple[int, ...]:

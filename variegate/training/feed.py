@@ -165,8 +165,9 @@ class Feed:
         more: dict[str, Any] = {"seed": self.options.seed, "num_threads": self.options.threads, "layout": "NHWC"}
         more |= {"device": self._device, "rank": 0, "world_size": 1, "on_error": "skip", "prefetch": 0}
         for batch in Loader(self.source, self.plain, number, **more):
-            if isinstance(batch.images, torch.Tensor):
-                return in_channels_last(batch.images[torch.from_numpy(~batch.padding).to(batch.images.device)])
+            images: Any = batch.images
+            if isinstance(images, torch.Tensor):
+                return in_channels_last(images[torch.from_numpy(~batch.padding).to(images.device)])
             break
         raise SourceError(
             f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
@@ -222,7 +223,7 @@ def labels_to(labels: Any, device: str) -> Any:
 
 
 def _open(given: Any) -> tuple[Source | StreamSource, str]:
-    opened = open_source(given)
+    opened: Source | StreamSource = open_source(given)
     for one in opened.notes() if opened is not given else []:
         warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"

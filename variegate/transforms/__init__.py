@@ -131,4 +131,4 @@ __all__ += ["AdaptiveRandAugment", "AugMix", "MultiView", "RandAugment", "ThreeA
 # Dataclasses, whose constructors are made when their bodies are read.
 for _transform in (*Transform.registry.values(), Lambda):
     if "__init__" in vars(_transform):
-        _transform.__init__ = spelt()(vars(_transform)["__init__"])
+        _transform.__init__ = spelt()(vars(_transform)["__init__"])  # type: ignore[misc]

@@ -39,7 +39,7 @@ MAX_RECTANGLES = 65_536
 
 # -- types and names ---------------------------------------------------------------------------------------------
 
-Pair = tuple[float, float]
+Pair = Sequence[float]
 Number = float | Pair
 Fill = float | Sequence[float] | None
 Size = int | Sequence[int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -96,7 +97,7 @@ class ChannelDropout(WithProbability):
     ``channel_drop_range``: how many, (low, high) both included (Albumentations' names). Grey images stay as they are.
     """
 
-    channel_drop_range: int | tuple[int, int] = (1, 1)
+    channel_drop_range: int | Sequence[int] = (1, 1)
     fill: Fill = BLACK
     p: float = 0.5
     _checks = checks(channel_drop_range=dropped_counts, fill=check_colour)

@@ -64,7 +64,7 @@ class Gamma(MagnitudeOp):
 class Posterize(MagnitudeOp):
     """Keep the highest ``bits`` bits of every value, 0 to 8 whole bits; 0 gives an all-zero image."""
 
-    bits: int | tuple[int, int]
+    bits: int | Sequence[int]
     _op, _number, _bounds, _integral = Op.POSTERIZE, "bits", (0, 8), True
 
 
@@ -80,7 +80,7 @@ class Solarize(MagnitudeOp):
 class SolarizeAdd(MagnitudeOp):
     """Add ``addition`` (whole levels, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
 
-    addition: int | tuple[int, int]
+    addition: int | Sequence[int]
     threshold: float = 128
     _op, _number, _bounds, _integral, _constants = Op.SOLARIZE_ADD, "addition", (-255, 255), True, ("threshold",)
     _checks = checks(threshold=partial(number, low=-LARGEST, high=LARGEST))
@@ -150,7 +150,7 @@ def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[i
 class ChannelPermutation(Transform):
     """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
 
-    order: tuple[int, int, int] = (2, 1, 0)
+    order: Sequence[int] = (2, 1, 0)
     _checks = checks(order=channel_order)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -164,9 +164,9 @@ class ChannelPermutation(Transform):
 class RGBShift(Transform):
     """Add whole levels to each channel, clipped: each a number or a range, -255 to 255, drawn independently."""
 
-    red: int | tuple[int, int] = (-20, 20)
-    green: int | tuple[int, int] = (-20, 20)
-    blue: int | tuple[int, int] = (-20, 20)
+    red: int | Sequence[int] = (-20, 20)
+    green: int | Sequence[int] = (-20, 20)
+    blue: int | Sequence[int] = (-20, 20)
     num_slots = 1
     _checks = dict.fromkeys(("red", "green", "blue"), span(-255, 255, whole=True))
 

@@ -110,7 +110,7 @@ class SomeOf(Container):
     """``n`` different ones of ``transforms`` (a number, or a range with both ends included), in the order listed."""
 
     transforms: Sequence[Transform]
-    n: int | tuple[int, int]
+    n: int | Sequence[int]
 
     def __post_init__(self) -> None:
         self._adopt(own=1 + _key_slots(self.transforms))

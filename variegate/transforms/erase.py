@@ -67,7 +67,7 @@ class Cutout(MagnitudeOp):
     "Cutout" of policies (``policies/table.py``) has even sides, as in PBA and TensorFlow.
     """
 
-    size: int | tuple[int, int]
+    size: int | Sequence[int]
     num_holes: int = 1
     fill: Fill = BLACK
     _number, _bounds, _integral = "size", (0, MAX_LENGTH), True
@@ -108,8 +108,8 @@ class RandomErasing(Transform):
     """
 
     p: float = 0.5
-    scale: tuple[float, float] = (0.02, 0.33)
-    ratio: tuple[float, float] = (0.3, 3.3)
+    scale: Sequence[float] = (0.02, 0.33)
+    ratio: Sequence[float] = (0.3, 3.3)
     value: float | str | Sequence[float] = 0
     inplace: bool = False
     _changes_bytes = False  # it may follow Normalize, and erases floats there
@@ -157,8 +157,8 @@ class CoarseDropout(Transform):
     pixels, fractions below 1 are shares of the side. ``fill``: a colour, or "random" for noise in every pixel.
     """
 
-    num_holes: int | tuple[int, int] = (1, 8)
-    size: int | float | tuple[float, float] = (8, 32)
+    num_holes: int | Sequence[int] = (1, 8)
+    size: int | float | Sequence[float] = (8, 32)
     fill: Fill | str = BLACK
     _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=colour_or_random)
 
@@ -205,8 +205,8 @@ class GridMask(Transform):
     place is drawn uniformly; it is not rotated.
     """
 
-    unit: float | tuple[float, float] = (96, 224)
-    ratio: float | tuple[float, float] = 0.5
+    unit: float | Sequence[float] = (96, 224)
+    ratio: float | Sequence[float] = 0.5
     fill: Fill = BLACK
     num_slots = 1
     _checks = checks(unit=_grid_unit, ratio=span(0.0, 1.0), fill=check_colour)

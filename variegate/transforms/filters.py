@@ -80,7 +80,7 @@ class MotionBlur(Transform):
     latter is a number or a range.
     """
 
-    kernel_size: int | tuple[int, int] = 7
+    kernel_size: int | Sequence[int] = 7
     angle: Number = (-180.0, 180.0)
     direction: Number = (-1.0, 1.0)
     num_slots = 1
@@ -125,7 +125,7 @@ class MedianBlur(Transform):
     likely. Beyond the image its outermost pixels are repeated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
     """
 
-    kernel_size: int | tuple[int, int] = (3, 7)
+    kernel_size: int | Sequence[int] = (3, 7)
     num_slots = 1
     _checks = checks(kernel_size=window_sizes)
 

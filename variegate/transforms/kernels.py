@@ -140,7 +140,7 @@ class UnsharpMask(Transform):
     deviation, a number or a range, 0 for ``0.3 ((kernel - 1) / 2 - 1) + 0.8``; ``alpha``: a number or a range.
     """
 
-    blur_limit: int | tuple[int, int] = (3, 7)
+    blur_limit: int | Sequence[int] = (3, 7)
     sigma_limit: Number = 0.0
     alpha: Number = (0.2, 0.5)
     threshold: int = 10

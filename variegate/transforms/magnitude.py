@@ -73,7 +73,7 @@ class MagnitudeOp(Transform, abstract=True):
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
         if "_number" in cls.__dict__:
-            cls._checks = {**cls._checks, cls._number: span(*cls._bounds, whole=cls._integral)}
+            cls._checks = {**cls._checks, cls._number: span(cls._bounds[0], cls._bounds[1], whole=cls._integral)}
 
     @classmethod
     def check_number(cls, name: str, value: Any, *, error: Refusal = refused) -> float:

@@ -142,9 +142,7 @@ def _from_square_one(corners: Sequence[Point]) -> list[Point3] | None:
     return [(area * x, area * y, area * z) for area, (x, y, z) in zip(areas, (p, q, r), strict=False)]
 
 
-def rotated_size(
-    size: npt.ArrayLike, angle: npt.ArrayLike, center: tuple[float, float] | None
-) -> npt.NDArray[np.int32]:
+def rotated_size(size: npt.ArrayLike, angle: npt.ArrayLike, center: Sequence[float] | None) -> npt.NDArray[np.int32]:
     """Height and width int32[R, 2] of Pillow's ``Image.rotate(angle, expand=True, center=center)``."""
     sizes = np.asarray(size)
     angles = np.broadcast_to(np.asarray(angle, np.float64), len(sizes))
@@ -152,7 +150,7 @@ def rotated_size(
     return np.array(rotated, np.int32).reshape(-1, 2)
 
 
-def _rotated_size(height: int, width: int, angle: float, center: tuple[float, float] | None) -> tuple[int, int]:
+def _rotated_size(height: int, width: int, angle: float, center: Sequence[float] | None) -> tuple[int, int]:
     angle %= 360.0
     if center is None:
         if angle in (0.0, 180.0):

@@ -6,6 +6,7 @@ torchvision one draw serves a whole batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -113,7 +114,7 @@ class ResizeMix(Mixer):
     Raises ArgumentError for arguments out of range. Paper: arXiv 2012.11101.
     """
 
-    scale: tuple[float, float] = (0.1, 0.8)
+    scale: Sequence[float] = (0.1, 0.8)
     num_classes: int | None = None
     num_slots = 1
     _checks = checks(scale=span(1e-3, 1.0))
@@ -138,7 +139,7 @@ class Mosaic(Mixer):
     (where the images are also made smaller: put a ``RandomResizedCrop`` before it).
     """
 
-    center_range: tuple[float, float] = (0.3, 0.7)
+    center_range: Sequence[float] = (0.3, 0.7)
     num_classes: int | None = None
     num_slots = 1
     num_partners = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +29,7 @@ class OcclusionDiffusion(MagnitudeOp):
     colour, or "random" for noise in every pixel.
     """
 
-    num_seeds: int | tuple[int, int] = (1, 4)
+    num_seeds: int | Sequence[int] = (1, 4)
     area: Number = (0.02, 0.2)
     fill: Fill | str = BLACK
     cells: int = 32

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from variegate.transforms.arguments import FLAG, LARGEST, ArgumentError, checks
 from variegate.transforms.base import Transform, set_field
 from variegate.transforms.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.transforms.magnitude import PlainOp
+
+if TYPE_CHECKING:
+    import torch
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
 FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]
@@ -59,8 +63,8 @@ class Normalize(Transform):
     it is part of a choice, since all images of a batch leave in one format.
     """
 
-    mean: tuple[float, ...] | Literal["dataset"]
-    std: tuple[float, ...] | None = None
+    mean: float | Sequence[float] | Literal["dataset"]
+    std: float | Sequence[float] | None = None
     inplace: bool = False
     _changes_bytes = False
     _format_advice = "put it last, outside of the choice"
@@ -91,7 +95,7 @@ class Normalize(Transform):
                 "Normalize('dataset'): there is no data set here; accepted: a Loader of what variegate pack wrote, or "
                 "numbers: Normalize(mean, std)"
             )
-        return self.mean, self.std
+        return cast("tuple[tuple[float, ...], tuple[float, ...]]", (self.mean, self.std))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         _normalize(self, sampling, rows, *self.numbers)
@@ -109,7 +113,7 @@ class ToDtype(Transform):
     ``scale`` integers are shifted to their range, as torchvision has it); uint8 leaves bytes as they are.
     """
 
-    dtype: DtypeName | FinishedName = "float32"
+    dtype: DtypeName | FinishedName | torch.dtype = "float32"
     scale: bool = False
     _changes_bytes = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
@@ -126,13 +130,13 @@ class ToDtype(Transform):
         if not is_cut or self.dtype not in get_args(DtypeName):
             if self.dtype != "uint8" or output.is_float or not is_cut:
                 _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
-                sampling.output = followed_by(output, Cast(self.dtype, self.scale))
+                sampling.output = followed_by(output, Cast(cast(str, self.dtype), self.scale))
             return
         if output.is_float:  # of which it changes the dtype alone, as in torchvision
             _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
         else:
             _normalize(self, sampling, rows, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
-        sampling.output = replace(sampling.output, dtype=self.dtype)
+        sampling.output = replace(sampling.output, dtype=cast(str, self.dtype))
 
 
 @dataclass(frozen=True)

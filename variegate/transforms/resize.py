@@ -131,8 +131,8 @@ class RandomResizedCrop(Transform):
     """
 
     size: int | Sequence[int]
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0)
+    scale: Sequence[float] = (0.08, 1.0)
+    ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0)
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     edges: Edges = "image"
@@ -164,7 +164,7 @@ class RandomResizedCrop(Transform):
         emit_resized_crop_one(image, boxes[0].tolist(), self.size, self.interpolation, self.edges)  # type: ignore[arg-type]
 
 
-def _central_boxes(size: Sizes, ratio: tuple[float, float]) -> npt.NDArray[np.int64]:
+def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]:
     """int64[R, 4]: the largest box about the centre whose width / height is within ``ratio``."""
     height, width = size[:, 0].astype(np.float64), size[:, 1].astype(np.float64)
     aspect = width / height
@@ -209,8 +209,8 @@ def sample_boxes(
     sampling: Sampling,
     rows: Rows,
     slot: int,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
+    scale: Sequence[float],
+    ratio: Sequence[float],
     upright: bool = False,
 ) -> tuple[Boxes, npt.NDArray[np.bool_]]:
     """Draw a box for every row from slots ``slot .. slot + TRIES - 1``.

@@ -237,6 +237,10 @@ def test_annotated_folders_have_targets_by_default(tmp_path: Path) -> None:
     assert list(batch) == ["image", "boxes", "labels", "masks"]
     assert [tuple(masks.shape) for masks in batch["masks"]] == [(2, 20, 20), (1, 20, 20)]
     assert batch["boxes"][1].tolist() == [[0, 0, 20, pytest.approx(4.8)]]
+    annotations = {"file": file, "mask": "each"}
+    named = load(tmp_path / "images", T.Resize((20, 20)), shuffle=False, annotations=annotations)
+    for loader in (named, pickle.loads(pickle.dumps(named))):
+        assert next(iter(loader))["boxes"][0].tolist() == batch["boxes"][0].tolist()
     [(images, labels)] = load(source, T.Resize((20, 20)), shuffle=False, targets=False)
     assert torch.equal(images, batch.images)
     assert labels.tolist() == [-1, -1]

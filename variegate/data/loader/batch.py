@@ -52,7 +52,7 @@ class Batch(tuple[Any, Any]):
         return (*self, self.ids, self.padding, self.copies)
 
     @property
-    def images(self) -> torch.Tensor | list[torch.Tensor] | tuple[Any, ...]:
+    def images(self) -> torch.Tensor:  # as a checker is told: a list, or a tuple of views, is used alike
         return self[0]
 
     @property

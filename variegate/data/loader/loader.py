@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -20,6 +20,9 @@ from variegate.pickling import CopiedByState, check_copied
 from variegate.targets.settings import Targets
 from variegate.threads import at_fork, check_running
 from variegate.transforms import Transform
+
+if TYPE_CHECKING:
+    from variegate.data.loader.targets import AnyBatch
 
 
 class Loader(CopiedByState):
@@ -215,7 +218,7 @@ class Loader(CopiedByState):
         """Batches of a whole epoch on this rank. Raises TypeError for a stream, whose length nobody knows."""
         return len(self._pipeline.share(self.epoch))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[AnyBatch]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun.
 
         Of each ``next`` a ``Batch``; with targets a ``TargetBatch``.
@@ -230,14 +233,16 @@ class Loader(CopiedByState):
         except BaseException:
             run.close()
             raise
-        return BatchIterator(run, self._epochs, self._pipeline.hand_out)
+        batches: Any = BatchIterator(run, self._epochs, self._pipeline.hand_out)
+        return batches
 
-    def batch(self, step: int, epoch: int | None = None) -> Any:
+    def batch(self, step: int, epoch: int | None = None) -> AnyBatch:
         """Batch ``step`` of an epoch (None: the current one), made now, whatever is being iterated over.
 
         Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError for a stream.
         """
-        return self._pipeline.batch(step, self.epoch if epoch is None else epoch)
+        made: Any = self._pipeline.batch(step, self.epoch if epoch is None else epoch)
+        return made
 
     def partners(self, index: int, epoch: int | None = None) -> list[int]:
         """The ids of those that sample ``index`` is mixed with in an epoch (None: the current one), as

@@ -216,7 +216,8 @@ class Pipeline:
 
 def _open(source: Any, on_error: OnError, annotations: Any) -> Source | StreamSource:
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
-    opened = open_source(source, on_error="raise" if on_error == "raise" else "skip", annotations=annotations)
+    put_up_with = "raise" if on_error == "raise" else "skip"
+    opened: Source | StreamSource = open_source(source, on_error=put_up_with, annotations=annotations)
     if opened is not source:
         for note in opened.notes():
             place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"

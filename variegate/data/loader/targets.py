@@ -18,6 +18,7 @@ from variegate.targets.settings import KEYS, Targets
 from variegate.transforms.base import refuse_views
 
 if TYPE_CHECKING:
+    from variegate.data.loader.batch import Batch
     from variegate.data.loader.options import LoaderOptions
 
 # What fills the rows of a padded batch that are no sample's own; other keys have zeros.
@@ -71,6 +72,18 @@ class TargetBatch(dict[str, Any]):
     def on_device(self) -> Iterator[torch.Tensor]:
         """Every tensor on a GPU."""
         return (tensor for tensor in _tensors_in(list(self.values())) if tensor.is_cuda)
+
+
+if TYPE_CHECKING:
+
+    class AnyBatch(Batch, TargetBatch):  # type: ignore[misc]
+        """What a checker is told of what a loader gives: a ``Batch``, or with targets a ``TargetBatch``."""
+
+        images: torch.Tensor
+        nbytes: int
+
+        def __getitem__(self, key: Any) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
 
 
 class RowsRefused(ValueError):

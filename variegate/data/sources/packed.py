@@ -111,7 +111,7 @@ def _share(value: Any) -> float:
 def dataset_statistics(source: Any) -> DatasetStatistics:
     """Those that ``variegate pack`` stored with whatever ``vg.open_source`` takes, for ``T.Normalize(mean, std)`` where
     there is no Loader. Raises SourceError where there are none."""
-    opened = open_source(source)
+    opened: Source | StreamSource = open_source(source)
     found = statistics_of(opened)
     if found is None:
         raise _without_statistics(opened, "is asked for")
