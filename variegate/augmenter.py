@@ -15,6 +15,7 @@ from variegate.backends.decode_plan import SCALES
 from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.host import CpuRunner
 from variegate.backends.images import Tensors, check_image, with_wanted_channels
+from variegate.backends.widening import widened
 from variegate.checks import renamed
 from variegate.data.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
@@ -202,7 +203,7 @@ class Augmenter(SamplesAugmenter):
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
         the row for images of other sizes than the program was sampled for.
         """
-        batch = self._runner.take(self._frames(images)[0])
+        batch = widened(self._runner.take(self._frames(images)[0]), program)
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 

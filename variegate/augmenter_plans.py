@@ -122,6 +122,11 @@ class PlanningAugmenter(BoundTransform):
         if sampling.output.steps:
             step = sampling.output.steps[0]
             raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
+        if sampling.channels[0] != shape[2]:
+            raise ValueError(
+                "transform: Grayscale(num_output_channels=3) of a gray image in tiles; accepted: an image of three "
+                "channels, or Grayscale()"
+            )
         sampled = sampling.finish(replace(sampling.output, layout=self.layout))
         return sampled, self._runner.lower(sampled)
 

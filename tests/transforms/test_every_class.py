@@ -11,6 +11,8 @@ import yaml
 
 from tests.transforms.examples import BY_BOXES, EXAMPLES, MIXERS
 from variegate import transforms as T
+from variegate.backends.host import take_host_batch
+from variegate.backends.widening import widened
 from variegate.errors import PolicyError
 from variegate.executors import reference
 from variegate.program.ops import SPECS, Op
@@ -128,7 +130,7 @@ def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Tran
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, np.uint8) for size in ODD_SIZES]
     # The reference executor compares each stage's size with the program's.
-    outputs = reference.run(program, images)
+    outputs = reference.run(program, widened(take_host_batch(images), program).images)
     assert len(outputs) == len(ODD_SIZES)
     for output, (_, _, channels) in zip(outputs, ODD_SIZES, strict=True):
         assert np.isfinite(output).all()

@@ -28,6 +28,7 @@ from variegate.backends.images import (
     wants_one_channel,
 )
 from variegate.backends.ragged_batch import RaggedBatch
+from variegate.backends.widening import widened
 from variegate.data.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor, refuse_detours
@@ -123,7 +124,7 @@ class CudaRunner:
             )
 
     def run(self, program: Program, batch: DeviceImages) -> Any:
-        return self._run(self.lower(program), batch)
+        return self._run(self.lower(program), widened(batch, program))
 
     def _run(self, fused: Program, batch: DeviceImages) -> Any:
         if fused.grouping is not None:
@@ -138,6 +139,7 @@ class CudaRunner:
         return CapturedRun(self._executor, programs, batch)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        batch = widened(batch, program)
         fused = self.lower(program)
         refuse_detours(fused)
         with self._executor.current():
@@ -251,8 +253,8 @@ class CapturedAugmenter:
             )
         batch = runner.take(images)
         ids = np.arange(len(batch.shapes))
-        programs = [runner.lower(sample(batch.shapes, ids, epoch)) for epoch in range(_SAMPLES)]
         self._runner, self._sample, self._shapes = runner, sample, batch.shapes
+        programs = [self._lowered(ids, epoch) for epoch in range(_SAMPLES)]
         self._run = runner.captured(programs, batch)
         result, output = self._run.output, programs[0].output
         if output.steps:
@@ -262,9 +264,16 @@ class CapturedAugmenter:
 
     def __call__(self, ids: Sequence[int] | npt.ArrayLike | None = None, epoch: int = 0, copy: int = 0) -> torch.Tensor:
         """Augment what is in the captured images now. Arguments as for ``Augmenter``."""
-        program = self._runner.lower(self._sample(self._shapes, ids, epoch, copy))
+        program = self._lowered(ids, epoch, copy)
         if self._run.run(program):
             self.replays += 1
         else:
             self.launched += 1
         return self.output
+
+    def _lowered(self, ids: Any, *counts: int) -> Program:
+        program = self._sample(self._shapes, ids, *counts)
+        if (program.in_shape != self._shapes[program.source]).any():
+            accepted = "images of three channels, or Grayscale()"
+            raise ValueError(f"capture: Grayscale(num_output_channels=3) of gray images; accepted: {accepted}")
+        return self._runner.lower(program)

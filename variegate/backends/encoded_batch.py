@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, cast
 
 import numpy as np
@@ -95,6 +96,15 @@ class EncodedBatch:
                 # The size of another picture of the batch: a transform that takes that one takes this one.
                 shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
+
+    def widened(self, shapes: npt.NDArray[np.int32]) -> EncodedBatch:
+        """The same with gray images, which are pixels already, as three equal channels, where ``shapes`` say so."""
+        batch, places = copy(self), np.flatnonzero(shapes[:, 2] != self.shapes[:, 2])
+        batch.shapes, batch._first = shapes, self._first.copy()
+        batch._first[places] = places
+        wide = {i: np.repeat(self.decoded[i], 3, axis=2) for i in places.tolist()}
+        batch.decoded = self.decoded | wide
+        return batch
 
     @contextmanager
     def decoding(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from variegate.backends.encoded_batch import EncodedBatch
 from variegate.backends.grouping import make_room
 from variegate.backends.images import NAMES, check_images
 from variegate.backends.ragged_batch import RaggedBatch
+from variegate.backends.widening import as_read, widened
 from variegate.executors import reference
 from variegate.executors.images import shapes_of
 from variegate.program.lowering import lower
@@ -30,6 +31,11 @@ class HostBatch:
 
     images: list[Image] | Image
     shapes: npt.NDArray[np.int32]
+
+    def widened(self, shapes: npt.NDArray[np.int32]) -> HostBatch:
+        """Gray images as three equal channels, where ``shapes`` say so."""
+        each = zip(self.images, shapes.tolist(), strict=True)
+        return HostBatch([np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes)
 
 
 def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
@@ -61,7 +67,7 @@ class ReferenceRunner(_HostRunner):
         self._dtype = dtype
 
     def run(self, program: Program, batch: HostBatch) -> Any:
-        results = reference.run(program, list(batch.images))
+        results = reference.run(program, list(widened(batch, program).images))
         if program.grouping is not None:
             room, places = make_room(program, program.grouping, lambda shape: np.empty(shape, _kind(results)))
             for place, result in zip(places, results, strict=True):
@@ -90,15 +96,15 @@ class CpuRunner(_HostRunner):
         self._executor = cpu
 
     def run(self, program: Program, batch: HostBatch) -> Any:
-        return self._run(program, batch.images, None)
+        return self._run(program, widened(batch, program).images, None)
 
     def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
         """What was sampled for one image -> its tensor [C, H, W] or [H, W, C]."""
-        return _to_tensor(self._executor.run_one(image, pixels, output, self._is_composed), self._dtype)
+        return _to_tensor(self._executor.run_one(image, as_read(image, pixels), output, self._is_composed), self._dtype)
 
     def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
         """What was sampled for views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
-        made = [self._executor.run_one(view, pixels, output, self._is_composed) for view in views]
+        made = [self._executor.run_one(view, as_read(view, pixels), output, self._is_composed) for view in views]
         if len({view.shape for view in made}) > 1:
             return [_to_tensor(view, self._dtype) for view in made]
         whole = self._executor.take_results(output, (len(made), *made[0].shape))
@@ -107,7 +113,7 @@ class CpuRunner(_HostRunner):
         return _to_tensor(whole, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        return self._run(program, None, batch)
+        return self._run(program, None, widened(batch, program))
 
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
         fused = self.lower(program)

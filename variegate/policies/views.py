@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from variegate.checks import as_integer, as_numbers
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output
@@ -80,7 +83,7 @@ class MultiView(Transform):
                 sampling.expect(share)
                 one.sample(sampling, share, 0)  # type: ignore[union-attr]
                 outputs.append(sampling.output)
-        _check_alike(outputs)
+        _check_alike(outputs, sampling.channels.reshape(len(rows), -1))
 
     def sample_views(self, image: OneImage) -> list[list[OneImage]]:
         """The same for a batch of one: each view as an image of its own, by group."""
@@ -92,11 +95,15 @@ class MultiView(Transform):
             group = self.transforms[g]
             (group[i] if isinstance(group, tuple) else group).sample_one(view, 0)  # type: ignore[union-attr]
             groups[g].append(view)
-        _check_alike([view.output for view in views])
+        _check_alike([view.output for view in views], np.array([[view.in_shape[2] for view in views]]))
         return groups
 
 
-def _check_alike(outputs: Sequence[Output]) -> None:
+def _check_alike(outputs: Sequence[Output], channels: npt.NDArray[np.integer]) -> None:
+    """``channels``: int[images, views]."""
+    if (channels != channels[:, :1]).any():
+        got = "Grayscale(num_output_channels=3) in some views of a gray image"
+        raise ValueError(f"MultiView: got {got}; accepted: in all of them, or in none")
     if any(output != outputs[0] for output in outputs):
         raise ValueError(
             "MultiView: its views leave in several formats (Normalize, ToDtype or Grayscale in some alone, or with "

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
-from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_steps
+from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_steps, check_equal
 
 # The only row. Nobody writes to it.
 ROW: Rows = np.zeros(1, np.intp)
@@ -166,6 +166,15 @@ class OneImage(Sampling):
         label = -1 if name is None else self._name_index(name)
         red, green, blue = _BLACK if fill is None else fill
         self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
+
+    def widen(self, rows: Rows, title: str) -> None:
+        if self.in_shape[2] == 3 or len(rows) == 0:
+            return
+        for op, *_, random in (record[:11] for record in self.records):
+            check_equal(op, bool(random), title)
+        self.records = [(*record[:5], *[record[5]] * 3, *record[8:]) for record in self.records]
+        self.in_shape = (*self.in_shape[:2], 3)
+        self.__dict__.pop("shape", None)
 
     # -- views -------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,10 @@ Floats = npt.NDArray[np.float64]
 
 # What errors call an operation that is not the same in every row.
 CHOICE = "a choice of operations"
+# What does not do the same to each of three equal channels as to one alone, besides erasing with noise.
+_UNEQUAL = frozenset(
+    {Op.GAUSSIAN_NOISE, Op.SHOT_NOISE, Op.RGB_SHIFT, Op.LUT, Op.COLOR_MATRIX, Op.POINT, Op.CLAHE, Op.JPEG}
+)
 
 
 class Sampling(TableBuilder):
@@ -166,6 +170,19 @@ class Sampling(TableBuilder):
             grids["label"].reshape(-1)[flat] = self._name_index(name)
         self.length[rows] = at + 1
 
+    def widen(self, rows: Rows, title: str) -> None:
+        """Take gray images among ``rows`` for ones of three equal channels, from the start (``backends/widening.py``).
+
+        Raises ValueError for ``title``, which asks for it, where something before it would make channels differ.
+        """
+        rows = rows[self.shape[rows, 2] == 1]
+        opcode, args = self._grids["opcode"][rows], self._grids["args"][rows]
+        for op in np.unique(opcode).tolist():
+            check_equal(op, bool((args[opcode == op, 2] != 0).any()), title)
+        self._grids["fill"][rows] = self._grids["fill"][rows][..., :1]
+        self.shape = self.shape.copy()
+        self.shape[rows, 2] = 3
+
     # -- blending ----------------------------------------------------------------------------------------------
 
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
@@ -289,6 +306,15 @@ def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
         f"{title} after {steps[0]}, which is done to the finished tensor: only what is done to that as well may "
         f"follow it. Put {title} before it."
     )
+
+
+def check_equal(op: int, is_random: bool, title: str) -> None:
+    """Raises ValueError for an instruction that makes three equal channels differ. ``is_random``: of erasing."""
+    if op in _UNEQUAL or (op == Op.ERASE and is_random):
+        raise ValueError(
+            f"{title} of a gray image after {SPECS[Op(op)].name}, which would differ between channels; accepted: "
+            f"{title} before it"
+        )
 
 
 def _title(op: Op | npt.NDArray[np.int16]) -> str:

@@ -156,7 +156,7 @@ def one_or_three(name: str, value: Any, *, error: Refusal = refused) -> int:
 
 @dataclass(frozen=True)
 class Grayscale(PlainOp):
-    """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in as many as the image has.
+    """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in three equal ones.
 
     One channel is for all images of a batch, so that it cannot be part of a choice; ``RandomGrayscale`` and policies
     keep the channels. Operations that follow still see three equal channels, of which the first one leaves.
@@ -174,6 +174,11 @@ class Grayscale(PlainOp):
             set_field(self, "_format_setter", None)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if self.num_output_channels == 3:
+            title = "Grayscale(num_output_channels=3)"
+            if isinstance(sampling.output, OneChannel):
+                raise ValueError(f"{title} after Grayscale(), of which one channel leaves; accepted: one of the two")
+            sampling.widen(rows, title)
         super().sample(sampling, rows, slot)
         if self.num_output_channels == 1:
             _check_is_for_all(self, sampling, rows, "take num_output_channels=3, or RandomGrayscale")

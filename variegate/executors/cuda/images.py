@@ -29,6 +29,12 @@ class DeviceImages:
     format: int
     owners: list[Any] = field(default_factory=list)
 
+    def widened(self, shapes: npt.NDArray[np.int32]) -> DeviceImages:
+        """Gray images as three equal channels, where ``shapes`` say so: the same bytes, read three times."""
+        strides = self.strides.copy()
+        strides[shapes[:, 2] != self.shapes[:, 2], 2] = 0
+        return DeviceImages(self.addresses, strides, shapes, L.PLANAR, self.owners)
+
 
 def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
     """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""
