@@ -146,7 +146,7 @@ def _seriousness(name: str) -> tuple[bool, int]:
 
 def _examples(findings: Sequence[DataFinding]) -> Iterator[str]:
     for one in findings[:_EXAMPLES]:
-        yield one.why if one.file is None else one.file
+        yield one.why if one.file is None else one.file if one.split == "train" else f"{one.file} ({one.split})"
     if len(findings) > _EXAMPLES:
         yield "..."
 

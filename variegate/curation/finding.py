@@ -35,13 +35,16 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("blurred", False, "is not sharp"),
         FindingKind("duplicates", False, "has the same pixels as another image"),
         FindingKind("near_duplicates", False, "looks like another image"),
-        FindingKind("leaks", True, "is in the test images as well"),
+        FindingKind("leaks", True, "is among the train images and among the test images"),
         FindingKind("contradictions", True, "is, or looks like, an image of another class"),
         FindingKind("imbalance", False, "the classes are of very different sizes"),
         FindingKind("lone_files", False, "is the only one of its class"),
         FindingKind("label_errors", False, "has a label that a model trained on the others holds for wrong"),
     )
 }
+
+# In the order of reports: serious ones first.
+KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[name].is_serious))
 
 
 @dataclass(frozen=True)

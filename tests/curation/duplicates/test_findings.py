@@ -54,11 +54,11 @@ def found(findings: list[DataFinding], kind: str) -> dict[str, tuple[float | Non
 def test_same_pixels_are_duplicates_and_alike_ones_near_duplicates() -> None:
     images = {"train/a": A, "train/b": B, "train/a2": A.copy(), "train/a3": jpeg(A), "train/none": None, "train/c": C}
     findings = find_duplicates(table_of(images))
-    assert found(findings, "duplicates") == {"train/a": (0.0, 0), "train/a2": (0.0, 0)}
+    assert found(findings, "duplicates") == {"train/a": (0.0, 1), "train/a2": (0.0, 1)}
     near = found(findings, "near_duplicates")
     assert set(near) == {"train/a", "train/a3"}, "the copy has the pixels of the first one, which speaks for both"
     assert near["train/a"] == near["train/a3"]
-    assert near["train/a"][1] == 1
+    assert near["train/a"][1] == 2, "numbered through, from 1"
     assert {each.finding for each in findings} == {"duplicates", "near_duplicates"} < set(FINDING_KINDS)
     assert next(each.why for each in findings if each.file == "a2") == "has the same pixels as a"
 
@@ -170,3 +170,12 @@ def test_images_of_a_few_pixels_look_like_none_but_the_same_pixels_are_found() -
     assert not found(findings, "near_duplicates")
     larger = {name: np.pad(image, ((0, 1), (0, 1), (0, 0)), "edge") for name, image in images.items()}
     assert set(found(find_duplicates(table_of(larger)), "near_duplicates")) == {"train/a", "train/b"}
+
+
+def test_groups_are_numbered_as_a_report_shows_them() -> None:
+    """Serious kinds first, and of each the largest."""
+    images = {"train/b": B, "train/b2": B, "train/a": A, "train/a2": A, "train/a3": A, "test/c": C, "train/c": C}
+    findings = find_duplicates(table_of(images))
+    assert found(findings, "leaks") == {"test/c": (0.0, 1), "train/c": (0.0, 1)}
+    groups = {name: group for name, (_, group) in found(findings, "duplicates").items()}
+    assert groups == {"train/a": 2, "train/a2": 2, "train/a3": 2, "train/b": 3, "train/b2": 3}

@@ -14,7 +14,7 @@ from variegate.curation.duplicates.grouping import Rows, distances, first_of_ali
 from variegate.curation.duplicates.lookup import MOST_DISTANCE, find_partners
 from variegate.curation.duplicates.nearness import distance_for
 from variegate.curation.duplicates.search import NOBODY
-from variegate.curation.finding import DataFinding
+from variegate.curation.finding import KINDS_SHOWN, DataFinding
 
 UNLIKE = 0.35
 # Of images with fewer pixels a side, the small pictures have all that there is: digits of 8 pixels all look alike.
@@ -178,13 +178,14 @@ def _joined(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> list[DataFinding]:
-    """Groups of every kind numbered by their first images, and every link as a sentence."""
-    begins: dict[tuple[str, int], int] = {}
+    """Groups numbered through from 1, as a report shows them: by kind, the largest first; every link as a sentence."""
+    members: dict[tuple[str, int], list[int]] = {}
     for kind, each in links.items():
         for link in each:
-            begins[kind, link.group] = min(begins.get((kind, link.group), link.row), link.row)
-    order = sorted(begins, key=lambda key: (begins[key], list(links).index(key[0])))
-    numbers = {key: number for number, key in enumerate(order)}
+            members.setdefault((kind, link.group), []).append(link.row)
+    kinds = list(KINDS_SHOWN)
+    order = sorted(members, key=lambda key: (kinds.index(key[0]), -len(members[key]), min(members[key])))
+    numbers = {key: number for number, key in enumerate(order, 1)}
     findings = []
     for kind, unsorted in links.items():
         each = sorted(unsorted)

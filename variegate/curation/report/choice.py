@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from variegate.curation.finding import FINDING_KINDS, DataFinding, FindingKind
+from variegate.curation.finding import FINDING_KINDS, KINDS_SHOWN, DataFinding, FindingKind
 from variegate.curation.report.checked import SPLITS
 
 # Pictures of one kind of finding, groups of one, and pictures in a group; in a group of both splits, of each.
@@ -48,12 +48,10 @@ class ShownKind:
 
 
 def shown_kinds(findings: Sequence[DataFinding]) -> list[ShownKind]:
-    """In the order of ``FINDING_KINDS``, serious ones first."""
     by_kind: dict[str, list[DataFinding]] = {}
     for finding in findings:
         by_kind.setdefault(finding.finding, []).append(finding)
-    order = sorted(FINDING_KINDS.values(), key=lambda kind: not kind.is_serious)
-    return [_shown_kind(kind, by_kind[kind.name]) for kind in order if kind.name in by_kind]
+    return [_shown_kind(FINDING_KINDS[name], by_kind[name]) for name in KINDS_SHOWN if name in by_kind]
 
 
 def _shown_kind(kind: FindingKind, findings: list[DataFinding]) -> ShownKind:
