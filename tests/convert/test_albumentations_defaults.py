@@ -93,7 +93,7 @@ def test_one_report_of_a_whole_pipeline() -> None:
     assert lines[0] == "2 the same, 2 close, 2 refused:"
     assert lines[1].startswith("  transforms[1] CenterCrop: where an odd number")
     assert lines[3].startswith("  transforms[2] RandomRain: left out; accepted: RandomBrightnessContrast")
-    assert [type(step).__name__ for step in transform.transforms] == [
+    assert [step["type"] for step in transform.to_dict()["transforms"]] == [
         "RandomHorizontalFlip", "CenterCrop", "Equalize", "OneOf",
     ]  # fmt: skip
     with pytest.raises(ConversionError, match=r"RandomRain: .*; refused as well: transforms\[4\].transforms\[1\] Sup"):
@@ -143,8 +143,8 @@ def test_borders_are_the_librarys() -> None:
     assert done(divided, image).shape == (32, 40, 3)
     cropped = done(one("Crop", x_min=3, y_min=5, x_max=20, y_max=30), image)
     np.testing.assert_array_equal(cropped, image[5:30, 3:20])
-    sides = one("CropAndPad", px=[-5, 7, -3, 2], keep_size=False, interpolation=1)  # top, right, bottom, left
-    np.testing.assert_array_equal(done(sides, image), np.pad(image[5:-3], [(0, 0), (2, 7), (0, 0)]))
+    cut = one("CropAndPad", px=[-5, 7, -3, 2], keep_size=False, interpolation=1)  # top, right, bottom, left
+    np.testing.assert_array_equal(done(cut, image), np.pad(image[5:-3], [(0, 0), (2, 7), (0, 0)]))
     scaled = done(one("RandomScale", scale_limit=[0.3, 0.3], interpolation=1), image)
     assert scaled.shape == (40, 52, 3)
 

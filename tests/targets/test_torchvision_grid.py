@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import zlib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import variegate as vg
 from tests.targets.make_torchvision_grid import HEIGHT, WIDTH, inputs
@@ -64,6 +67,27 @@ def test_as_torchvision(case: dict[str, Any]) -> None:
         assert (near[:, 1:-1, 1:-1] == theirs).any(axis=0).mean() > 0.85
     else:
         np.testing.assert_array_equal(result["mask"], theirs)
+
+
+class Mask(torch.Tensor):
+    """Known by its name, as torchvision's."""
+
+
+Mask.__module__ = "torchvision.tv_tensors._mask"
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["function"] in ("resize", "resized_crop")])
+def test_resized_masks_of_torchvisions_are_as_torchvisions(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the pixel; boxes beside them are where they are beside other masks."""
+    module = ModuleType("torchvision.tv_tensors")
+    module.wrap = lambda tensor, like: tensor  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torchvision.tv_tensors", module)
+    both = run(case, {"boxes": BOXES, "mask": torch.as_tensor(MASK).as_subclass(Mask)})
+    theirs = np.frombuffer(zlib.decompress(base64.b64decode(case["mask"])), np.uint8).reshape(case["size"])
+    np.testing.assert_array_equal(both["mask"], theirs)
+    assert torch.equal(both["boxes"], run(case, {"boxes": BOXES})["boxes"])
 
 
 # Maps that leave a turned rectangle one; of others torchvision keeps the longer diagonal, so that corners stick out.

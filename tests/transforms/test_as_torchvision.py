@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import variegate as vg
 from tests.images import photo
 from variegate import transforms as T
 from variegate.transforms import functional as F
@@ -149,6 +150,14 @@ def test_functions(name: str) -> None:
     _check(rest, FUNCTIONS[name])
 
 
+class Image:
+    """A kind of input, by whose name torchvision's is known."""
+
+
+class Mask(Image):
+    pass
+
+
 @pytest.mark.parametrize(
     ("given", "same"),
     [
@@ -157,6 +166,10 @@ def test_functions(name: str) -> None:
         (lambda: T.RandomInvert(torch.tensor(0.25)), T.RandomInvert(0.25)),
         (lambda: T.RandomRotation(torch.tensor([1.0, 2.0])), T.RandomRotation((1.0, 2.0))),
         (lambda: T.AutoAugment(T.AutoAugmentPolicy.SVHN), T.AutoAugment("svhn")),  # type: ignore[arg-type]
+        (lambda: T.Pad(2, fill={"Image": 3, "others": 0}), T.Pad(2, 3)),
+        (lambda: T.RandomRotation(5, fill={Image: [1, 2, 3], Mask: 0}), T.RandomRotation(5, fill=(1, 2, 3))),
+        (lambda: T.RandAugment(fill={"others": 7}), T.RandAugment(fill=7)),
+        (lambda: T.RandomZoomOut({Mask: 0}), T.RandomZoomOut(0)),
         (
             lambda: T.RandomAffine(5, shear=[1, 2, 3, 4], interpolation=2),
             T.RandomAffine(5, shear=(1, 2, 3, 4), interpolation="bilinear"),
@@ -165,6 +178,18 @@ def test_functions(name: str) -> None:
 )
 def test_arguments_come_in_all_of_torchvisions_ways(given: Any, same: T.Transform) -> None:
     assert given() == same
+
+
+def test_what_a_dict_of_fills_cannot_say() -> None:
+    with pytest.raises(ValueError, match=r"Pad: fill=.*; accepted: 0 for Mask: vg.Targets\(mask_fill=\)"):
+        T.Pad(2, fill={Mask: 255, "others": 3})
+
+
+def test_areas_may_begin_at_nothing() -> None:
+    """Boxes without a pixel are drawn again, as in torchvision."""
+    batch = vg.Augmenter(T.RandomResizedCrop(8, scale=(0.0, 1.0)), seed=0)([photo(9, 9)] * 200)
+    assert tuple(batch.shape) == (200, 3, 8, 8)
+    assert T.RandomResizedCrop(8, scale=(0.0, 0.0)).scale == (0.0, 0.0)
 
 
 def test_what_a_new_image_cannot_be_is_refused() -> None:

@@ -7,7 +7,8 @@ import pickle
 import subprocess
 import sys
 import threading
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -186,3 +187,26 @@ def test_a_closed_image_is_said_to_be_closed() -> None:
         T.RandomHorizontalFlip()(image)
     with pytest.raises(ValueError, match=r"images\[1\]: a closed PIL image; accepted: an open one"):
         vg.Augmenter(T.RandomHorizontalFlip())([RGB, image])
+
+
+class Named(NamedTuple):
+    image: Any
+    label: int
+
+
+def test_a_list_or_a_tuple_is_a_sample_as_in_torchvision() -> None:
+    """An image with what belongs to it, in one argument; the same kind comes back, and what is no target as it is."""
+    flip = T.RandomHorizontalFlip(1.0)
+    where, hot = Path("a.jpg"), torch.tensor([0.0, 1, 0])
+    sample = [RGB, {"boxes": np.array([[2.0, 3, 10, 20]]), "labels": [1]}, 7, None, where, hot]
+    for kind in (list, tuple):
+        image, beside, label, nothing, path, classes = flip(kind(sample))
+        assert torch.equal(torch.as_tensor(image), flip(RGB)) or np.array_equal(image, RGB[:, ::-1])
+        assert np.asarray(beside["boxes"]).tolist() == [[30, 3, 38, 20]]
+        assert (label, nothing, path) == (7, None, where)
+        assert classes is hot
+        assert type(flip(kind(sample))) is kind
+        assert len(flip(kind([RGB]))) == 1
+    assert flip(Named(RGB, 3)).label == 3
+    with pytest.raises(TypeError, match=r"inputs\[1\]: got Tensor\[4\]; accepted: beside an image"):
+        flip((RGB, torch.zeros(4)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from variegate.convert.report import Place, plain
-from variegate.convert.torchvision_table import for_images
+from variegate.transforms.arguments import for_images
 from variegate.transforms.base import Transform
 from variegate.transforms.crop import RandomCrop
 from variegate.transforms.erase import RandomErasing

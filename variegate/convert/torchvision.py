@@ -23,9 +23,9 @@ from variegate.convert.torchvision_table import (
     RENAMED,
     SAME,
     differs_on_tensors,
-    for_images,
     interpolation_name,
 )
+from variegate.transforms.arguments import for_images
 from variegate.transforms.base import Transform
 from variegate.transforms.compose import Compose, RandomApply, RandomChoice, RandomOrder
 from variegate.transforms.output import Identity

@@ -78,11 +78,3 @@ _INTERPOLATIONS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "
 
 def interpolation_name(value: Any) -> Any:
     return _INTERPOLATIONS.get(value, value) if type(value) is int else value
-
-
-def for_images(value: Any) -> Any:
-    """Of a value for each kind of input (``fill={Image: 3, "others": 0}``) the one that images get."""
-    if not isinstance(value, Mapping):
-        return value
-    kinds = {key if isinstance(key, str) else getattr(key, "__name__", str(key)): each for key, each in value.items()}
-    return next((kinds[kind] for kind in ("Image", "Tensor", "others") if kind in kinds), None)

@@ -19,7 +19,7 @@ from variegate.augmenter import Augmenter
 from variegate.checks import as_integer, integer
 from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
-from variegate.integrations.one_sample import augment_inputs, is_sample, to_array
+from variegate.integrations.one_sample import augment_inputs, is_image, is_sample, to_array
 from variegate.program import rng
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
@@ -169,7 +169,11 @@ def stack_labels(labels: Sequence[Any]) -> Any:
 
 def augment_one(transform: Transform, image: Any, others: tuple[Any, ...] = (), targets: Targets | None = None) -> Any:
     """``image`` as for ``as_transform``, at the next place of the running count and epoch 0; a tensor [C, H, W]. Of a
-    dict, or with ``others`` beside it, what ``augment_inputs`` gives."""
+    dict, or with ``others`` beside it, what ``augment_inputs`` gives; and of a list or a tuple of all that, another."""
+    if isinstance(image, (list, tuple)) and image and not others and not any(map(is_image, image[1:])):
+        first = augment_one(transform, image[0], tuple(image[1:]), targets)
+        parts = first if len(image) > 1 else (first,)
+        return type(image)(*parts) if hasattr(image, "_fields") else type(image)(parts)
     if others or targets is not None or is_sample(image):
         return augment_inputs(_augmenter_of(transform), (image, *others), targets, ids=_ids.take_one())
     accepted = "one image; vg.Augmenter(t)(images) takes a list or a batch"

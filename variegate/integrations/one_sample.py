@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from PIL import Image
 
 from variegate.augmenter import Augmenter
@@ -21,7 +20,7 @@ from variegate.targets.wrapping import is_tv_tensor
 
 _ACCEPTED = (
     "beside an image a dict of what belongs to it ('boxes', 'mask', ...), torchvision's BoundingBoxes, Mask or "
-    "KeyPoints, or a label"
+    "KeyPoints, or what stays as it is: labels, paths"
 )
 _KEYS = {"BoundingBoxes": "boxes", "Mask": "mask", "KeyPoints": "keypoints"}
 
@@ -34,6 +33,12 @@ def is_sample(value: Any) -> bool:
 def is_beside(value: Any) -> bool:
     """Whether what stands after an image may be meant to belong to it, and is no id."""
     return isinstance(value, (Mapping, list, tuple, Image.Image)) or getattr(value, "ndim", 0) > 0
+
+
+def is_image(value: Any) -> bool:
+    """Whether it may be an image of its own: a picture of Pillow's, or pixels that torchvision calls nothing else."""
+    is_target = is_tv_tensor(value) and type(value).__name__ in _KEYS
+    return isinstance(value, Image.Image) or (getattr(value, "ndim", 0) > 1 and not is_target)
 
 
 def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:
@@ -89,8 +94,9 @@ def _take_in(value: Any, place: int, sample: dict[str, Any]) -> str | None:
         key = "masks" if key == "mask" and value.ndim == 3 else key
         _add({key: value}, place, sample)
         return key
-    is_plain = value is None or isinstance(value, (Number, np.generic, str))
-    if not is_plain and not (isinstance(value, torch.Tensor) and value.ndim == 0):
+    # Labels, also several of them, paths and the like: what no image moves. Four numbers may be a box.
+    shape = tuple(getattr(value, "shape", ()))
+    if isinstance(value, (list, tuple, Image.Image)) or len(shape) > 1 or shape == (4,):
         got = shown(value) if not hasattr(value, "shape") else f"{type(value).__name__}{list(value.shape)}"
         raise TypeError(f"inputs[{place}]: got {got}; accepted: {_ACCEPTED}")
     # Cond may choose by it.

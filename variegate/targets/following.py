@@ -44,6 +44,8 @@ class Follower:
     ) -> None:
         self._images, self._options, self._threads, self._executor = images, options, num_threads, executor
         self._stages: Stages = stages_of(program)
+        are_torchvisions = any(type(kind).__name__ == "Mask" for of in images for kind in of.kinds.values())
+        self._mask_stages = stages_of(program, resized_by_corners=True) if are_torchvisions else self._stages
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
         self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
         self._outputs = parts_of(program)
@@ -68,8 +70,8 @@ class Follower:
         if self._executor is not None:
             from variegate.targets.device_masks import masks_on_device
 
-            return masks_on_device(self._executor, self._stages, self._sizes, outputs, fill)
-        return masks_on_host(self._stages, self._sizes, outputs, fill, self._threads)
+            return masks_on_device(self._executor, self._mask_stages, self._sizes, outputs, fill)
+        return masks_on_host(self._mask_stages, self._sizes, outputs, fill, self._threads)
 
     def _join(self, parts: Sequence[Part], least: Array) -> list[Joined]:
         """``least``: float64[parts, 2], the side and the area that boxes need to be kept."""

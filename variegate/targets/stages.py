@@ -61,8 +61,11 @@ _REAL = _are(Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, 
 _IDENTITY = np.eye(3).ravel()
 
 
-def stages_of(program: Program) -> Stages:
-    """The steps of every row of a program as it was sampled."""
+def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
+    """The steps of every row of a program as it was sampled.
+
+    ``resized_by_corners``: every resize takes the pixel up and left of a place, as torchvision's does of its ``Mask``.
+    """
     slots = np.arange(program.opcode.shape[1])
     used = slots < program.length[:, None]
     kept = used & _FOLLOWED[program.opcode]
@@ -89,16 +92,19 @@ def stages_of(program: Program) -> Stages:
     for code in sorted(set(op.tolist())):
         at = np.flatnonzero(op == code)
         _fill(steps, Op(code), at, args[at], flags[at])
+    by_corners = (op == Op.RESIZED_CROP) & resized_by_corners
+    steps.kind[by_corners], steps.rounds[by_corners] = SCALE, True
     steps.ahead[:] = inverse(steps.back)
     real = np.flatnonzero(_REAL[op] & ~steps.rounds)
     if len(real):
         steps.back[real, 0:3] += _NUDGE * steps.back[real, 6:9]
         steps.back[real, 3:6] += _NUDGE * steps.back[real, 6:9]
-    return steps._replace(tables=_tables(steps))
+    return steps._replace(tables=_tables(steps, by_corners))
 
 
-def _tables(steps: Stages) -> Floats:
-    """Pillow adds a scale up from pixel to pixel; a product would round otherwise, and read another line at a tie."""
+def _tables(steps: Stages, by_corners: npt.NDArray[np.bool_]) -> Floats:
+    """Pillow adds a scale up from pixel to pixel; a product would round otherwise, and read another line at a tie. So
+    would one of more digits than torch's."""
     tables = [np.empty(0)]
     begin = 0
     for s in np.flatnonzero(steps.kind == SCALE).tolist():
@@ -107,7 +113,10 @@ def _tables(steps: Stages) -> Floats:
             # A mirror reads the same places from the other end.
             step = abs(scale)
             first = start if scale >= 0.0 else start - step * number
-            places = np.add.accumulate(np.concatenate([[first + step * 0.5], np.full(number - 1, step)]))
+            if by_corners[s]:
+                places = first + np.floor(np.arange(number, dtype=np.float32) * np.float32(step)) + 0.5
+            else:
+                places = np.add.accumulate(np.concatenate([[first + step * 0.5], np.full(number - 1, step)]))
             tables.append(places if scale >= 0.0 else places[::-1])
             begin += int(number)
     return np.concatenate(tables)

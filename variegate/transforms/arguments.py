@@ -41,7 +41,7 @@ MAX_RECTANGLES = 65_536
 
 Pair = Sequence[float]
 Number = float | Pair
-Fill = float | Sequence[float] | None
+Fill = float | Sequence[float] | Mapping[Any, float | Sequence[float] | None] | None
 Size = int | Sequence[int]
 Colour = tuple[int, int, int]
 InterpolationName = Literal["nearest", "bilinear", "bicubic"]
@@ -130,11 +130,23 @@ def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     return left, top, right, bottom
 
 
+def for_images(value: Any) -> Any:
+    """Of torchvision's values by kinds of input, ``{tv_tensors.Image: 3, "others": 0}``, the one that images get."""
+    if not isinstance(value, Mapping):
+        return value
+    kinds = {key if isinstance(key, str) else getattr(key, "__name__", str(key)): each for key, each in value.items()}
+    return next((kinds[kind] for kind in ("Image", "Tensor", "others") if kind in kinds), None)
+
+
 def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
-    """A level for all channels, three of them, or None for 0. Fractions are dropped, as torchvision does, and levels
-    beyond 0..255 are black or white, as Pillow has it."""
+    """A level for all channels, three of them, or None for 0; or torchvision's dict of them by kinds of input.
+    Fractions are dropped, as torchvision does, and levels beyond 0..255 are black or white, as Pillow has it."""
     if type(value) is int and 0 <= value <= 255:
         return value, value, value
+    if isinstance(value, Mapping):
+        if any(level for kind, level in value.items() if getattr(kind, "__name__", kind) == "Mask"):
+            raise error(name, value, "0 for Mask: vg.Targets(mask_fill=) is what masks are filled with")
+        value = for_images(value)
     single = 0 if value is None else as_number(value)
     levels = as_numbers(value) if single is None else (single,)
     if levels is None or len(levels) not in (1, 3) or not all(abs(level) <= LARGEST for level in levels):
@@ -195,6 +207,9 @@ FLAG = partial(one_of, choices=(True, False))
 PADDING_MODE = partial(one_of, choices=get_args(PaddingMode))
 CENTER = optional(
     partial(pair, low=-LARGEST, high=LARGEST, accepted="None, or a pair (x, y) in pixels from the top left")
+)
+AREA_PAIR = partial(
+    pair, low=0.0, high=LARGEST, ordered=True, accepted=f"a pair (low, high) of numbers from 0 to {LARGEST:g}"
 )
 POSITIVE_PAIR = partial(
     pair,

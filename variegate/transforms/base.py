@@ -116,9 +116,10 @@ class Transform:
         Args:
             image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
                 [H, W], or the bytes of an image file. PIL images in gray keep one channel. Or a dict of such an
-                "image" and of what belongs to it, as ``vg.Augmenter`` takes them.
+                "image" and of what belongs to it, as ``vg.Augmenter`` takes them; or a list or a tuple of an image and
+                ``others``.
             others: what else belongs to the image: a dict without it, torchvision's ``BoundingBoxes``, ``Mask`` or
-                ``KeyPoints``; labels (numbers, text), which come back as they are.
+                ``KeyPoints``; labels, paths and the like, which come back as they are.
             targets: ``vg.Targets``: how that is to be read, and what is kept.
 
         Returns:

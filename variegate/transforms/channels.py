@@ -115,5 +115,5 @@ class ChannelDropout(WithProbability):
     def _table(self, dropped: tuple[int, ...]) -> npt.NDArray[np.uint8]:
         table = np.tile(_IDENTITY, (3, 1))
         for channel in dropped:
-            table[channel] = self.fill[channel]  # type: ignore[index]
+            table[channel] = self.fill[channel]  # type: ignore[index, assignment]
         return table

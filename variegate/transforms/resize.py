@@ -20,6 +20,7 @@ from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Rows, Sampling
 from variegate.transforms.arguments import (
+    AREA_PAIR,
     MAX_LENGTH,
     POSITIVE_PAIR,
     ArgumentError,
@@ -139,7 +140,7 @@ class RandomResizedCrop(Transform):
     num_slots = TRIES
     _checks = checks(
         size=check_size,
-        scale=POSITIVE_PAIR,
+        scale=AREA_PAIR,
         ratio=POSITIVE_PAIR,
         interpolation=check_filter,
         antialias=ANTIALIAS,
