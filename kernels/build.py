@@ -14,13 +14,13 @@ from pathlib import Path
 
 from kernels.level import pack_compiled
 from kernels.wheel_file import platform_tag, write_wheel
-from variegate import warm
+from variegate import warm, warm_commands
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.shipped import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
 
 # An entropy index is compiled where it is used.
-SHIPPED = warm.ENTRIES + warm.TARGET_ENTRIES
+SHIPPED = sum(warm_commands.COMMANDS, warm.ENTRIES + warm.TARGET_ENTRIES)
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -81,6 +81,8 @@ def find_signatures() -> dict[str, tuple[object, ...]]:
     """Of the kernels that Python calls: the types of their arguments."""
     warm._run_everything()
     warm._use_targets()
+    for use in warm_commands.COMMANDS.values():
+        use()
     found = {entry._cache.name: [tuple(args) for args in entry.overloads] for entry in warm._entries(SHIPPED)}
     assert all(len(signatures) == 1 for signatures in found.values()), found
     return {name: signatures[0] for name, signatures in found.items()}

@@ -94,6 +94,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What belongs to images, through the maps of their programs.
     "targets": {"program", "executors"},
     "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "data/sources"},
+    "warm_commands": {
+        *("transforms", "curation", "curation/duplicates", "curation/measures", "data/sources", "engine", "sinks"),
+    },
     "data/sources": {"program", "data/decode"},
     "data": {"program", "data/sources", "data/decode"},
     "data/loader": {

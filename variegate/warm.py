@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -111,15 +111,18 @@ def make_ready(has_targets: bool = False) -> None:
         _use_targets()
 
 
-def warm(progress: Progress | None = None) -> Warmth:
+def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callable[[], None]] | None = None) -> Warmth:
     """Compile what is not on disk yet. Where other processes compile, this one waits for them and loads the result.
+
+    ``more``: further entries, and what has them compiled (``warm_commands.py``).
 
     Raises NotKeptError where what is compiled cannot be kept; with ``NUMBA_CACHE_DIR`` set, where it cannot be kept
     there.
     """
     began = time.perf_counter()
     before = _compiled()
-    was_ready = _folder() is not None and _are_there(INDEX_ENTRIES + TARGET_ENTRIES)
+    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, **(more or {})}
+    was_ready = _folder() is not None and all(map(_are_there, uses))
     if not was_ready:
         _check_place()
         listener = _Listener(progress, began)
@@ -127,8 +130,8 @@ def warm(progress: Progress | None = None) -> Warmth:
         try:
             with events.install_listener("numba:compile", listener):
                 _run_everything()
-                _use_an_index()
-                _use_targets()
+                for use in uses.values():
+                    use()
         finally:
             compiled.TURN.on_progress = None
     seconds = time.perf_counter() - began

@@ -375,7 +375,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
             ["preview", "{photos}", "--images", "65", "--out", "{out}.png"],
             "--images: got 65; accepted: a whole number ",
         ),
-        (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such folder"),
+        (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such file or folder"),
         (["bench", "{photos}/gone", "--out", "{out}.png"], "gone: no such file or folder"),
         (["bench", "{photos}", "--size", "big", "--out", "{out}.png"], "size: got 'big'"),
         (["bench", "{photos}", "--device", "gpu", "--out", "{out}.png"], "device: got 'gpu'"),

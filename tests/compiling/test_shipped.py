@@ -19,7 +19,7 @@ from numba import typeof
 from numba.core import config
 
 import variegate
-from kernels.build import settings_of
+from kernels.build import SHIPPED, settings_of
 from tests.compiling.tiny import ROOT
 from variegate import warm
 from variegate.compiling import shipped as shipped_module
@@ -124,7 +124,7 @@ def test_a_kernel_that_is_shipped_is_called_by_no_other() -> None:
     """Code that is shipped is without what its callers would be compiled with."""
     from variegate.program.compiled import KERNELS
 
-    entries = {id(entry) for entry in warm._entries(warm.ENTRIES + warm.TARGET_ENTRIES)}
+    entries = {id(entry) for entry in warm._entries(SHIPPED)}
     for kernel in KERNELS:
         named = [kernel.py_func.__globals__.get(name) for name in kernel.py_func.__code__.co_names]
         assert [other for other in named if id(other) in entries] == [], kernel
@@ -244,7 +244,7 @@ def check_wheels(tmp_path: Path, levels: Sequence[Level], *options: str) -> None
     wheels = build(tmp_path / "wheels", *options)
     assert [wheel.name.split("-")[0] for wheel in wheels] == ["variegate", "variegate_kernels"]
     names = zipfile.ZipFile(wheels[1]).namelist()
-    assert sum(name.count("/") == 2 for name in names) == len(levels) * len(warm.ENTRIES + warm.TARGET_ENTRIES)
+    assert sum(name.count("/") == 2 for name in names) == len(levels) * len(SHIPPED)
     python, packages = install(tmp_path / "fresh", wheels)
     best = levels[-1]
     for level in levels:

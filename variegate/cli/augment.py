@@ -154,7 +154,8 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
                 expansion.run()
             except (DecodeError, EngineError, OSError) as caught:
                 error = caught
-    if summary or error is not None or report.is_interrupted:
+    done = report.written + report.resumed
+    if (summary and error is None) or done or report.is_interrupted:
         _print_summary(expansion, as_json)
     if error is not None:
         kept = f"; the {report.written:,} images written are kept" if report.written else ""
@@ -162,7 +163,6 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
         again = " (the same command goes on from there)" if kept and not hint else ""
         raise fail(f"{error}{kept}{hint}{again}", FAILED, as_json) from error
     if report.is_interrupted:
-        done = report.written + report.resumed
         rest = f"interrupted: {done:,} of {report.total:,} images are written and kept; the same command goes on"
         raise fail(rest, INTERRUPTED, as_json)
 

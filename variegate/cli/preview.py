@@ -144,6 +144,7 @@ def warm(options: CommandOptions) -> None:
     Kernels are kept beside the installed package, or in NUMBA_CACHE_DIR. If all are there already, nothing is done.
     """
     from variegate.warm import warm as compile_ahead
+    from variegate.warm_commands import COMMANDS
 
     console = stderr()
     said = time.monotonic()
@@ -157,7 +158,7 @@ def warm(options: CommandOptions) -> None:
                 said = time.monotonic()
                 say(f"{done} of about {total} kernels, {seconds:.0f} s", console)
 
-        done = compile_ahead(show)
+        done = compile_ahead(show, COMMANDS)
     if options.as_json:
         emit_json(
             "done",

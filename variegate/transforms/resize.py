@@ -226,7 +226,8 @@ def sample_boxes(
     found = np.zeros(len(rows), np.bool_)
     log_ratio = math.log(ratio[0]), math.log(ratio[1])
     limits = float(scale[0]), float(scale[1]), *log_ratio
-    _draw(sampling.words(rows, slot, TRIES), sampling.size[rows], limits, upright, boxes, found)
+    size = sampling.size[rows].astype(np.int64)  # of images in tiles it has that type; compiled code is for one
+    _draw(sampling.words(rows, slot, TRIES), size, limits, upright, boxes, found)
     return boxes, found
 
 

@@ -43,7 +43,7 @@ class LocalStorage(Storage):
         self._known: set[str] = set()
 
     def prepare(self) -> None:
-        with self._named("", "made"):
+        with self._named("", "written" if os.path.isdir(self.root) else "made"):
             make_folder(Path(self._path(TEMPORARY)))
         self._is_prepared = True
 
