@@ -173,7 +173,8 @@ class OneImage(Sampling):
         for op, *_, random in (record[:11] for record in self.records):
             check_equal(op, bool(random), title)
         self.records = [(*record[:5], *[record[5]] * 3, *record[8:]) for record in self.records]
-        self.in_shape = (*self.in_shape[:2], 3)
+        height, width, _ = self.in_shape
+        self.in_shape = (height, width, 3)
         self.__dict__.pop("shape", None)
 
     # -- views -------------------------------------------------------------------------------------------------
