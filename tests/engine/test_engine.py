@@ -30,7 +30,7 @@ from tests.engine.workers.toys import Toy
         ({"seed": -1}, ValueError, "seed: got -1; accepted"),
         ({"max_failures": 0}, ValueError, "max_failures: got 0; accepted: 1 or more"),
         ({"heartbeat_timeout": 0.0}, ValueError, "heartbeat_timeout: got 0.0; accepted: seconds, more than 0"),
-        ({"transform": "randaugment"}, TypeError, "transform: got 'randaugment'; accepted: a variegate transform"),
+        ({"transform": 3}, TypeError, "transform: got 3; accepted: a variegate transform"),
     ],
 )
 def test_what_is_not_accepted_is_named(arguments: Any, error: type[Exception], message: str) -> None:
