@@ -82,7 +82,7 @@ def small_result() -> Result:
         return DataFinding(split, index, name, kind, measure, group, f"{kind} because of {index}")
 
     findings = [
-        found("train", 0, "corrupt"),
+        DataFinding("train", 0, EVIL, "corrupt", None, None, "cannot be decoded: is <b>broken</b>"),
         *(found("train", index, "dark", 0.01 * (17 * index % 40)) for index in range(1, 40)),
         *(found(split, index, "leaks", 0.0, 1) for split, index in (("train", 3), ("train", 5), ("test", 2))),
         *(found("train", index, "contradictions", 2.0, 2) for index in (6, 7)),

@@ -75,10 +75,11 @@ def test_nothing_outside_the_file_is_named(page: str) -> None:
     assert "@import" not in page
 
 
-def test_a_picture_that_cannot_be_made_says_why(page: str) -> None:
+def test_why_a_picture_cannot_be_made_is_said_once(page: str) -> None:
     corrupt = re.search(r'<section id="corrupt".*?</section>', page, re.DOTALL)
     assert corrupt is not None
     assert corrupt[0].count("is &lt;b&gt;broken&lt;/b&gt;") == 1
+    assert "no picture" in corrupt[0]
     assert "<img" not in corrupt[0]
 
 
