@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import variegate as vg
 from variegate import transforms as T
@@ -125,3 +126,22 @@ def test_numbers_that_are_drawn_are_checked(name: str, arguments: Any, value: An
 def test_without_a_pipeline_its_values_are_missing() -> None:
     with pytest.raises(T.ArgumentError, match=r"F.rotate: arguments=.*; accepted: a TracedPipeline around it that def"):
         vg.Augmenter(T.Function("rotate", {"angle": "$v"})).program([(9, 9)], ids=[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("perspective", {"startpoints": None, "endpoints": None, "coefficients": (1, "$a", 0, 0, 1, "$b", 0, 0)}),
+        ("pad", {"padding": (1, "$b", -2, 3), "padding_mode": "edge"}),
+        ("resize", {"size": ("$b", 9)}),
+    ],
+)
+def test_written_for_a_batch_as_row_by_row(
+    function: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [["$a", "uniform", 0.0, 0.3], ["$b", "randint", 1, 6]]
+    augmenter = vg.Augmenter(T.TracedPipeline([T.Function(function, arguments)], values), seed=0)
+    images = [np.arange(30 * (9 + i), dtype=np.uint8).reshape(9 + i, 10, 3) for i in range(4)]
+    written = augmenter(images, ids=range(4))
+    monkeypatch.setattr("variegate.transforms.pipeline.function.write", lambda *_: False)
+    assert all(torch.equal(one, other) for one, other in zip(written, augmenter(images, ids=range(4)), strict=True))

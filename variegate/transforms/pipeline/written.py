@@ -18,15 +18,18 @@ from variegate.transforms.arguments import (
     BLACK,
     LARGEST,
     MAX_LENGTH,
+    PADDING_MODE,
     ArgumentError,
     check_colour,
+    check_filter,
     check_interpolation,
     check_size,
 )
+from variegate.transforms.crop import emit_pad
 from variegate.transforms.erase import emit_rectangles
 from variegate.transforms.magnitude import INTERPOLATION_FLAGS
-from variegate.transforms.matrices import inverse_affine, rotated_size
-from variegate.transforms.resize import emit_resized_crop
+from variegate.transforms.matrices import inverse_affine, perspective_coefficients, rotated_size
+from variegate.transforms.resize import emit_resize, emit_resized_crop
 
 Arguments = Mapping[str, Any]
 Written = Callable[[object, Sampling, Rows, Arguments], bool]
@@ -101,6 +104,42 @@ def _resized_crop(owner: object, sampling: Sampling, rows: Rows, arguments: Argu
     return True
 
 
+def _perspective(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> bool:
+    given, corners = arguments["coefficients"], [arguments[name] for name in ("startpoints", "endpoints")]
+    if isinstance(given, (tuple, list)) and len(given) == 8 and corners == [None, None]:
+        matrix = np.stack([_finite(owner, rows, "coefficients", entry) for entry in given], axis=1)
+    elif given is None and all(isinstance(points, (tuple, list)) and len(points) == 4 for points in corners):
+        start, end = (np.stack([_pairs(owner, rows, "corners", xy) for xy in points], axis=1) for points in corners)
+        matrix, is_valid = perspective_coefficients(start, end)
+        if not is_valid.all():
+            return False
+    else:
+        return False
+    _emit_map(sampling, rows, Op.PERSPECTIVE, matrix, arguments)
+    return True
+
+
+def _pad(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> bool:
+    padding = arguments["padding"]
+    if not isinstance(padding, (tuple, list)) or len(padding) != 4:
+        return False
+    left, top, right, bottom = (_whole(owner, rows, "padding", side, -MAX_LENGTH).astype(np.int32) for side in padding)
+    mode = PADDING_MODE("padding_mode", arguments["padding_mode"])
+    before, after = np.stack([top, left], axis=1), np.stack([bottom, right], axis=1)
+    emit_pad(sampling, rows, before, after, check_colour("fill", arguments["fill"]), mode)
+    return True
+
+
+def _resize(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments) -> bool:
+    size = arguments["size"]
+    is_pair = isinstance(size, (tuple, list)) and len(size) == 2
+    if not is_pair or arguments["max_size"] is not None or arguments["antialias"] is not True:
+        return False
+    wanted = np.stack([_whole(owner, rows, "size", side, 1) for side in size], axis=1).astype(np.int32)
+    emit_resize(sampling, rows, wanted, check_filter("interpolation", arguments["interpolation"]))
+    return True
+
+
 def _emit_map(sampling: Sampling, rows: Rows, op: Op, matrix: Floats, arguments: Arguments, size: Any = None) -> None:
     flags = INTERPOLATION_FLAGS[check_interpolation("interpolation", arguments["interpolation"])]
     sampling.emit(rows, op, *matrix.T, flags=flags, fill=check_colour("fill", arguments["fill"]), size=size)
@@ -156,6 +195,9 @@ _WRITTEN: dict[str, tuple[Written, set[str]]] = {
         _resized_crop,
         {"top", "left", "height", "width", "size", "interpolation", "antialias"},
     ),
+    "perspective": (_perspective, {"startpoints", "endpoints", "interpolation", "fill", "coefficients"}),
+    "pad": (_pad, {"padding", "fill", "padding_mode"}),
+    "resize": (_resize, {"size", "interpolation", "max_size", "antialias"}),
     "affine": (_affine, {"angle", "translate", "scale", "shear", "interpolation", "fill", "center"}),
 }
 
