@@ -60,8 +60,9 @@ def test_what_comes_before_sees_one_channel(device: str) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_transform_before_it_and_after_it(name: str) -> None:
-    def made(t: Any, image: Any) -> Any:
+    def made(image: Any, *steps: Any) -> Any:
         try:
+            t = T.Compose(steps) if len(steps) > 1 else steps[0]
             return vg.Augmenter(t, "reference")([image] * 2, ids=[3, 4], conditions={"label": [0, 1]})
         except (ValueError, TypeError) as error:
             return str(error)
@@ -69,17 +70,17 @@ def test_every_transform_before_it_and_after_it(name: str) -> None:
     for t in EXAMPLES[name]:
         if t._is_alone or t._mixers:
             continue
-        after, wanted = made(T.Compose([WIDE, t]), GRAY), made(t, THREE)
+        after, wanted = made(GRAY, WIDE, t), made(THREE, t)
         if isinstance(wanted, str):
             assert isinstance(after, str), name
         else:
             check_same(after, wanted)
-        before = made(T.Compose([t, WIDE]), GRAY)
+        before = made(GRAY, t, WIDE)
         if isinstance(before, str):
-            is_known = re.match(r"Grayscale\(num_output_channels=3\) (of a gray image )?after ", before)
-            assert is_known or isinstance(made(T.Compose([t, T.Invert()]), GRAY), str), before
+            is_known = re.search(r"Grayscale\(num_output_channels=3\) (of a gray image )?after ", before)
+            assert is_known or isinstance(made(GRAY, t, T.Invert()), str), before
         else:
-            alone = made(t, GRAY)
+            alone = made(GRAY, t)
             check_same(before, [image[:1].repeat(3, 1, 1) for image in alone])
 
 
