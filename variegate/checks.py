@@ -188,7 +188,7 @@ def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callabl
                 if wrong is None or (not options and any(one.kind is one.VAR_KEYWORD for one in taken)):
                     raise
                 whose = function.__name__
-                if names[0] == "self":
+                if names[:1] == ["self"]:
                     whose = type(args[0]).__name__ + ("" if whose in ("__init__", "__call__") else f".{whose}")
                     del names[0]
                 near = f"; did you mean {known_as[wrong]!r}?" if wrong in known_as else meant(wrong, names)
