@@ -79,6 +79,14 @@ def test_key_points_lie_in_the_middle_of_their_pixels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(points, [[[7.5, 11.5, 2], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]])
 
 
+def test_an_object_with_another_number_of_key_points_is_left_out_as_the_note_says(tmp_path: Path) -> None:
+    entries = changed(keypoints=[7, 11, 2])
+    entries["categories"][2]["keypoints"] = ["nose", "tail"]
+    source = opened(tmp_path, entries, on_error="skip")
+    assert source.notes()[0].startswith("1 wrong objects are left out")
+    assert source.read(0).targets["labels"].tolist() == [0]
+
+
 @pytest.mark.parametrize(
     ("values", "what"),
     [

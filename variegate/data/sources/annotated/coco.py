@@ -181,20 +181,22 @@ class _Parsed:
                 what = f"image_id {shown_value(image)}, which no image has"
                 if index is not None:
                     what = f"category_id {shown_value(category)}, which no category has"
-                self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
-                self._complaints.flat -= 1  # it is counted as wrong
-                builder.boxes[4 * k : 4 * k + 4] = type(builder.boxes)("d", (0.0,) * 4)
+                self._leave_out(k, what)
             builder.images.append(index or 0)
             builder.labels.append(known.label if known else 0)
             if builder.points:
-                self._add_points(k, known)
+                self._add_points(k, known if index is not None else None)
+
+    def _leave_out(self, k: int, what: str) -> None:
+        self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
+        self._complaints.flat -= 1  # it is counted as wrong
+        self._builder.boxes[4 * k : 4 * k + 4] = type(self._builder.boxes)("d", (0.0,) * 4)
 
     def _add_points(self, k: int, category: Category | None) -> None:
         given, wanted = self._points_of[k], 3 * category.points if category else 0
         points = np.zeros((self._builder.points, 3), np.float32)
         if given and category and len(given) != wanted:
-            what = f"{len(given)} numbers of key points; its category has {category.points} points of 3"
-            self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
+            self._leave_out(k, f"{len(given)} numbers of key points; its category has {category.points} points of 3")
         elif given and category:
             points[: category.points] = np.asarray(given, np.float32).reshape(-1, 3)
             points[:, :2] += np.where(points[:, 2:] > 0, _CENTRE, 0)
