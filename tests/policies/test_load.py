@@ -198,3 +198,11 @@ def test_other_failures(tmp_path: Path) -> None:
         save_policy(RandAugment(), tmp_path / "a.txt")
     with pytest.raises(PolicyError, match=r"^transforms: got None; accepted: a value: Compose requires it"):
         load_policy({"type": "Compose"})
+
+
+@pytest.mark.parametrize("described", [{"__version__": "2.0.8", "transform": {}}, {"__class_fullname__": "Compose"}])
+def test_what_albumentations_saved_is_told_from_a_policy(described: dict[str, object]) -> None:
+    with pytest.raises(
+        PolicyError, match=r"got \['__.*accepted: a transform's to_dict\(\), as vg\.from_albumentations"
+    ):
+        load_policy(described)

@@ -36,6 +36,9 @@ def _from_dict(described: Any, where: str) -> Transform:
     name = described.get("type")
     cls = Transform.registry.get(name) if isinstance(name, str) else None
     if cls is None:
+        if "__version__" in described or "__class_fullname__" in described:
+            accepted = "a transform's to_dict(), as vg.from_albumentations(...).to_dict() makes it of Albumentations'"
+            raise PolicyError(where, list(described), accepted)
         accepted = f"a class of variegate.transforms, such as 'Rotate'{meant(name, Transform.registry)}"
         raise PolicyError(f"{where}.type", name, accepted)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
