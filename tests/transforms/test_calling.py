@@ -210,3 +210,11 @@ def test_a_list_or_a_tuple_is_a_sample_as_in_torchvision() -> None:
     assert flip(Named(RGB, 3)).label == 3
     with pytest.raises(TypeError, match=r"inputs\[1\]: got Tensor\[4\]; accepted: beside an image"):
         flip((RGB, torch.zeros(4)))
+
+
+def test_what_is_beside_an_image_by_name_is_refused_with_the_dict_that_is_accepted() -> None:
+    message = (
+        r"RandomHorizontalFlip: got mask, bboxes=; accepted: .* in one dict with it, t\(\{'image': image, 'mask': "
+    )
+    with pytest.raises(TypeError, match=message):
+        T.RandomHorizontalFlip()(image=photo(8, 8), mask=gray(8, 8), bboxes=[])

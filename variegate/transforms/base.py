@@ -109,7 +109,7 @@ class Transform:
         instructions are those of ``sample``, to the bit."""
         self.sample(image, ROW, slot)
 
-    def __call__(self, image: Any, *others: Any, targets: Any = None) -> Any:
+    def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``; or a sample,
         ``t({"image": image, "boxes": boxes, "labels": labels})``.
 
@@ -135,6 +135,11 @@ class Transform:
         """
         if isinstance(image, Traced):
             return image.through(self, others, {})
+        if named:
+            accepted = (
+                "image, targets; what belongs to the image in one dict with it, t({'image': image, 'mask': mask})"
+            )
+            raise TypeError(f"{type(self).__name__}: got {', '.join(named)}=; accepted: {accepted}")
         return import_module(_CALLED_BY).augment_one(self, image, others, targets)
 
     def __repr__(self) -> str:
