@@ -175,6 +175,11 @@ def test_forms_of_items(items: list[Any]) -> None:
     assert batch.ids.tolist() == ([5, 8] if len(items[0]) == 3 else [0, 1])
 
 
+def test_dicts_of_boxes_without_targets_are_told_of_them() -> None:
+    with pytest.raises(TypeError, match=r"got a dict with 'image', 'boxes'; accepted: .*; targets=vg.Targets\(\) for"):
+        vg.Collate(T.Invert())([{"image": photo(), "boxes": np.zeros((0, 4))}])
+
+
 def test_mixed_batches_have_soft_labels() -> None:
     items = [{"image": RGB, "boxes": [BOX], "labels": [n], "label": n} for n in range(4)]
     batch = vg.Collate(T.Mosaic(num_classes=4), targets=vg.Targets())(items)

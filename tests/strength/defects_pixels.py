@@ -260,7 +260,7 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="blend_rows",
         search="x < tl.load(box + 3)",
         replace="x <= tl.load(box + 3)",
-        tests=("tests/executors/cuda/test_interpreted.py",),
+        tests=("tests/executors/test_mixes.py",),
     ),
     Defect(
         name="cuda-plane-step-of-a-square",
@@ -319,10 +319,7 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="rewrite_all",
         search="merge_rows(program)",
         replace="pass",
-        tests=(
-            "tests/program/test_plans.py",
-            "tests/program/test_lowering.py",
-        ),
+        tests=("tests/program/test_joint.py",),
     ),
     Defect(
         name="posterize-to-seven-bits-is-dropped",

@@ -75,6 +75,7 @@ def test_batches_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"box_format": "yolo"}, "box_format: got 'yolo'; accepted: 'cxcywh' with normalized=True, which is the same"),
         ({"box_format": "yxyx"}, "box_format: got 'yxyx'; accepted: one of 'xyxy', 'xywh', 'cxcywh', 'cxcywhr'"),
         ({"min_visibility": 2}, "min_visibility: got 2; accepted: a number from 0 to 1"),
         ({"passed": ["boxes"]}, "passed: got .*; accepted: keys that are none of the samples' own keys"),

@@ -25,7 +25,10 @@ from variegate.targets.settings import Targets
 from variegate.transforms import Transform
 
 _MASK64 = (1 << 64) - 1
-_ACCEPTED = '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"'
+_ACCEPTED = (
+    '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"; '
+    "targets=vg.Targets() for boxes and masks"
+)
 _ATTRIBUTE = "_alone"  # which a transform leaves out of what it tells of itself
 
 

@@ -11,6 +11,13 @@ from variegate.targets.box_formats import BOX_FORMATS
 
 # What samples may hold.
 KEYS = ("image", "mask", "masks", "boxes", "keypoints", "labels", "label")
+# As Albumentations calls them.
+_ELSEWHERE = {
+    "coco": "'xywh'",
+    "pascal_voc": "'xyxy'",
+    "yolo": "'cxcywh' with normalized=True",
+    "albumentations": "'xyxy' with normalized=True",
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,9 @@ class Targets:
     mirrored_points: Sequence[int] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.box_format, str) and self.box_format in _ELSEWHERE:
+            meant = f"{_ELSEWHERE[self.box_format]}, which is the same"
+            raise refused("box_format", self.box_format, meant)
         one_of("box_format", self.box_format, BOX_FORMATS)
         one_of("point_origin", self.point_origin, ("corner", "centre"))
         one_of("normalized", self.normalized, (True, False))

@@ -87,6 +87,12 @@ def test_an_object_with_another_number_of_key_points_is_left_out_as_the_note_say
     assert source.read(0).targets["labels"].tolist() == [0]
 
 
+def test_key_points_of_zeros_alone_are_none(tmp_path: Path) -> None:
+    entries = changed(keypoints=[0] * 9)
+    entries["categories"][2]["keypoints"] = ["nose", "tail"]
+    assert len(opened(tmp_path, entries).read(0).targets["labels"]) == 2
+
+
 @pytest.mark.parametrize(
     ("values", "what"),
     [

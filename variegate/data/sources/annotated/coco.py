@@ -195,6 +195,8 @@ class _Parsed:
     def _add_points(self, k: int, category: Category | None) -> None:
         given, wanted = self._points_of[k], 3 * category.points if category else 0
         points = np.zeros((self._builder.points, 3), np.float32)
+        if not any(given):
+            given = []  # as some write that there are none
         if given and category and len(given) != wanted:
             self._leave_out(k, f"{len(given)} numbers of key points; its category has {category.points} points of 3")
         elif given and category:
