@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.data.loader.stream import shuffled
@@ -102,7 +102,6 @@ def buffered(number: int, max_items: int, seed: int = 0, epoch: int = 0, max_byt
 
 
 # The first example may compile a kernel.
-@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 70), st.integers(0, 1000))
 def test_buffer_gives_every_item_once_and_none_too_early(number: int, max_items: int, max_bytes: int) -> None:
     order = buffered(number, max_items, seed=number, max_bytes=max_bytes)

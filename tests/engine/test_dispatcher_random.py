@@ -197,6 +197,6 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 AnyOrder.TestCase.settings = settings(
-    max_examples=120, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=120, stateful_step_count=60, suppress_health_check=[HealthCheck.too_slow]
 )
 test_any_order = AnyOrder.TestCase

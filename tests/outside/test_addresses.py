@@ -49,7 +49,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(address, host + path, not late and not inside)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(cases(), st.sampled_from(TEXTS))
 def test_no_secret_in_any_place_of_any_address(case: Case, text: str) -> None:
     for said in (shown(case.address), without_secrets(text.format(case.address))):
@@ -60,7 +60,7 @@ def test_no_secret_in_any_place_of_any_address(case: Case, text: str) -> None:
     assert without_secrets(shown(case.address)) == shown(case.address)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(cases())
 def test_what_a_package_says_of_a_known_address(case: Case) -> None:
     from urllib.parse import quote, unquote

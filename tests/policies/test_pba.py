@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.errors import PolicyError
@@ -92,7 +92,6 @@ def lengths_of(schedule: Schedule, scaled: Schedule) -> list[int]:
     return [found.get(segment.policy, 0) for segment in schedule.segments]
 
 
-@settings(deadline=None)
 @given(schedules, st.integers(1, 500))
 def test_every_boundary_is_within_half_an_epoch_of_where_it_belongs(schedule: Schedule, epochs: int) -> None:
     scaled = schedule.scaled(epochs)
@@ -104,7 +103,6 @@ def test_every_boundary_is_within_half_an_epoch_of_where_it_belongs(schedule: Sc
     assert (abs(2 * after * schedule.epochs - 2 * before * epochs) <= schedule.epochs).all()
 
 
-@settings(deadline=None)
 @given(schedules, st.integers(1, 8))
 def test_scaling_back_and_to_the_same_length_changes_nothing(schedule: Schedule, times: int) -> None:
     assert schedule.scaled(schedule.epochs) == schedule
@@ -134,7 +132,6 @@ def reference_list(schedule: Schedule, epochs: int) -> list[int]:
     return listed + [len(schedule.segments) - 1] * (int(schedule.epochs * multiplier) - len(listed))
 
 
-@settings(deadline=None)
 @given(schedules, st.integers(1, 500))
 def test_the_references_way_is_the_references(schedule: Schedule, epochs: int) -> None:
     scaled = schedule.scaled(epochs, rounding="reference")

@@ -109,7 +109,7 @@ def chains(draw: st.DrawFn, shape: tuple[int, int], rotations: int) -> list[Step
     return chain
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_merged_maps_read_the_same_pixels(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -119,7 +119,7 @@ def test_merged_maps_read_the_same_pixels(data: st.DataObject) -> None:
     np.testing.assert_array_equal(cpu.run(program, [img], 1)[0], reference.run(program, [img])[0])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_integer_maps_of_one_fill_are_one_map(data: st.DataObject) -> None:
     """Flips, turns, inner crops and pads by one colour always end as at most one map, whatever their order."""

@@ -59,7 +59,7 @@ def test_a_copy_that_changes_nothing_is_no_new_segment() -> None:
 
 
 @given(searches, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_epoch_is_lived_once(history: History, data: st.DataObject) -> None:
     s = history.settings
     member = data.draw(st.integers(0, s.size - 1))
@@ -84,7 +84,7 @@ def test_every_epoch_is_lived_once(history: History, data: st.DataObject) -> Non
 
 
 @given(searches)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_an_earlier_history_is_a_beginning(history: History) -> None:
     """Whatever a lineage was when it ended, it is the same in the whole."""
     for step in range(1, len(history.steps)):

@@ -77,7 +77,7 @@ def test_a_lost_population_stays_as_it_was() -> None:
 
 
 @given(searches)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_copy_is_of_the_donors_policy_perturbed(history: History) -> None:
     s = history.settings
     for rows, later in zip(history.steps[:-1], history.steps[1:], strict=True):
@@ -92,7 +92,7 @@ def test_every_copy_is_of_the_donors_policy_perturbed(history: History) -> None:
 
 
 @given(st.integers(0, 10), st.integers(0, 2**64 - 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_goes_on_from_any_checkpoint_as_if_never_stopped(stop: int, seed: int) -> None:
     whole_settings = Settings(size=5, space=SMALL, seed=seed, interval=2, epochs=20)
     scores = drawn(seed % 50, lost=0.15)

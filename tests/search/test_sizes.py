@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.data.sources.base import SourceError
@@ -49,7 +49,6 @@ def test_of_cifar10_they_are_the_papers() -> None:
 counts = st.lists(st.integers(2, 60), min_size=2, max_size=12).filter(lambda found: sum(found) >= 16)
 
 
-@settings(deadline=None)
 @given(counts, st.data())
 def test_whatever_is_chosen_fits_and_every_class_is_in_both_parts(found: list[int], data: st.DataObject) -> None:
     images, least = images_of(*found), len(found)

@@ -134,7 +134,7 @@ def test_one_sample_alone_is_the_same_as_in_any_batch(transform: T.Transform) ->
 def test_masks_stay_with_boxes_after_turns_and_bends(name: str) -> None:
     augmenter = vg.Augmenter(T.Compose([TURNS, BY_BOXES[name][0], TURNS]), device="cpu", num_threads=1)
 
-    @settings(max_examples=3, deadline=None)
+    @settings(max_examples=3)
     @given(st.lists(st.integers(2, 20), min_size=6, max_size=6), st.integers(0, 2**32))
     def check(places: list[int], first: int) -> None:
         samples = [filled((n, n // 2 + 1, n + 20, n // 2 + 20)) for n in places]
@@ -143,7 +143,7 @@ def test_masks_stay_with_boxes_after_turns_and_bends(name: str) -> None:
     check()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(0, 39), st.floats(0, 29)), min_size=1, max_size=5), st.integers(0, 2**32))
 def test_a_box_safe_crop_cuts_no_box(corners: list[tuple[float, float]], first: int) -> None:
     boxes = [[x, y, x + 20, y + 10.5] for x, y in corners]

@@ -98,7 +98,7 @@ def check_together(results: list[dict[str, Any]], rounding: float = 0.0) -> None
 def test_mask_lies_within_the_box(name: str, device: str) -> None:
     augmenter = vg.Augmenter(GEOMETRY[name], device=device, num_threads=1)
 
-    @settings(max_examples=6, deadline=None)
+    @settings(max_examples=6)
     @given(st.lists(rectangles(), min_size=8, max_size=8), st.integers(0, 2**32))
     def check(boxes: list[tuple[int, int, int, int]], first: int) -> None:
         check_together(augmenter([sample(box) for box in boxes], ids=range(first, first + len(boxes))))
@@ -160,7 +160,7 @@ def test_a_box_that_ends_where_a_crop_begins_is_dropped_however_it_rounds() -> N
 def test_mixed_masks_lie_within_their_boxes(name: str, before: str) -> None:
     augmenter = vg.Augmenter(T.Compose([GEOMETRY[before], MIXES[name]]), device="cpu", num_threads=1)
 
-    @settings(max_examples=6, deadline=None)
+    @settings(max_examples=6)
     @given(st.lists(rectangles(), min_size=8, max_size=8), st.integers(0, 2**32))
     def check(boxes: list[tuple[int, int, int, int]], first: int) -> None:
         samples = [sample(box) for box in boxes]

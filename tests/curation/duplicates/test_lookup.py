@@ -49,7 +49,7 @@ def plain_partners(hashes: Hashes, distance: int, splits: list[int], labels: lis
     return found
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 60), st.sampled_from([0, 1, 5, 30]), st.integers(0, 15), st.integers(0, 99))
 def test_the_index_finds_what_comparing_all_with_all_does(n: int, clusters: int, distance: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

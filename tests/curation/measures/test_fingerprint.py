@@ -37,7 +37,7 @@ def plain_hash(image: Image_HWC) -> tuple[int, npt.NDArray[np.bool_]]:
     return bits, np.abs(np.array(heights) - 0.125) > 0.05
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(images)
 def test_a_hash_has_the_signs_of_low_frequencies(image: Image_HWC) -> None:
     bits, is_sure = plain_hash(image)
@@ -45,7 +45,7 @@ def test_a_hash_has_the_signs_of_low_frequencies(image: Image_HWC) -> None:
     assert not any(different >> bit & 1 for bit in range(64) if is_sure[bit])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(images)
 def test_a_mirrored_image_has_the_mirror_hash(image: Image_HWC) -> None:
     mine, mirrored = fingerprint(image), fingerprint(image[:, ::-1])

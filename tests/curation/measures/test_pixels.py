@@ -30,7 +30,7 @@ def sharpness(image: Image_HWC) -> float:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(images)
 def test_measures_are_those_of_numpy(image: Image_HWC) -> None:
     found = measure_pixels(image)

@@ -87,7 +87,7 @@ def test_a_list_without_repeats_has_the_pixels_of_the_whole() -> None:
     assert part == {key: whole[key] for key in ((1003, 0), (1019, 0), (1000, 0))}
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     indices=st.lists(st.integers(0, 19), min_size=1, max_size=25),
     form=st.sampled_from(["list", "sampler", "function"]),

@@ -88,7 +88,7 @@ def test_classes_may_be_named() -> None:
     assert draw({"cat": 1, "dog": 3}, source, 2).tolist() == draw({0: 1, 1: 3}, source, 2).tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     weights=st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 1e3), st.integers(0, 5)), min_size=1, max_size=40),
     number=st.integers(1, 200),
@@ -200,7 +200,7 @@ def test_pinned() -> None:
 # -- what the loader makes of it ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     weights=st.lists(st.integers(0, 6), min_size=2, max_size=12).filter(any),
     number=st.integers(1, 30),

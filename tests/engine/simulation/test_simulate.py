@@ -99,7 +99,7 @@ SCENARIOS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scenario=SCENARIOS, strategy=st.sampled_from(STRATEGIES))
 def test_everything_is_done_once_and_nobody_is_faster_than_the_ideal(scenario: Scenario, strategy: Strategy) -> None:
     inputs = RandomInputs(scenario)
@@ -113,7 +113,7 @@ def test_everything_is_done_once_and_nobody_is_faster_than_the_ideal(scenario: S
     assert np.all((outcome.at_work > -1e-6) & (outcome.at_work < 1 + 1e-6))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(scenario=SCENARIOS)
 def test_with_stealing_nobody_waits_for_more_than_what_a_device_has_in_flight(scenario: Scenario) -> None:
     if scenario.failure_rate:
